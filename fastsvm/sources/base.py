@@ -86,6 +86,8 @@ class Source(ABC):
         Whether the rows are in memory already.
     nbytes : int
         Bytes of the rows in memory, in the type in which they are stored; by default those of a dense array.
+    values_per_row : float
+        Stored values of a row, in the mean.
     block_rows : int
         Rows of a block in `blocks`, such as whole chunks of a file; by default a few megabytes.
     held : int, default=0
@@ -113,6 +115,13 @@ class Source(ABC):
     def nbytes(self) -> int:
         """Bytes that the rows take in memory."""
         return self.shape[0] * self.shape[1] * np.dtype(self.dtype).itemsize
+
+    @cached_property
+    def values_per_row(self) -> float:
+        """Stored values of a row in the mean. Bytes would depend on the types of a sparse matrix's indices."""
+        if not self.sparse:
+            return float(self.shape[1])
+        return self.nbytes / (np.dtype(self.dtype).itemsize + 4) / max(1, self.shape[0])
 
     @cached_property
     def block_rows(self) -> int:
@@ -244,6 +253,7 @@ class MemorySource(Source):
         self.sparse = isinstance(block, CSRBlock)
         self.dtype = block.stored.dtype
         self.nbytes = block.nbytes
+        self.values_per_row = block.stored.size / max(1, block.shape[0])
         self.block_rows = _RESIDENT_ROWS
         self.reads = Reads()
 
@@ -296,6 +306,7 @@ class SubsetSource(Source):
         self.feature_names, self.origin = source.feature_names, source.origin
         self.resident, self.held = source.resident, source.held
         self.nbytes = source.nbytes * len(self.indices) // max(1, len(source))
+        self.values_per_row = source.values_per_row
         self.block_rows = source.block_rows
         self.reads = source.reads
 

@@ -176,6 +176,7 @@ class HDF5CSRSource(HDF5Source):
         self._check_rows(len(group["data"]), len(group["indices"]))
         row_bytes = max(1, self.dtype.itemsize + group["indices"].dtype.itemsize)
         self.nbytes = int(self.indptr[-1]) * row_bytes + self.indptr.nbytes
+        self.values_per_row = int(self.indptr[-1]) / max(1, self.shape[0])
         self.block_rows = max(1, int(block_bytes(self.nbytes) * self.shape[0] / max(1, self.nbytes)))
 
     def widen(self, n_features: int) -> None:

@@ -55,6 +55,7 @@ class ScaledSource(Source):
         dense = source.shape[0] * source.shape[1] * self.dtype.itemsize
         wider = max(1.0, (self.dtype.itemsize + 4) / (source.dtype.itemsize + 4))
         self.nbytes = int(source.nbytes * wider) if self.sparse else dense
+        self.values_per_row = source.values_per_row if self.sparse else float(source.shape[1])
         self.block_rows, self.chunk_rows = source.block_rows, source.chunk_rows
         self.reads = source.reads
 
@@ -112,8 +113,12 @@ class ScaledSource(Source):
         if self.resident != self.source.resident:  # a streamed view has blocks of its own
             yield from super().blocks()
             return
-        for start, block in self.source.blocks():
-            yield start, self._scaled(block)
+        blocks = self.source.blocks()
+        try:
+            for start, block in blocks:
+                yield start, self._scaled(block)
+        finally:  # Python 3.12 keeps what a generator that was closed held, such as one whose thread reads ahead
+            getattr(blocks, "close", lambda: None)()
 
     def take(self, indices: np.ndarray) -> "ScaledSource":
         """Return the scaled view of the rows `indices` alone."""

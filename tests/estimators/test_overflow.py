@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import fastsvm
@@ -58,6 +59,17 @@ def test_kernel_values_that_overflow(machine, n, kernel, words):
 def test_small_fits_of_two_samples():
     with pytest.raises(ValueError, match=r"kernel Polynomial.*overflow"):
         SVC(kernel="poly", gamma=1.0).fit([[-7e80], [-4e80]], [0, 1])
+
+
+def test_precomputed_values_whose_squares_overflow():
+    K = X @ X.T
+    with pytest.raises(ValueError, match=r"values of the precomputed kernel are as large as .*e\+160.*multiply C"):
+        SVC(kernel="precomputed").fit(K * 1e160, LABELS)
+    first, second = (SVC(kernel="precomputed", C=C).fit(K * s, LABELS) for s, C in ((1.0, 1.0), (2.0**40, 2.0**-40)))
+    np.testing.assert_allclose(first.decision_function(K), second.decision_function(K * 2.0**40), atol=1e-2)
+    K[3, 4] = np.nan
+    with pytest.raises(ValueError, match="contains NaN"):
+        SVC(kernel="precomputed").fit(K * 1e160, LABELS)
 
 
 @pytest.mark.parametrize(
@@ -126,3 +138,18 @@ def test_no_certificate_is_infinite(model, weight):
         assert "weights" in str(error)
         return
     assert not model.converged_ or np.isfinite([model.objective_, model.duality_gap_]).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [SVC(kernel="poly", degree=30, gamma=1.0), NuSVC(kernel="poly", degree=4, gamma="auto", nu=0.1)],
+    ids=["degree 30", "nu"],
+)
+@pytest.mark.filterwarnings("ignore:The features have very different lengths")
+def test_values_that_are_huge_but_finite_end_a_fit_that_gains_nothing(model):
+    """LIBSVM would take the ten million steps that are allowed: each follows the rounding of the one before."""
+    rows, labels = load_breast_cancer(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match="stalled"):
+        model.fit(rows[::4], labels[::4])
+    assert model.stop_reason_ == "stalled"
+    assert model.kkt_violation_ > model.tol and model.duality_gap_ > 0

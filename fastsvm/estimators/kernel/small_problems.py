@@ -70,7 +70,8 @@ class GivenProblems(NamedTuple):
             if first is not None:
                 first = problem.feasible(first)
                 alpha[starts[number] : starts[number + 1]] = first[orders[number]] if orders else first
-        return cls(SmallPairs(starts, rows, together.rows_of_sample, y, upper, target, by_class), alpha, orders)
+        totals = np.array([pair.total for pair in problems]) if by_class else np.zeros(len(problems))
+        return cls(SmallPairs(starts, rows, together.rows_of_sample, y, upper, target, totals), alpha, orders)
 
 
 class SmallProblems:

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fastsvm.multiclass import class_pairs
 from fastsvm.sources import DenseBlock, MemorySource, ScaledSource, Source
 
 __all__ = [
@@ -40,7 +39,7 @@ class Task(NamedTuple):
         As `losses.add_losses` takes it.
     of_classes : bool
         Whether targets are classes.
-    coding : ndarray of float64, shape (n_scores, n_classes) or (0, 0)
+    pairs : ndarray of int64, shape (n_scores, 2) or (0, 2)
         As `losses.Demands` has it.
     share : float or None
         Share of the weights that the dual variables of a machine of one class sum up to, else None.
@@ -52,7 +51,7 @@ class Task(NamedTuple):
     total: float
     balance: np.ndarray
     of_classes: bool
-    coding: np.ndarray = np.empty((0, 0))
+    pairs: np.ndarray = np.empty((0, 2), np.int64)
     share: float | None = None
 
 
@@ -89,18 +88,14 @@ def in_pairs(task: Task) -> Task:
 
     A pair has no copy of its rows: rows of other classes cost nothing in its score.
     """
-    k = len(task.balance)
-    pairs = class_pairs(k)
-    coding = np.zeros((len(pairs), k))
-    for score, (a, b) in enumerate(pairs):
-        coding[score, a], coding[score, b] = 1.0, -1.0
-    return task._replace(balance=np.ones(len(pairs)), coding=coding)
+    pairs = np.column_stack(np.triu_indices(len(task.balance), 1))
+    return task._replace(balance=np.ones(len(pairs)), pairs=pairs)
 
 
 def fingerprint(task: Task) -> str:
     """Return a digest of rows, targets and weights."""
     digest = hashlib.blake2b(repr((task.source.digest(), len(task.balance))).encode())
-    for array in (task.targets, task.weights, task.coding):
+    for array in (task.targets, task.weights, task.pairs):
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
 

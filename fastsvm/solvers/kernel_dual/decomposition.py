@@ -137,7 +137,8 @@ class Decomposition(ABC):
             self._termination.aim, products.drift, newton.n_steps, newton.failures, self.working_sets.n_sets,
             self._all_considered, None if active is None else active.contents(), None, interior.n_steps, interior.tried,
             self.gradient.rounding, products.largest, extrapolation.past, extrapolation.waited, extrapolation.failures,
-            self.gradient.least, self.gradient.waited,
+            self.gradient.least, self.gradient.waited, self._termination.best, self._termination.lowest,
+            self._termination.in_vain,
         )  # fmt: skip
 
     def recall(self, memory: DecompositionMemory) -> None:
@@ -149,6 +150,8 @@ class Decomposition(ABC):
         interior.n_steps, interior.tried = memory.n_steps, memory.interior_tried
         self.gradient.rounding, products.largest = memory.rounding, memory.largest
         self.gradient.least, self.gradient.waited = memory.least, memory.waited
+        termination = self._termination
+        termination.best, termination.lowest, termination.in_vain = memory.best, memory.lowest, memory.in_vain
         extrapolation = self._extrapolation
         extrapolation.past, extrapolation.waited = memory.past, memory.since_extrapolation
         extrapolation.failures = memory.extrapolation_failures
@@ -197,7 +200,7 @@ class Decomposition(ABC):
         return state, report._replace(
             n_newton=n_newton + n_interior,
             converged=report.converged and self.gradient.exact,  # else the next step confirms it
-            stalled=report.stalled and n_interior == 0,
+            stalled=(report.stalled or self._termination.is_vain(state, report)) and n_interior == 0,
         )
 
     def _set_steps(self, state: KernelDualState, tol: float, most_steps: int) -> tuple[KernelDualState, int]:

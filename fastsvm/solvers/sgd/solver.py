@@ -121,6 +121,9 @@ class SGD:
         model, lengths = state.model, state.lengths  # with its velocity
         if not self.accepts(state):
             model, lengths = self._model(model.last(), *model.averaged()), None
+        if self.settings.penalty.intercept_rate == 0:  # an earlier epoch may have fitted one
+            names = (name for name in model._fields if "intercept" in name)
+            model = model._replace(**{name: np.zeros_like(getattr(model, name)) for name in names})
         return SGDState(model, epoch=state.epoch, n_steps=state.n_steps, factor=state.factor, lengths=lengths)
 
     def accepts(self, state: SGDState) -> bool:
@@ -387,5 +390,4 @@ def uses_lazy_steps(problem: SGDProblem, penalty: Penalty) -> bool:
     source = problem.source
     if not source.sparse or penalty.momentum > 0 or penalty.clip < np.inf or problem.scale.size:
         return False
-    values_per_row = source.nbytes / (source.dtype.itemsize + 4) / max(1, len(source))
-    return source.shape[1] > _SPARSE * values_per_row
+    return source.shape[1] > _SPARSE * source.values_per_row

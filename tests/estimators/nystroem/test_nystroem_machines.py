@@ -282,3 +282,9 @@ def test_models_are_the_same_from_a_file(layout, tmp_path):
 def test_samples_without_kernel_values_are_refused(kernel, landmarks):
     with pytest.raises(ValueError, match="kernel values of all landmarks are 0: scale the features, or raise coef0"):
         NystroemSVC(kernel=kernel, landmarks=landmarks).fit(np.zeros((10, 2)), np.arange(10) % 2)
+
+
+def test_dual_variables_of_many_pairs_are_within_the_memory():
+    X, y = np.random.default_rng(0).normal(size=(600, 3)), np.arange(600) % 200
+    with pytest.raises(ValueError, match=r"19,900 pairs of 200 classes.* 600 samples .* 0.09584 GB, and memory allows"):
+        NystroemSVC(multi_class="ovo", n_components=5, memory="64MB").fit(X, y)

@@ -84,7 +84,8 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     n_support_ : ndarray of int32, shape (n_classes,)
         Number of support vectors of each class.
     dual_coef_ : ndarray or CSR matrix of float64, shape (n_classes - 1, n_SV)
-        Coefficients of the support vectors, in scikit-learn's layout: y α / r with the margin r of the problem.
+        Coefficients of the support vectors, in scikit-learn's layout: y α / r with the margin r of the problem, or y α
+        where there is no margin.
     intercept_ : ndarray of float64, shape (n_classes * (n_classes - 1) / 2,)
         Intercepts.
     coef_ : ndarray or CSR matrix of float64, shape (n_classes * (n_classes - 1) / 2, n_features)

@@ -50,7 +50,7 @@ def problem_of(estimator: Any, task: Task, loss: Loss) -> LinearProblem:
 
 def demands_of(estimator: Any, task: Task) -> Demands:
     """Return targets and costs of the rows; raise ValueError if a cost underflows, or squares of costs overflow."""
-    return Demands(task.targets, _costs(task, float(estimator.C)), task.balance, task.coding)
+    return Demands(task.targets, _costs(task, float(estimator.C)), task.balance, task.pairs)
 
 
 def _costs(task: Task, C: float) -> np.ndarray:
