@@ -31,7 +31,7 @@ __all__ = ["PreparedFit", "check_memory", "enough_memory", "plan_shared", "prepa
 
 _PROBLEM_BYTES = 40  # for a row of a two-class problem: number, label, bound, multiplier and coefficient
 _STATES = {1: 1, 2: 5}  # the state of a second multiplier of each row takes as much as four such rows
-_MATRICES = 16  # of the samples with each other and of their features in float64, more than a fit has
+_MATRICES = 48  # of the samples with each other and of their features in float64, with which Newton steps have room
 _PART_SEED = 0  # of the samples of which a part is fitted
 _SHARED = 1024  # rows of a two-class problem from which on problems share kernel rows
 
