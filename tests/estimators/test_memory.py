@@ -79,7 +79,7 @@ KINDS = {
     "smo": ("SVC", {"gamma": 0.01}),
     "table": ("SVC", {"gamma": 0.1, "tol": 0.01, "C": 0.5}),
     "coordinate": ("SVC", {"gamma": 0.01, "solver": "coordinate", "tol": 0.01}),
-    "primal": ("SVC", {"gamma": 0.01, "solver": "primal", "tol": 0.01}),
+    "primal": ("SVC", {"gamma": 0.01, "solver": "primal", "loss": "squared_hinge", "tol": 0.01}),
     "standardised": ("SVC", {"gamma": 0.01, "standardize": True}),
     "search": ("SVCSearch", {"gamma": 0.01}),
     "LinearSVC": ("LinearSVC", {"C": 1e-4, "tol": 0.01}),

@@ -55,7 +55,10 @@ CASES = {
         [{"fit_intercept": False}, {"fit_intercept": True}, *OF_NUMBERS, {"loss": "squared_epsilon_insensitive"}],
     ),
     "LinearOneClassSVM": (fastsvm.LinearOneClassSVM(), [{"nu": 0.1}, {"nu": 0.9}, (X[:, :4],), (X[:90] * 30,)]),
-    "SVC": (fastsvm.SVC(), [*KERNELS, *OF_ALL, {"C": 10.0, "solver": "coordinate"}, {"solver": "primal"}]),
+    "SVC": (
+        fastsvm.SVC(),
+        [*KERNELS, *OF_ALL, {"C": 10.0, "solver": "coordinate"}, {"solver": "primal", "loss": "squared_hinge"}],
+    ),
     "NuSVC": (fastsvm.NuSVC(nu=0.2), [{"nu": 0.4}, {"nu": 0.3}, *KERNELS, *DATA.values()]),
     "SVR": (fastsvm.SVR(), [*KERNELS, *OF_NUMBERS]),
     "NuSVR": (fastsvm.NuSVR(), [*KERNELS, {"nu": 0.9}, {"nu": 0.1}, {"C": 100.0}, (X[:90], TARGETS[:90])]),

@@ -55,7 +55,7 @@ class SVC(DecisionMixin, DistributedEstimator):
     solver : {"smo", "coordinate", "primal"}, default="smo"
         As for `fastsvm.SVC`.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        Loss of a sample in units of C; the square for "primal" only.
+        As for `fastsvm.SVC`: "primal" needs the square.
     fit_intercept : bool, default=True
         Whether decision values have an intercept, as for `fastsvm.SVC`.
     shrinking : bool, default=True

@@ -98,6 +98,12 @@ def check_solver(estimator: Any) -> None:
             f"selection={estimator.selection!r} is an order of multipliers, which with learning_rate="
             f"{estimator.learning_rate} all move at once. Leave out one of them."
         )
+    if estimator.solver == "primal" and estimator.loss == "hinge" and estimator.learning_rate is None:
+        raise ValueError(
+            "solver='primal' takes Newton steps, which need a smooth loss: pass loss='squared_hinge'. For loss='hinge' "
+            "take solver='smo', or solver='coordinate' without an intercept; both are exact. With a learning_rate, "
+            "solver='primal' descends along subgradients of loss='hinge'."
+        )
 
 
 def is_dual(estimator: Any) -> bool:
@@ -160,12 +166,11 @@ def _coordinate(
 def _primal(
     estimator: Any, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
-    squared, fit_intercept = estimator.loss == "squared_hinge", bool(estimator.fit_intercept)
-    common = problem, rows, estimator.tol, given.pool
+    fit_intercept, common = bool(estimator.fit_intercept), (problem, rows, estimator.tol, given.pool)
     if estimator.learning_rate is not None:
+        squared = estimator.loss == "squared_hinge"
         return PrimalDescent(*common, rate=estimator.learning_rate, squared=squared, fit_intercept=fit_intercept)
-    method = Method(squared, fit_intercept, given.spent.newton_rows, rng, given.deadline)
-    return Primal(*common, method)
+    return Primal(*common, Method(fit_intercept, given.spent.newton_rows, given.deadline))
 
 
 def _pair_steps(n_samples: int) -> int:

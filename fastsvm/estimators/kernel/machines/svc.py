@@ -50,9 +50,11 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     solver : {"smo", "coordinate", "primal"}, default="smo"
         "smo" solves the dual problem, two multipliers at a time. "coordinate" solves the dual problem without an
         intercept, one multiplier at a time, and computes the intercept afterwards. "primal" minimises over
-        the coefficients of the decision function, by Newton's method.
+        the coefficients of the decision function, by Newton's method with `loss="squared_hinge"`, or with a
+        `learning_rate` by gradient descent.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        Loss of a sample in units of C, max(0, 1 - y f(x)) or its square; the square for "primal" only.
+        Loss of a sample in units of C, max(0, 1 - y f(x)) or its square; the square for "primal" only, which has the
+        other with a `learning_rate` only.
     fit_intercept : bool, default=True
         Whether decision values have an intercept. "smo" needs one. With "coordinate" it is no part of the problem,
         but the mean of y - f(x) over the support vectors that are not at their bounds.
@@ -98,8 +100,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     verbose : bool, default=False
         Show progress, on a terminal.
     random_state : int, RandomState or None, default=None
-        Seed of the order of multipliers, and of the rows that are drawn for "primal". None draws the same every
-        time.
+        Seed of the order of multipliers. None draws the same every time.
 
     Attributes
     ----------
