@@ -30,10 +30,7 @@ def is_version_1(path: Path) -> bool:
 def read_version_1(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return header and arrays of a model in an HDF5 file, as `read_arrays` does.
 
-    Raises
-    ------
-    ValueError
-        If the file is damaged or is not a model. The message names it.
+    A file that is damaged or is not a model raises ValueError. The message names it.
     """
     with reading(path, "get the file again"), open_file(path) as file:
         header = _header(file, path)
