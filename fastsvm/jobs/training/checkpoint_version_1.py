@@ -64,13 +64,7 @@ def is_version_1(path: Path) -> bool:
 
 
 def read_version_1(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the header and the arrays of a checkpoint, in the form of the current format.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged.
-    """
+    """Return header and arrays of a checkpoint, in the form of the current format; ValueError says it is damaged."""
     try:
         with h5py.File(path, "r") as file:
             found = {name: _plain(file.attrs.get(name)) for name in ("format", "version")}
@@ -87,13 +81,7 @@ def read_version_1(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def record_of_version_1(words: dict[str, Any], values: dict[str, Any]) -> Any:
-    """Return the NamedTuple of a record.
-
-    Raises
-    ------
-    ValueError
-        If the record is unknown.
-    """
+    """Return the NamedTuple of a record; one that is unknown raises ValueError."""
     name, fields = _RECORDS.get(f"{words['module'].removeprefix('fastsvm.')}.{words['name']}", ("", ""))
     kind = storable_class(name)
     if kind is None or set(values) != set(fields.split()):
