@@ -21,22 +21,10 @@ __all__ = ["cells_of_shards"]
 def cells_of_shards(
     tasks: Tasks, rows: list[Future], plan: MachinePlan, is_whole: bool, deadline: float, seed: int
 ) -> Cells:
-    """Return cells and their machines.
+    """Return cells and their machines; `rows` are the `ShardRows` of each shard.
 
-    Parameters
-    ----------
-    tasks : Tasks
-        How tasks are sent.
-    rows : list of Future of ShardRows
-        The rows of each shard.
-    plan : MachinePlan
-        What is learnt.
-    is_whole : bool
-        Whether there is only one cell.
-    deadline : float
-        Time (of time.perf_counter) from which on no batch of machines is begun.
-    seed : int
-        Seed of k-means.
+    `is_whole` says that there is only one cell. From `deadline` (of time.perf_counter) on, no batch of machines is
+    begun. `seed` is that of k-means.
     """
     told = tasks.share("cells", plan)
     sizes, width = np.transpose(tasks.gathered([tasks.submit("used", k, _used_of, one) for k, one in enumerate(rows)]))
