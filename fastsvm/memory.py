@@ -15,24 +15,12 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "
 
 
 def parse_memory(memory: str | int, enough: int | None = None) -> int:
-    """Return a memory budget in bytes.
+    """Return a memory budget in bytes, of a number or of a text.
 
-    Parameters
-    ----------
-    memory : int or str
-        Bytes, or a number with a unit such as "512MB", "2GB" (powers of 1000), "1GiB" (of 1024), or "auto":
-        half of what the machine, or the container, has available now.
-    enough : int or None, default=None
-        Bytes that suffice. If "auto" is so much on every machine, what is available is not asked for, which takes a
-        tenth of a small fit.
+    A text is a number with a unit such as "512MB", "2GB" (powers of 1000) or "1GiB" (of 1024), or "auto". "auto" is
+    half of what the machine, or the container, has available now. If that suffices on every machine for `enough` bytes,
+    what is available is not asked for, which takes a tenth of a small fit. Anything else raises ValueError.
 
-    Raises
-    ------
-    ValueError
-        If it is neither.
-
-    Examples
-    --------
     >>> parse_memory("512MB")
     512000000
     """

@@ -31,18 +31,10 @@ _ROUNDING = 1e-12  # added to the diagonal of K_MM, relative to its mean
 
 
 class DecisionFit:
-    """The fit of a model's decision functions by expansions in some of its support vectors.
+    """The fit of a model's decision functions on the rows of `source` by expansions in some of its support vectors.
 
-    Parameters
-    ----------
-    predictor : Predictor
-        Of the model.
-    source : Source
-        The given rows.
-    pool : Pool
-        Threads.
-    towards : ndarray of float64, shape (n_rows, n_outputs), or None
-        What is added to the decisions that are fitted; the differences are those from the model's.
+    `towards`, of shape (n_rows, n_outputs), is added to the decisions that are fitted; the differences are those from
+    the model's.
     """
 
     def __init__(self, predictor: Predictor, source: Source, pool: Pool, towards: np.ndarray | None = None) -> None:
@@ -86,11 +78,8 @@ class DecisionFit:
     def solve(self, sizes: list[int]) -> list[tuple[float, float, np.ndarray]]:
         """Fit the coefficients of the first rows, for several numbers of them.
 
-        Returns
-        -------
-        list of tuple
-            For each: the largest difference on the given rows, the root mean square of the differences, and the
-            coefficients, shape (size, n_outputs).
+        Return for each the largest difference on the given rows, the root mean square of the differences, and the
+        coefficients, shape (size, n_outputs).
         """
         coefs = []
         for size in sizes:

@@ -42,27 +42,11 @@ _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
 
 
 def run(job: Job, path: str | Path) -> dict[str, Any]:
-    """Run a job in a new folder.
+    """Run a job in a new folder, which does not exist or is empty; return the result, which `result.json` has too.
 
-    Parameters
-    ----------
-    job : Job
-        The job.
-    path : str or Path
-        The folder. It does not exist yet, or it is empty.
-
-    Returns
-    -------
-    dict
-        The result, which is also written to `result.json`.
-
-    Raises
-    ------
-    ValueError, FileNotFoundError
-        If the folder, a file or a parameter is not usable, or another process has the folder. If nothing was trained
-        until then, the folder is left as it was found, so that the corrected job can have it.
-    Stopped
-        After SIGTERM, SIGHUP or Ctrl-C. The run can be resumed.
+    ValueError or FileNotFoundError says that the folder, a file or a parameter is not usable, or that another process
+    has the folder. If nothing was trained until then, the folder is left as it was found, so that the corrected job can
+    have it. After SIGTERM, SIGHUP or Ctrl-C, Stopped is raised, and the run can be resumed.
     """
     _check_files(job)
     check_grid(job)
@@ -78,28 +62,11 @@ def run(job: Job, path: str | Path) -> dict[str, Any]:
 
 
 def resume(path: str | Path, scheduler: str | None = None) -> dict[str, Any]:
-    """Resume a run from its latest checkpoint.
+    """Resume a run from its latest checkpoint; return the result, of `result.json` if the run has already ended.
 
-    Parameters
-    ----------
-    path : str or Path
-        The folder of the run.
-    scheduler : str or None
-        Address of the scheduler of a cluster, in place of that of the job.
-
-    Returns
-    -------
-    dict
-        The result. If the run has already ended, it is read from `result.json`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder holds no run.
-    ValueError
-        If the job or the data changed, or all checkpoints are damaged.
-    Stopped
-        After SIGTERM, SIGHUP or Ctrl-C. The run can be resumed again.
+    `scheduler` is the address of the scheduler of a cluster, in place of that of the job. FileNotFoundError says that
+    the folder holds no run, ValueError that the job or the data changed, or that all checkpoints are damaged. After
+    SIGTERM, SIGHUP or Ctrl-C, Stopped is raised, and the run can be resumed again.
     """
     folder = RunFolder.found(path)
     with folder.locked():
@@ -118,12 +85,7 @@ def resume(path: str | Path, scheduler: str | None = None) -> dict[str, Any]:
 def status(path: str | Path) -> dict[str, Any]:
     """Return the state of a run ("running", "interrupted" or "done"), its progress or result, and its checkpoint.
 
-    Raises
-    ------
-    FileNotFoundError
-        If the folder holds no run.
-    ValueError
-        If `result.json` is damaged.
+    It raises FileNotFoundError if the folder holds no run, ValueError if `result.json` is damaged.
     """
     folder = RunFolder.found(path)
     process, result, events = folder.runner(), folder.result, folder.events(last=True)
@@ -335,10 +297,7 @@ def _settled(job: Job) -> Job:
 def _check_files(job: Job) -> None:
     """Raise an error for a file that cannot be read, before the folder is made.
 
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no such file, or if keys say how to read a table and no file is one.
+    It is FileNotFoundError without such a file, and ValueError if keys say how to read a table and no file is one.
     """
     files = [path for path in (job.train, job.test) if path is not None]
     for path in files:

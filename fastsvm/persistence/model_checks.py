@@ -49,13 +49,7 @@ def check_name(kind: type, name: str) -> None:
 
 
 def check_fitted(model: Any) -> None:
-    """Raise ValueError unless a fit can give a model these parameters and attributes.
-
-    Parameters
-    ----------
-    model : one of `fastsvm.estimators.ESTIMATORS`
-        An estimator with any attributes.
-    """
+    """Raise ValueError unless a fit can give an estimator these parameters and attributes."""
     _check_parameters(model)
     found = vars(model)
     _require(found, "n_features_in_")

@@ -173,10 +173,7 @@ def _check_header(header: dict[str, Any], path: Path) -> None:
 def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """Return the model that a header and arrays describe.
 
-    Raises
-    ------
-    ValueError
-        If they do not fit each other or a fitted model. A forged header may raise any other error.
+    It raises ValueError if they do not fit each other or a fitted model. A forged header may raise any other error.
     """
     classes = _classes()
     if header["estimator"] not in classes:

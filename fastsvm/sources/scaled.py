@@ -14,22 +14,12 @@ __all__ = ["ScaledSource"]
 
 
 class ScaledSource(Source):
-    """The rows of another source, shifted and scaled when a block is read.
+    """The rows of another source, shifted and scaled when a block is read; that source is not changed and not copied.
 
-    Parameters
-    ----------
-    source : Source
-        The source of the rows as stored. It is not changed and not copied.
-    shift : ndarray of shape (n_features,) or None
-        Subtracted from each row. With None, zeros stay zero and sparse rows stay sparse. With a shift, the blocks of a
-        sparse source are dense.
-    scale : ndarray of shape (n_features,) or float
-        Multiplies each row after the shift.
-    dtype : numpy.dtype, default=numpy.float32
-        Type of the scaled rows.
+    `shift` is subtracted from each row, shape (n_features,). The row is then multiplied by `scale`, of that shape or
+    one number. With None as shift, zeros stay zero and sparse rows stay sparse. With a shift, the blocks of a sparse
+    source are dense. `dtype` is the type of the scaled rows.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from fastsvm.sources import ScaledSource, as_source
     >>> pixels = as_source(np.array([[0, 255], [51, 102]], dtype=np.uint8))

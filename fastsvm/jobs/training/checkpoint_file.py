@@ -36,14 +36,9 @@ class FoundCheckpoint(NamedTuple):
 
 
 class Checkpoints:
-    """The checkpoints of a run.
+    """The checkpoints of a run, in its folder.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of the run.
-    bound_to : dict
-        Values for JSON that identify the job and the data. A checkpoint with other values is refused.
+    `bound_to`, values for JSON, identify the job and the data. A checkpoint with other values is refused.
     """
 
     def __init__(self, folder: Path, bound_to: dict[str, Any]) -> None:
@@ -56,10 +51,7 @@ class Checkpoints:
     def save(self, tree: Any) -> Path:
         """Write a checkpoint, then remove all but the last two; return its file.
 
-        Raises
-        ------
-        OSError
-            If it cannot be written. The existing checkpoints stay.
+        If it cannot be written, OSError is raised, and the existing checkpoints stay.
         """
         last = self.files()
         number = 1 + (_number(last[0]) if last else 0)
@@ -73,12 +65,7 @@ class Checkpoints:
     def latest(self) -> FoundCheckpoint | None:
         """Return the latest checkpoint that is not damaged, None if there is no checkpoint.
 
-        Raises
-        ------
-        DamagedCheckpoint
-            If all checkpoints are damaged.
-        ValueError
-            If a checkpoint belongs to another job or other data.
+        DamagedCheckpoint says that all are damaged, ValueError that one belongs to another job or other data.
         """
         refused: list[str] = []
         for path in self.files():
@@ -98,12 +85,7 @@ def _number(path: Path) -> int:
 def write(path: Path, tree: Any, bound_to: dict[str, Any]) -> None:
     """Write a checkpoint to a file.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    TypeError
-        If the tree holds an object that cannot be stored.
+    OSError says that it cannot be written, TypeError that the tree holds an object that cannot be stored.
     """
     arrays: dict[str, np.ndarray] = {}
     header = {"format": FORMAT, "version": VERSION, "tree": _skeleton(tree, arrays), "bound_to": bound_to}
@@ -113,12 +95,8 @@ def write(path: Path, tree: Any, bound_to: dict[str, Any]) -> None:
 def read(path: Path, bound_to: dict[str, Any]) -> Any:
     """Return the tree of a checkpoint.
 
-    Raises
-    ------
-    DamagedCheckpoint
-        If the file is damaged, is not a checkpoint, or was written by another version.
-    ValueError
-        If it belongs to another job or other data.
+    DamagedCheckpoint says that the file is damaged, is not a checkpoint, or was written by another version; ValueError
+    that it belongs to another job or other data.
     """
     try:
         header, arrays = read_arrays(path)
