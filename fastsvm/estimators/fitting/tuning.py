@@ -10,7 +10,44 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-__all__ = ["LinearTuning", "Tuning", "changed", "current_tuning", "tuned"]
+__all__ = ["KernelTuning", "LinearTuning", "Tuning", "changed", "current_tuning", "tuned"]
+
+
+class KernelTuning(NamedTuple):
+    """Which solver takes steps of two multipliers. Times are those of one core of 2024 in nanoseconds.
+
+    Attributes
+    ----------
+    small : bool
+        Whether problems of few samples may be solved whole, in compiled calls; else all are decomposed.
+    most_small_rows : int
+        Multipliers of such a problem at most. With more, steps on all of them leave the processor's cache.
+    ns_of_problem : float
+        Time that decomposition takes for a problem beside its kernel values.
+    ns_of_matrix : float
+        Time that a whole kernel matrix takes beside its values.
+    ns_of_value, ns_of_feature, ns_of_far_feature : float
+        Time of a kernel value that is computed on demand, and more for each feature, by whether the samples of a
+        problem are within `near_bytes`.
+    near_bytes : int
+        Bytes of samples that stay near the processor.
+    used, used_of_many : float
+        Share of the kernel rows that an only problem needs, and one of many.
+    slower : float
+        Times its own estimate, what decomposition is taken to cost: the slower the steps, the more is gained.
+    """
+
+    small: bool = True
+    most_small_rows: int = 2048
+    ns_of_problem: float = 1e6
+    ns_of_matrix: float = 2e5
+    ns_of_value: float = 2.5
+    ns_of_feature: float = 0.06
+    ns_of_far_feature: float = 0.13
+    near_bytes: int = 400_000
+    used: float = 0.5
+    used_of_many: float = 0.2
+    slower: float = 2.0
 
 
 class LinearTuning(NamedTuple):
@@ -62,10 +99,13 @@ class Tuning(NamedTuple):
 
     Attributes
     ----------
+    kernel : KernelTuning
+        Kernel machines.
     linear : LinearTuning
         Linear machines.
     """
 
+    kernel: KernelTuning = KernelTuning()
     linear: LinearTuning = LinearTuning()
 
 

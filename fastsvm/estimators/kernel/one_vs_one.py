@@ -200,6 +200,7 @@ class OneVsOneFit:
         self._snapshots: dict[int, ProblemCheckpoint] = {}
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why the other problems were not begun
+        self.solved_by: str | None = None  # the name of the solver of small problems, if it solved them all
 
     @functools.cached_property
     def _spent(self) -> Plan:
@@ -276,6 +277,7 @@ class OneVsOneFit:
         if self._small is not None:
             self._solve_small(self._small, limits, monitor)
             if len(self._solved) == len(self.pairs):
+                self.solved_by = self._small.name
                 return
         if not solve_paths([[self]], limits, monitor) and time.perf_counter() >= limits.deadline:
             self._untouched = StopReason.MAX_TIME

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.choice import KernelFacts, kernel_solvers
+from fastsvm.estimators.fitting.tuning import current_tuning
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import (
@@ -25,6 +27,7 @@ from fastsvm.estimators.kernel.two_class import TwoClass, sizes_of
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
+from fastsvm.kernel_matrix.rows_on_demand import has_rows_on_demand
 from fastsvm.sources import Source
 
 __all__ = ["PreparedFit", "check_memory", "enough_memory", "plan_shared", "prepare"]
@@ -155,7 +158,14 @@ def _small(estimator: Any, gram: Gram, pairs: Sequence[TwoClass], pool: Pool, bu
     """Return what solves the problems if they are small and the solver takes steps of two multipliers."""
     if estimator.solver != "smo":
         return None
-    return SmallProblems.of(gram, sizes_of(pairs), pairs[0].rows_of_sample, estimator.tol, pool, budget // 2)
+    (n, d), pairwise, tuning = gram.source.shape, gram.pairwise, current_tuning().kernel
+    facts = KernelFacts(
+        sizes=sizes_of(pairs), n_samples=n, n_features=d, rows_of_sample=pairs[0].rows_of_sample,
+        ns_of_value=pairwise.cost(d), is_exact=pairwise.dtype == np.float64 and gram.resident,
+        on_demand=isinstance(pairwise, RealPairwise) and has_rows_on_demand(pairwise.kernel), memory=budget // 2,
+        n_threads=pool.n_threads,
+    )  # fmt: skip
+    return SmallProblems.of(gram, kernel_solvers(facts, tuning)[0], estimator.tol, pool, tuning)
 
 
 def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget: int) -> Plan | None:

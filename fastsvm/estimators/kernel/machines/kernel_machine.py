@@ -184,6 +184,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
             "kkt_violation_": violation,
             "converged_": reason is StopReason.CONVERGED,
             "stop_reason_": str(reason),
+            "solver_": task.solved_by or self.solver,
             "passes_": task.passes,
             "fit_status_": int(reason is not StopReason.CONVERGED),
         }

@@ -89,6 +89,9 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         Whether the violation is within `tol`.
     stop_reason_ : str
         "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
+    solver_ : str
+        What solved the problem, chosen by its size: "small-rows" or "small-matrix" for few samples at once,
+        "smo" for working sets.
     n_iter_ : int
         Steps.
     history_ : dict of str to ndarray

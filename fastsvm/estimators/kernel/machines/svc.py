@@ -133,6 +133,9 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         Whether the violation is within `tol`.
     stop_reason_ : str
         "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
+    solver_ : str
+        What solved the problem, chosen by its size: "small-rows" or "small-matrix" for few samples at once,
+        "smo", "coordinate" or "primal" for the steps that `solver` names.
     n_iter_ : ndarray of int64, shape (n_classes * (n_classes - 1) / 2,)
         Steps of each two-class problem.
     history_ : dict of str to ndarray
