@@ -59,7 +59,7 @@ class SVC(DecisionMixin, DistributedEstimator):
     fit_intercept : bool, default=True
         Whether decision values have an intercept, as for `fastsvm.SVC`.
     shrinking : bool, default=True
-        Whether a fit that progresses slowly is restricted for a while to samples whose multipliers may change.
+        Ignored: each fit looks at all samples. It is there because scikit-learn's machines have it.
     standardize : bool, default=False
         Whether the kernel sees features standardised to mean 0 and variance 1 over all shards, by one more pass of the
         workers. The stored samples do not change; sparse ones are scaled only.

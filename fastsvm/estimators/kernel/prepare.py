@@ -271,5 +271,5 @@ def _need(
 def _spent(estimator: Any, budget: int, need: Need) -> Plan:
     spent = plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20))
     if not is_dual(estimator):  # every row is needed in every step
-        return spent._replace(active_set=0, frugal=False)
-    return spent if estimator.shrinking else spent._replace(active_set=0)
+        return spent._replace(frugal=False)
+    return spent

@@ -9,7 +9,6 @@ from sklearn.utils import check_random_state
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.paired_rows import ProblemRows
-from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.nu.nu_smo import NuSMO
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
@@ -42,7 +41,7 @@ class Resources(NamedTuple):
     Attributes
     ----------
     spent : Plan
-        Sizes of working set, active set and systems.
+        Sizes of working set and systems.
     pool : Pool
         Threads.
     number : int
@@ -131,16 +130,10 @@ def solver_of(estimator: Any) -> SolverOf:
     return of
 
 
-def _active(rows: ProblemRows, given: Resources, n_rows: int) -> ActiveSet | None:
-    capacity = given.spent.active_set
-    return ActiveSet(capacity, rows, given.pool) if 0 < capacity < n_rows else None
-
-
 def _smo(
     estimator: Any, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
-    active = _active(rows, given, len(problem.y))
-    sizes = given.spent.working_set, given.pool, active, given.spent.newton_rows
+    sizes = given.spent.working_set, given.pool, given.spent.newton_rows
     kind = NuSMO if problem.total > 0 else SMO
     return kind(problem, rows, estimator.tol, *sizes, deadline=given.deadline)
 
@@ -149,8 +142,7 @@ def _coordinate(
     estimator: Any, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
     exact = estimator.learning_rate is None
-    active = _active(rows, given, len(problem.y)) if exact else None
-    sizes = given.spent.working_set, given.pool, active, given.spent.newton_rows if exact else 0
+    sizes = given.spent.working_set, given.pool, given.spent.newton_rows if exact else 0
     return Coordinate(
         problem,
         rows,

@@ -24,7 +24,6 @@ import numpy as np
 
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.accurate_sums import UNIT
-from fastsvm.solvers.kernel_dual.active_set import ActiveContents
 from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_intercept
 
 __all__ = [
@@ -120,8 +119,6 @@ class DecompositionMemory(NamedTuple):
         Steps since the last Newton step, how many Newton steps in a row gained little, and working sets so far.
     all_considered : bool
         Whether it was decided if all kernel rows should be computed.
-    active : ActiveContents or None
-        Rows of the active set.
     random : mapping or None
         State of the random number generator, if there is one.
     n_steps : int
@@ -148,7 +145,6 @@ class DecompositionMemory(NamedTuple):
     failures: int
     n_sets: int
     all_considered: bool
-    active: ActiveContents | None
     random: Mapping[str, Any] | None = None
     n_steps: int = 0
     interior_tried: bool = False
