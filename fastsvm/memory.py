@@ -6,32 +6,21 @@ import re
 import sys
 from numbers import Integral
 
-__all__ = ["available", "parse_memory", "peak_memory"]
+__all__ = ["available", "parse_memory", "peak_memory", "threads_within"]
 
 _LEAST = 64 << 20  # bytes that are taken to be available anyway
+_THREAD_BYTES = 24 << 20  # of the memory for a thread, whose own tiles and buffers take half of it at most
 _UNKNOWN = 2 << 30  # bytes that are taken to be available where the system does not say
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
 def parse_memory(memory: str | int, enough: int | None = None) -> int:
-    """Return a memory budget in bytes.
+    """Return a memory budget in bytes, of a number or of a text.
 
-    Parameters
-    ----------
-    memory : int or str
-        Bytes, or a number with a unit such as "512MB", "2GB" (powers of 1000), "1GiB" (of 1024), or "auto":
-        half of what the machine, or the container, has available now.
-    enough : int or None, default=None
-        Bytes that suffice. If "auto" is so much on every machine, what is available is not asked for, which takes a
-        tenth of a small fit.
+    A text is a number with a unit such as "512MB", "2GB" (powers of 1000) or "1GiB" (of 1024), or "auto". "auto" is
+    half of what the machine, or the container, has available now. If that suffices on every machine for `enough` bytes,
+    what is available is not asked for, which takes a tenth of a small fit. Anything else raises ValueError.
 
-    Raises
-    ------
-    ValueError
-        If it is neither.
-
-    Examples
-    --------
     >>> parse_memory("512MB")
     512000000
     """
@@ -46,6 +35,20 @@ def parse_memory(memory: str | int, enough: int | None = None) -> int:
     elif isinstance(memory, Integral) and not isinstance(memory, bool) and memory > 0:
         return int(memory)
     raise ValueError(f"memory must be 'auto', bytes as a positive int, or a size such as '2GB'; found {memory!r}.")
+
+
+def threads_within(memory: str | int) -> int | None:
+    """Return how many threads a fit with a memory budget may have, None for any number.
+
+    What a fit computes and keeps does not depend on its threads, so that plans count few of them. Each has tiles and
+    buffers of its own.
+
+    Parameters
+    ----------
+    memory : int or str
+        As `parse_memory` takes it.
+    """
+    return None if memory == "auto" else max(1, parse_memory(memory) // _THREAD_BYTES)
 
 
 def available() -> int:

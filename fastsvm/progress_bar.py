@@ -46,16 +46,8 @@ class _NoBar:
 def progress_bar(values: Iterable | None = None, *, shown: bool | int = True, **given: Any) -> Any:
     """Return a bar of tqdm; if it is not or cannot be shown, what does nothing in its place.
 
-    There is no standard error if it was closed, or under `pythonw` on Windows.
-
-    Parameters
-    ----------
-    values : iterable or None
-        What the bar iterates over; None if `update` tells it of progress.
-    shown : bool or int, default=True
-        Whether the user wants the bar.
-    **given
-        Arguments of `tqdm`.
+    Without `values` to iterate over, `update` tells the bar of progress. There is no standard error if it was closed,
+    or under `pythonw` on Windows.
     """
     if not shown or sys.stderr is None:
         return _NoBar(values)

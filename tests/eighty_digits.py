@@ -56,7 +56,7 @@ def kernel_values(model: Any, X: Any, Z: Any) -> np.ndarray:
             base = gamma * dot + coef0
             if model.kernel == "poly":
                 return base ** int(model.degree) if model.degree else base * 0 + 1
-            up = _exp(2 * base)
+            up = _exp(2 * np.clip(base, Decimal(-200), Decimal(200)))  # beyond, the 80 digits are those of ±1
             return (up - 1) / (up + 1)
         apart = [abs(row - z) for row in x]
         if model.kernel == "laplacian":
@@ -147,10 +147,15 @@ def _of_classes(model: Any, y: np.ndarray, weight: np.ndarray, is_nu: bool) -> l
         coef[model.support_[class_of == b]] = all_coef[a, class_of == b]
         rows = np.flatnonzero((codes == a) | (codes == b))
         signs = np.where(codes[rows] == (b if k == 2 else a), 1.0, -1.0)
-        margin = float(model._margin[number]) if is_nu and model._margin[number] > 0 else 1.0
-        coef = coef[rows] * margin
+        margin = float(model._margin[number]) if is_nu else 0.0
+        divisor = margin or 1.0  # of what is returned; where there is no margin, nothing is divided
+        coef = coef[rows] * divisor
+        alpha, top = coef * signs, bound[rows]
+        if divisor != 1:  # a division and a product may move a multiplier off its bound
+            alpha = np.where(np.abs(alpha - top) <= 2 * np.finfo(float).eps * top, top, alpha)
+            coef = alpha * signs
         target = numbers(np.zeros(len(rows)) if is_nu else signs)
-        rho = -numbers(model.intercept_)[number] * Decimal(margin)
-        level = rho + numbers(signs) * Decimal(margin) if is_nu else rho
-        found.append(_Problem(rows, coef, signs, coef * signs, bound[rows], target, level, is_nu))
+        rho = -numbers(model.intercept_)[number] * Decimal(divisor)
+        level = rho + numbers(signs) * Decimal(margin)
+        found.append(_Problem(rows, coef, signs, alpha, top, target, level, is_nu))
     return found

@@ -35,10 +35,9 @@ def _large_moons(n: int) -> list[Case]:
 
 
 _COORDINATE = partial(ClassicalParameters, "coordinate", gamma=0.05)
-_SQUARED, _HINGE = partial(ClassicalParameters, "squared"), partial(ClassicalParameters, "hinge")
+_SQUARED = partial(ClassicalParameters, "squared")
 _DONUT_DUAL = ClassicalParameters("dual loop", **_DONUT, rates=(1e-3,), long_loop=True)
 _DONUT_PRIMAL = ClassicalParameters("primal loop", **_DONUT, rates=(1e-5,))
-_MNIST_5000 = partial(recipes.mnist_pair, 5000)
 
 CLASSICAL_CASES = [
     Case("coordinate-digits-C1", _SUITE, recipes.digits, _COORDINATE(), quick=True),
@@ -50,7 +49,5 @@ CLASSICAL_CASES = [
     *_large_moons(2000),
     *_large_moons(5000),
     Case("primal-digits-squared", _SUITE, recipes.digits_pair, _SQUARED(gamma=0.1), quick=True),
-    Case("primal-digits-hinge", _SUITE, recipes.digits_pair, _HINGE(gamma=0.1), quick=True),
-    Case("primal-mnist-5000-squared", _SUITE, _MNIST_5000, _SQUARED(gamma=0.02)),
-    Case("primal-mnist-5000-hinge", _SUITE, _MNIST_5000, _HINGE(gamma=0.02)),
+    Case("primal-mnist-5000-squared", _SUITE, partial(recipes.mnist_pair, 5000), _SQUARED(gamma=0.02)),
 ]

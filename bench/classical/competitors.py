@@ -109,19 +109,16 @@ def _one(name: str, module: str, build: Any, *groups: str, **given: Any) -> Clas
 
 _COORDINATE = {"solver": "coordinate", "random_state": 0}
 _CYCLIC, _RANDOM = (partial(_fastsvm, **_COORDINATE, selection=order) for order in ("cyclic", "random"))
-_PRIMAL = partial(_fastsvm, solver="primal")
 _SQUARED = partial(_fastsvm, solver="primal", loss="squared_hinge", tol=_TIGHT)
 _SHIFTED = {"kernel": "precomputed", "C": _HARD, "tol": _TIGHT}
 _OF_DUAL_LOOP = {"has_intercept": False, "stops": False}
-_OF_PRIMAL_LOOP = {"feasible": False, "certified": False, "stops": False, "against": "primal, exact"}
+_OF_PRIMAL_LOOP = {"feasible": False, "certified": False, "stops": False, "against": "smo, exact"}
 _FEW = {"warm_up_rows": (300,)}  # loops do not compile
 
 CLASSICAL_COMPETITORS = [
     _one("coordinate, cyclic", "fastsvm", _CYCLIC, "coordinate", has_intercept=False, most_gap=1e-3),
     _one("coordinate, random", "fastsvm", _RANDOM, "coordinate", has_intercept=False, most_gap=1e-3),
-    _one("primal", "fastsvm", _PRIMAL, "hinge", against="smo"),
-    _one("smo", "fastsvm", _fastsvm, "coordinate", "hinge"),
-    _one("sklearn", "sklearn", _sklearn, "hinge"),
+    _one("smo", "fastsvm", _fastsvm, "coordinate"),
     _one("primal, squared hinge", "fastsvm", _SQUARED, "squared", most_gap=_TIGHT_GAP, against="smo, shifted matrix"),
     _one(
         "smo, shifted matrix", "fastsvm", partial(_fastsvm, **_SHIFTED), "squared", precomputed=True,
@@ -140,7 +137,7 @@ CLASSICAL_COMPETITORS = [
         f"{_DUAL_LOOP}, {_LONGER} times as long", "numpy", partial(_dual_loop, factor=_LONGER), "dual loop",
         is_long=True, **_OF_DUAL_LOOP, **_FEW,
     ),
-    _one("primal, exact", "fastsvm", partial(_exact, "primal"), "primal loop", goal=_PRIMAL_LOOP),
+    _one("smo, exact", "fastsvm", partial(_exact, "smo"), "primal loop", goal=_PRIMAL_LOOP),
     _one("primal, loop's rate", "fastsvm", partial(_stepped, "primal"), "primal loop", **_OF_PRIMAL_LOOP),
     _one(_PRIMAL_LOOP, "numpy", _primal_loop, "primal loop", **_OF_PRIMAL_LOOP, **_FEW),
 ]  # fmt: skip

@@ -17,7 +17,7 @@ class ClassicalParameters:
     Attributes
     ----------
     group : str
-        Methods that are compared: "coordinate", "dual loop", "primal loop", "squared" or "hinge".
+        Methods that are compared: "coordinate", "dual loop", "primal loop" or "squared".
     C, gamma, kernel, degree, coef0 : numbers and str
         As in scikit-learn.
     rates : tuple of float

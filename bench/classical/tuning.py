@@ -42,7 +42,7 @@ def _loss_of_loop(parameters: ClassicalParameters, rate: float, data: Data) -> f
 
 def _tolerance(parameters: ClassicalParameters, loss: float, data: Data, resources: Resources) -> float:
     """Return the largest tolerance with which exact steps reach a loss, or the smallest one tried."""
-    build = classical_competitor("primal, exact" if parameters.primal else "coordinate, exact").build
+    build = classical_competitor("smo, exact" if parameters.primal else "coordinate, exact").build
     for tol in _TOLERANCES:
         found = _loss(parameters, build(replace(parameters, tol=tol), resources), data)
         if found <= loss + SAME * abs(loss):

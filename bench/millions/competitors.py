@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.harness.competitor import OURS, Competitor, Resources
-from bench.millions.parameters import MillionsParameters
+from bench.millions.parameters import JUDGED, MillionsParameters
 
 __all__ = ["MILLIONS_COMPETITORS", "MillionsCompetitor"]
 
 _SUITE = ("millions",)
 _ROWS_AT_ONCE, _EPOCHS = 10_000, 5
-_FEW = 64  # landmarks beside cells
 _COPIES = 3  # of the features are in memory at once, in float32
 
 
@@ -59,17 +58,14 @@ def _nystroem(parameters: MillionsParameters, resources: Resources, **more: Any)
 
     def fit(path: Path, n_components: int) -> Any:
         with open_hdf5(path) as data:
-            return NystroemSVC(**{"n_components": n_components} | given | more, random_state=0).fit(data)
+            own = {"n_components": n_components, "bounds": data.shape[0] <= JUDGED}
+            return NystroemSVC(**own | given | more, random_state=0).fit(data)
 
     return fit
 
 
 def _support(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:
-    return _nystroem(parameters, resources, landmarks="support", bounds=None)
-
-
-def _cells(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:
-    return _nystroem(parameters, resources, n_components=_FEW, refine="cells", bounds=None)
+    return _nystroem(parameters, resources, landmarks="support")
 
 
 def _linear(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:
@@ -167,7 +163,6 @@ def _floats(X: Any) -> Any:
 MILLIONS_COMPETITORS = [
     MillionsCompetitor(OURS, "fastsvm", _SUITE, _nystroem, budget="landmarks"),
     MillionsCompetitor("fastsvm support", "fastsvm", _SUITE, _support, budget="landmarks"),
-    MillionsCompetitor("fastsvm cells", "fastsvm", _SUITE, _cells),
     MillionsCompetitor("fastsvm SVC", "fastsvm", _SUITE, _exact, budget="subsamples", budgets_within=_rows),
     MillionsCompetitor("fastsvm LinearSVC", "fastsvm", _SUITE, _linear),
     MillionsCompetitor("sklearn SVC", "sklearn", _SUITE, _libsvm, budget="subsamples", budgets_within=_rows),

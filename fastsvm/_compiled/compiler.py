@@ -75,7 +75,7 @@ def _compiled(function: Callable, options: dict[str, Any]) -> Callable:
     return numba_internals.compiled(function, more | options)
 
 
-def overload_options() -> dict[str, Any]:
+def overload_options() -> Any:
     """Return the options with which the bodies of a generic function are compiled."""
     return OPTIONS if PLAIN else OPTIONS | {"no_cfunc_wrapper": True, "pipeline_class": numba_internals.Compiler}
 

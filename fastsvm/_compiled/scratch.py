@@ -1,15 +1,22 @@
-"""Memory that a thread reuses for every tile, because touching new memory is expensive."""
+"""Memory that a thread reuses for every tile, because touching new memory is expensive.
+
+Helpers of a pool take over what others have given back. So there is as much of it as threads work at once, however many
+take turns.
+"""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
-__all__ = ["scratch_array"]
+__all__ = ["borrowed_scratch", "scratch_array"]
 
 _LINE = 64  # bytes of a cache line
 _CACHED_BYTES = 4 << 20  # for each use, in each thread
 
 _own = threading.local()
+_free: list[dict[str, np.ndarray]] = []  # what helpers have given back
 
 
 def scratch_array(use: str, shape: tuple[int, ...], dtype: np.dtype | type) -> np.ndarray:
@@ -18,10 +25,32 @@ def scratch_array(use: str, shape: tuple[int, ...], dtype: np.dtype | type) -> n
     size = dtype.itemsize
     for length in shape:
         size *= length
-    memory = getattr(_own, use, None)
+    kept = _kept()
+    memory = kept.get(use)
     if memory is None or len(memory) < size:
         memory = np.empty(size + _LINE, np.uint8)
         memory = memory[-memory.ctypes.data % _LINE :]
         if size <= _CACHED_BYTES:
-            setattr(_own, use, memory)
+            kept[use] = memory
     return memory[:size].view(dtype).reshape(shape)
+
+
+def _kept() -> dict[str, np.ndarray]:
+    """Return the memory of the calling thread by its use."""
+    if not hasattr(_own, "kept"):
+        _own.kept = {}
+    return _own.kept
+
+
+@contextmanager
+def borrowed_scratch() -> Iterator[None]:
+    """Have the calling thread use memory that another has given back, and give it back, too."""
+    try:
+        _own.kept = _free.pop()  # the last one, which is in the cache
+    except IndexError:
+        _own.kept = {}
+    try:
+        yield
+    finally:
+        _free.append(_own.kept)
+        del _own.kept

@@ -19,6 +19,7 @@ import numpy as np
 import threadpoolctl
 
 from fastsvm._compiled.compiler import thread_count
+from fastsvm._compiled.scratch import borrowed_scratch
 
 __all__ = ["Pool", "at_most", "note_usual_limits", "one_threaded_blas", "spans", "stoppable"]
 
@@ -249,7 +250,8 @@ class _Batch:
         while True:
             try:
                 self._wake(len(self._waiting) - 1)
-                self._drain(0)
+                with borrowed_scratch():
+                    self._drain(0)
             finally:
                 self._free.append(None)
             # Pieces that were added meanwhile, when this helper still counted, would wait for nobody.
@@ -336,18 +338,21 @@ class Pool:
     An interrupt or an error in one piece cancels the pieces that have not started.
     """
 
-    def __init__(self, n_threads: int | None = None) -> None:
-        limit = one_threaded_blas.limit()
-        usual = max(1, min([thread_count(), *_most_threads[-1:], *([] if limit is None else [limit])]))
+    def __init__(self, n_threads: int | None = None, most: int | None = None) -> None:
+        limits = [limit for limit in (one_threaded_blas.limit(), most) if limit is not None]
+        usual = max(1, min([thread_count(), *_most_threads[-1:], *limits]))
         self.n_threads = usual if n_threads is None else n_threads
         self._begun = _Batch(self.n_threads)
 
     @classmethod
     @contextmanager
-    def open(cls, n_threads: int | None = None) -> Iterator["Pool"]:
-        """Yield a pool and limit BLAS to one thread until it is closed."""
+    def open(cls, n_threads: int | None = None, most: int | None = None) -> Iterator["Pool"]:
+        """Yield a pool and limit BLAS to one thread until it is closed.
+
+        It has `n_threads` threads, or if that is None as many as usual, but at most `most`.
+        """
         with one_threaded_blas:
-            pool = cls(n_threads)
+            pool = cls(n_threads, most)
             try:
                 yield pool
             finally:

@@ -44,18 +44,10 @@ _MOST_SHOWN = 80  # characters of a path that is too long
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code.
+    """Run the command line with the words after `fastsvm`, None for those of the process, and return its exit code.
 
-    Parameters
-    ----------
-    arguments : sequence of str or None
-        The words after `fastsvm`; None for those of the process.
-
-    Returns
-    -------
-    int
-        0 for success, 2 for bad input with one line on standard error, 1 for another error, 130 after Ctrl-C, 143
-        after SIGTERM, 129 after SIGHUP.
+    It is 0 for success, 2 for bad input with one line on standard error, 1 for another error, 130 after Ctrl-C, 143
+    after SIGTERM, 129 after SIGHUP.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal or a pipe may lack letters

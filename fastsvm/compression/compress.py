@@ -41,22 +41,12 @@ _OF_THE_FIT = {
 
 
 class Compression(NamedTuple):
-    """A compressed model, and what was reached.
+    """A compressed model, and the differences of its decision values on the given rows, computed in float64.
 
-    Attributes
-    ----------
-    model : estimator
-        The compressed model, of the class of the one that was passed.
-    n_support : int
-        Number of its support vectors.
-    max_difference, rms_difference : float
-        The largest difference and the root mean square of the differences of its decision values on the given rows,
-        computed in float64.
-    curve : dict of str to ndarray
-        What was tried: columns `n_support`, in rising order, `max_difference` and `rms_difference`.
+    `curve` holds what was tried: columns `n_support`, in rising order, `max_difference` and `rms_difference`.
     """
 
-    model: Any
+    model: Any  # It has the class of the model that was passed.
     n_support: int
     max_difference: float
     rms_difference: float

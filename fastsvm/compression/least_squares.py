@@ -13,35 +13,28 @@ same boundary: where classes overlap, the labels give back some of what f_M lose
 from collections.abc import Iterator
 
 import numpy as np
+from scipy import linalg
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.kernel_matrix.expansion import expand
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.linalg.cholesky import Inverse
-from fastsvm.solvers.kernel_primal.nystrom import features, weighted_square, whitening
 from fastsvm.sources import Block, Source, check_finite
 
 __all__ = ["DecisionFit"]
 
 _ROWS = 2048  # at once
+_TILE_ROWS = 128  # of a product that is a piece of work
 _RIDGE = 1e-7  # μ, relative to the sum of the squared lengths of φ(x)
 _ROUNDING = 1e-12  # added to the diagonal of K_MM, relative to its mean
 
 
 class DecisionFit:
-    """The fit of a model's decision functions by expansions in some of its support vectors.
+    """The fit of a model's decision functions on the rows of `source` by expansions in some of its support vectors.
 
-    Parameters
-    ----------
-    predictor : Predictor
-        Of the model.
-    source : Source
-        The given rows.
-    pool : Pool
-        Threads.
-    towards : ndarray of float64, shape (n_rows, n_outputs), or None
-        What is added to the decisions that are fitted; the differences are those from the model's.
+    `towards`, of shape (n_rows, n_outputs), is added to the decisions that are fitted; the differences are those from
+    the model's.
     """
 
     def __init__(self, predictor: Predictor, source: Source, pool: Pool, towards: np.ndarray | None = None) -> None:
@@ -62,14 +55,14 @@ class DecisionFit:
 
     def begin(self, rows: np.ndarray) -> None:
         """Sum the system of the support vectors `rows`."""
-        self._rows, slots, kept = rows, np.arange(len(rows)), self._predictor.stored.take(rows)
+        self._rows, kept = rows, self._predictor.stored.take(rows)
         among = np.concatenate([self._values(block, len(rows)) for _, block in self._blocks(kept)], axis=1)
-        self._whitening = whitening(among, slots, slots, _ROUNDING)
+        self._whitening = _whitening(among)
         decisions = np.concatenate([self._exact_decisions(block, start) for start, block in self._blocks(kept)])
         square, right = np.zeros_like(among), np.zeros_like(decisions)
         for start, block in self._blocks(self._source):
-            phi = features(self._whitening, (self._values(block, len(rows)), slots), None, self._pool)
-            square += weighted_square(phi, np.ones(phi.shape[1]), self._pool)
+            phi = self._whitening @ self._values(block, len(rows))
+            self._pool.run(_add_product, [(square[a:b], phi[a:b], phi) for a, b in spans(len(phi), _TILE_ROWS)])
             right += phi @ self._targets[start : start + phi.shape[1]]
         ridge = _RIDGE * max(float(np.trace(square)), np.finfo(float).tiny)
         square[np.diag_indices_from(square)] += ridge
@@ -85,11 +78,8 @@ class DecisionFit:
     def solve(self, sizes: list[int]) -> list[tuple[float, float, np.ndarray]]:
         """Fit the coefficients of the first rows, for several numbers of them.
 
-        Returns
-        -------
-        list of tuple
-            For each: the largest difference on the given rows, the root mean square of the differences, and the
-            coefficients, shape (size, n_outputs).
+        Return for each the largest difference on the given rows, the root mean square of the differences, and the
+        coefficients, shape (size, n_outputs).
         """
         coefs = []
         for size in sizes:
@@ -105,3 +95,14 @@ class DecisionFit:
                 total[k] += np.square(difference).sum()
         usual = np.sqrt(total / self._decisions.size)
         return [(float(a), float(b), coef) for a, b, coef in zip(largest, usual, coefs, strict=True)]
+
+
+def _whitening(among: np.ndarray) -> np.ndarray:
+    """Return L⁻¹ for the matrix L Lᵀ of kernel values among some rows."""
+    square = among.copy()
+    square[np.diag_indices_from(square)] += _ROUNDING * max(float(np.trace(square)), 1e-300) / len(square)
+    return linalg.inv(linalg.cholesky(square, lower=True))
+
+
+def _add_product(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    out += left @ right.T

@@ -48,27 +48,13 @@ _COLUMNS = "epoch", "time", "objective", "dual_objective", "gap", "bytes_sent"
 
 @storable("linear fit on a cluster")
 class ClusterFitState(NamedTuple):
-    """Checkpoint of a fit: the rows are not in it.
+    """Checkpoint of a fit: the rows are not in it."""
 
-    Attributes
-    ----------
-    sizes : list of int
-        Numbers of rows of the shards.
-    seed : int
-        Seed of the order of the rows.
-    state : LinearDualState
-        State of the solver.
-    memory : RoundsMemory
-        Its memory.
-    records : list of tuple
-        Records of the rounds so far.
-    """
-
-    sizes: list[int]
-    seed: int
+    sizes: list[int]  # They are the numbers of rows of the shards.
+    seed: int  # It orders the rows.
     state: LinearDualState
     memory: RoundsMemory
-    records: list[tuple]
+    records: list[tuple]  # Each is of a round so far.
 
 
 class DistributedLinearSVM(DistributedEstimator):

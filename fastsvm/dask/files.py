@@ -23,14 +23,9 @@ def paths_of(X: Any) -> list[str] | None:
 
 
 def collections_of(paths: Sequence[str], y: Any, sample_weight: Any) -> tuple[Any, Any, Any] | None:
-    """Return rows, labels and weights of Parquet or Zarr files as collections of Dask; None for HDF5 files.
+    """Return rows, labels and weights of Parquet or Zarr files, by suffix, as collections of Dask; None for HDF5 files.
 
-    Parameters
-    ----------
-    paths : sequence of str
-        Files of one format, by their suffixes.
-    y, sample_weight : str or None
-        Names of the columns or arrays; None is "y", and "sample_weight" if there is one.
+    `y` and `sample_weight` name columns or arrays; None is "y", and "sample_weight" if there is one.
     """
     suffixes = {_suffix(path) for path in paths}
     if not suffixes & {".parquet", ".zarr"}:

@@ -22,16 +22,8 @@ def load_shards(
 ) -> tuple[list[Future], list[ShardFacts]]:
     """Return the rows of the shards, as futures, and what the client knows of them.
 
-    Parameters
-    ----------
-    tasks : Tasks
-        How tasks are sent.
-    X, y, sample_weight : as for `fit`
-        Rows, labels and weights.
-    n_shards : int or None
-        Number of shards; None takes one for each worker.
-    of_classes : bool
-        Whether y holds classes.
+    Rows, labels and weights are as for `fit`; `of_classes` says whether y holds classes. None as number of shards takes
+    one for each worker.
     """
     n_shards = max(1, tasks.n_workers) if n_shards is None else n_shards
     paths = paths_of(X)

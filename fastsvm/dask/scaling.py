@@ -14,17 +14,7 @@ __all__ = ["ColumnMoments", "moments_of_shards", "scaling_of"]
 
 
 class ColumnMoments(NamedTuple):
-    """What the features of a shard are like.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows.
-    total : float
-        Sum of their weights.
-    statistics : FeatureStatistics
-        Weighted moments of the features, and norms.
-    """
+    """What the features of a shard are like: weighted moments and norms, and the total weight of its rows."""
 
     n_rows: int
     total: float

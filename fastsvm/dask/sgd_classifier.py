@@ -35,35 +35,17 @@ _FIRST = 4  # rounds before the objective is first examined
 
 @storable("gradient descent on a cluster")
 class DescentProgress(NamedTuple):
-    """What a fit has between two rounds, and its checkpoint: the rows are not in it.
+    """What a fit has between two rounds, and its checkpoint: the rows are not in it."""
 
-    Attributes
-    ----------
-    sizes : list of int
-        Numbers of rows of the shards.
-    seed : int
-        Seed of the order of the rows.
-    n_rounds, sent, due : int
-        Rounds so far, bytes that were sent, and the round in which the objective is examined next.
-    before : float
-        Objective when it was examined last.
-    shards : list of Descent or None
-        State of each shard; None before the first round, and for shards without weight.
-    common : Averages or None
-        Averages over the shards.
-    records : list of tuple
-        Records of the examined rounds.
-    """
-
-    sizes: list[int]
-    seed: int
+    sizes: list[int]  # They are the numbers of rows of the shards.
+    seed: int  # It orders the rows.
     n_rounds: int = 0
-    sent: int = 0
-    due: int = _FIRST
-    before: float = np.inf
-    shards: list[Any] | None = None
-    common: Averages | None = None
-    records: list[tuple] | None = None
+    sent: int = 0  # So many bytes were sent.
+    due: int = _FIRST  # The objective is examined next in this round.
+    before: float = np.inf  # It is the objective when it was examined last.
+    shards: list[Any] | None = None  # It is None before the first round, and has None for shards without weight.
+    common: Averages | None = None  # They are averages over the shards.
+    records: list[tuple] | None = None  # Each is of an examined round.
 
 
 class SGDClassifier(DistributedClassifier):

@@ -22,30 +22,14 @@ __all__ = ["Averages", "Descent", "SGDPlan", "descend", "objectives_of_shard", "
 
 
 class SGDPlan(NamedTuple):
-    """What is to be learnt from all shards.
+    """What is to be learnt from all shards: `shift` and `scale` are as in `worker.Plan`."""
 
-    Attributes
-    ----------
-    settings : dict
-        Parameters of the local estimator.
-    loss : Loss
-        Loss of a row.
-    seed : int
-        Seed of the order of the rows.
-    classes, factors : ndarray of shape (n_classes,)
-        Labels and factors of their rows.
-    together : int
-        Number of shards that share the threads of a worker.
-    shift, scale : ndarray of float64, shape (n_features,)
-        As in `worker.Plan`.
-    """
-
-    settings: dict[str, Any]
+    settings: dict[str, Any]  # They are parameters of the local estimator.
     loss: Loss
-    seed: int
+    seed: int  # It orders the rows.
     classes: np.ndarray
-    factors: np.ndarray
-    together: int
+    factors: np.ndarray  # They multiply the weights of the rows of each class.
+    together: int  # So many shards share the threads of a worker.
     shift: np.ndarray
     scale: np.ndarray
 

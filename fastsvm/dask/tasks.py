@@ -55,20 +55,13 @@ class ClusterLost(RuntimeError, ConnectionError):
 class Tasks(NamedTuple):
     """How tasks are sent.
 
-    Attributes
-    ----------
-    client : Client
-        The connection to the cluster.
-    n_workers : int
-        Number of workers when the fit began. No task is bound to one: even if others are allowed, tasks bound to a
-        worker wait for ever once all workers of that moment are lost.
-    token : str
-        What the keys of all tasks of the fit have in common.
+    No task is bound to a worker, of which there were `n_workers` when the fit began. Even if others are allowed, tasks
+    bound to a worker wait for ever once all workers of that moment are lost.
     """
 
     client: Client
     n_workers: int
-    token: str
+    token: str  # The keys of all tasks of the fit have it in common.
 
     @classmethod
     def of(cls, client: Client) -> "Tasks":
@@ -82,10 +75,8 @@ class Tasks(NamedTuple):
     def gathered(self, futures: list[Future]) -> list[Any]:
         """Return the results of tasks, in order.
 
-        Raises
-        ------
-        ClusterLost
-            If the scheduler is lost, if for long there are no workers that take tasks, or if a task ended too many.
+        ClusterLost says that the scheduler is lost, that for long there are no workers that take tasks, or that a task
+        ended too many.
         """
         asked, n_idle = None, 0
         try:

@@ -69,16 +69,9 @@ class FilePart(NamedTuple):
 
 
 class ShardRows:
-    """The rows of a shard with their labels and weights.
+    """The rows of a shard, perhaps none, in an array or a CSR matrix, with their labels or targets, and weights.
 
-    Parameters
-    ----------
-    X : ndarray or csr_matrix, shape (n, n_features)
-        Rows, perhaps none.
-    y, weight : ndarray of shape (n,)
-        Labels or targets, and weights.
-    names : ndarray of str objects, shape (n_features,), or None
-        Names of the features.
+    `names`, str objects, are those of the features.
     """
 
     def __init__(self, X: Any, y: np.ndarray, weight: np.ndarray, names: np.ndarray | None) -> None:
@@ -94,20 +87,8 @@ class ShardRows:
 class ShardFacts(NamedTuple):
     """What the client learns of a shard.
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Numbers of rows and features.
-    dtype : numpy.dtype
-        Type of the rows.
-    sparse : bool
-        Whether they are sparse.
-    names : ndarray or None
-        Names of the features.
-    labels, weights : ndarray
-        The different labels of positive weight and the sums of their weights; of a regression, no labels.
-    total : float
-        Sum of the weights.
+    `labels` are those of positive weight, each once, and `weights` the sums of their weights; of a regression, there
+    are none.
     """
 
     shape: tuple[int, int]
@@ -116,41 +97,27 @@ class ShardFacts(NamedTuple):
     names: np.ndarray | None
     labels: np.ndarray
     weights: np.ndarray
-    total: float
+    total: float  # It is the sum of the weights.
 
 
 class Plan(NamedTuple):
     """What is to be learnt from all shards.
 
-    Attributes
-    ----------
-    loss : Loss
-        Loss of a row.
-    C, constant : float
-        Factor of the losses, and value of the constant feature, 0 if there is none.
-    classes, factors : ndarray of shape (n_classes,)
-        Labels and factors of C; empty for a regression.
-    block_rows, n_sweeps : int
-        As in `dense_epoch.Layout`.
-    together : int
-        Number of shards that share the threads of a worker.
-    shift, scale : ndarray of float64, shape (n_features,)
-        Values x are mapped to (x - shift) scale; empty for no mapping. Sparse rows are only scaled.
-    of_pairs : bool
-        Whether each pair of classes is told apart, not each from the rest.
+    Values x are mapped to (x - shift) scale, arrays of float64 and shape (n_features,); empty for no mapping. Sparse
+    rows are only scaled. `block_rows` and `n_sweeps` are as in `dense_epoch.Layout`.
     """
 
     loss: Loss
-    C: float
-    constant: float
-    classes: np.ndarray
-    factors: np.ndarray
+    C: float  # It is the factor of the losses.
+    constant: float  # It is the value of the constant feature, 0 if there is none.
+    classes: np.ndarray  # They are the labels, and are empty for a regression, as the factors are.
+    factors: np.ndarray  # For the rows of each class, C is multiplied by them.
     block_rows: int
     n_sweeps: int
-    together: int
+    together: int  # So many shards share the threads of a worker.
     shift: np.ndarray = np.empty(0)
     scale: np.ndarray = np.empty(0)
-    of_pairs: bool = False
+    of_pairs: bool = False  # Each pair of classes is told apart, not each class from the rest.
 
 
 class Place(NamedTuple):

@@ -13,13 +13,7 @@ _CROWD = 500  # more circles are drawn faintly
 
 
 def pyplot() -> Any:
-    """Return matplotlib's pyplot.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed; the message says how to install it.
-    """
+    """Return matplotlib's pyplot; if it is not installed, ImportError says how to install it."""
     try:
         from matplotlib import pyplot
     except ImportError as error:

@@ -13,21 +13,11 @@ _COLOUR_COUNTS = (1, 3)
 
 
 def as_images(rows: np.ndarray, image_shape: tuple[int, ...], channels: str | None = None) -> np.ndarray:
-    """Return rows as images, shape (n_rows, height, width) or, in colour, (n_rows, height, width, 3).
+    """Return rows of pixels as images, shape (n_rows, height, width) or, in colour, (n_rows, height, width, 3).
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_pixels)
-        Each row is an image.
-    image_shape : tuple of int
-        (h, w), (c, h, w) or (h, w, c), where c is 1 or 3.
-    channels : {"first", "last"} or None
-        Place of the channels in `image_shape`; None infers it if it is unambiguous.
-
-    Raises
-    ------
-    ValueError
-        If the shape is none of these, is ambiguous, or does not fit the length of a row.
+    `image_shape` is (h, w), (c, h, w) or (h, w, c), where c is 1 or 3. `channels`, "first" or "last", is their place in
+    it; None infers it. A shape that is none of these, is ambiguous, or does not fit the length of a row raises
+    ValueError.
     """
     shape = tuple(int(size) for size in image_shape)
     if channels not in (None, "first", "last"):
@@ -72,10 +62,7 @@ def _dense(rows: Any) -> np.ndarray:
 def names_of(labels: np.ndarray, class_names: Any) -> list[str]:
     """Return the name of each label: the label itself, or the name that the user gave in the same order.
 
-    Raises
-    ------
-    ValueError
-        If the numbers of names and labels differ.
+    It raises ValueError if the numbers of names and labels differ.
     """
     if class_names is None:
         return [str(label) for label in labels]

@@ -16,19 +16,7 @@ _PADDING = 0.08  # of the range of a feature, on each side
 
 
 class Points(NamedTuple):
-    """Labelled points of the plane.
-
-    Attributes
-    ----------
-    X : ndarray of float64, shape (n_samples, 2)
-        Points.
-    y : ndarray of shape (n_samples,)
-        Labels.
-    classes : ndarray of shape (n_classes,)
-        All labels, each once.
-    names : tuple of str
-        Names of the two features.
-    """
+    """Labelled points of the plane: X of shape (n_samples, 2) in float64, y of shape (n_samples,), and all labels."""
 
     X: np.ndarray
     y: np.ndarray
@@ -39,10 +27,8 @@ class Points(NamedTuple):
     def of(cls, X: Any, y: Any, classes: Any = None) -> "Points":
         """Return the points of any X and y that the estimators accept.
 
-        Raises
-        ------
-        ValueError
-            If there are not two features, labels are missing, too many or too few, or not among the classes.
+        It raises ValueError if there are not two features, or if labels are missing, too many or too few, or not among
+        the classes.
         """
         labels = labels_of(X, y)
         if labels is None:

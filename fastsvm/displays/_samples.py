@@ -48,10 +48,7 @@ def final_model(estimator: Any) -> Any:
 def circled_rows(estimator: Any, X: np.ndarray) -> tuple[np.ndarray | None, str]:
     """Return the numbers of the samples to circle and their name; None if the model does not have them.
 
-    Raises
-    ------
-    ValueError
-        If X does not hold the samples of the fit.
+    It raises ValueError if X does not hold the samples of the fit.
     """
     model = final_model(estimator)
     found = {name: np.asarray(getattr(model, name, ())) for name in _RINGS}

@@ -21,15 +21,7 @@ _BELOW = 0.01  # of the tolerance: smaller gaps, as after Newton steps, are out 
 
 
 class Curve(NamedTuple):
-    """One curve.
-
-    Attributes
-    ----------
-    name : str
-        Its name in a legend.
-    x, y : ndarray of shape (n_points,)
-        Its points.
-    """
+    """One curve: its name in a legend, and its points x and y of shape (n_points,)."""
 
     name: str
     x: np.ndarray

@@ -10,10 +10,21 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from fastsvm.estimators.fitting.tuning import LinearTuning
+import numpy as np
+
+from fastsvm.estimators.fitting.tuning import KernelTuning, LinearTuning
 from fastsvm.losses import Loss, is_piecewise, provides_newton
 
-__all__ = ["LINEAR_SOLVERS", "LinearFacts", "LinearSolver", "linear_solvers"]
+__all__ = [
+    "KERNEL_SOLVERS",
+    "LINEAR_SOLVERS",
+    "KernelFacts",
+    "KernelSolver",
+    "LinearFacts",
+    "LinearSolver",
+    "kernel_solvers",
+    "linear_solvers",
+]
 
 
 class LinearFacts(NamedTuple):
@@ -135,3 +146,105 @@ LINEAR_SOLVERS = (
 def linear_solvers(facts: LinearFacts, tuning: LinearTuning) -> list[str]:
     """Return the names of the solvers that are tried, in this order."""
     return [solver.name for solver in LINEAR_SOLVERS if solver.applies(facts, tuning)]
+
+
+# --- kernel machines -------------------------------------------------------------------------------------
+
+
+class KernelFacts(NamedTuple):
+    """What decides how the problems of a kernel machine are solved by steps of two multipliers.
+
+    Attributes
+    ----------
+    sizes : ndarray of int
+        Samples of each problem.
+    n_samples, n_features : int
+        Samples of all problems, and their features.
+    rows_of_sample : int
+        Multipliers of a sample, 1 or 2.
+    ns_of_value : float
+        Time of a kernel value that is computed with many others, in nanoseconds.
+    is_exact : bool
+        Whether kernel values are float64, of samples in memory.
+    on_demand : bool
+        Whether compiled code computes rows of the kernel from such samples one by one.
+    memory, n_threads : int
+        Bytes for kernel values and copies of samples, and threads that solve problems at once.
+    """
+
+    sizes: np.ndarray
+    n_samples: int
+    n_features: int
+    rows_of_sample: int
+    ns_of_value: float
+    is_exact: bool
+    on_demand: bool
+    memory: int
+    n_threads: int
+
+    @property
+    def longest(self) -> int:
+        """Samples of the largest problem."""
+        return int(self.sizes.max())
+
+    @property
+    def small_bytes(self) -> int:
+        """Bytes of the rows that the problems keep which are solved at once."""
+        padding = 16  # values to which rows are padded
+        return 8 * self.n_threads * self.longest * (self.rows_of_sample * self.longest + padding)
+
+
+class KernelSolver(NamedTuple):
+    """A row of the table; see `LinearSolver`."""
+
+    name: str
+    what: str
+    applies: Callable[[KernelFacts, KernelTuning], bool]
+
+
+def _is_small(facts: KernelFacts, tuning: KernelTuning) -> bool:
+    return tuning.small and facts.is_exact and facts.longest * facts.rows_of_sample <= tuning.most_small_rows
+
+
+def _values(facts: KernelFacts, tuning: KernelTuning) -> float:
+    """Return how many kernel values the problems need."""
+    used = tuning.used if len(facts.sizes) == 1 else tuning.used_of_many
+    return used * float(np.square(facts.sizes.astype(np.float64)).sum())
+
+
+def _ns_of_decomposition(facts: KernelFacts, tuning: KernelTuning) -> float:
+    of_values = _values(facts, tuning) * (facts.ns_of_value + 2.0)  # to which reading adds two
+    return tuning.slower * (tuning.ns_of_problem * len(facts.sizes) + of_values)
+
+
+def _ns_of_matrix(facts: KernelFacts, tuning: KernelTuning) -> float:
+    return tuning.ns_of_matrix + facts.n_samples**2 * (facts.ns_of_value + 2.0)
+
+
+def _small_rows(facts: KernelFacts, tuning: KernelTuning) -> bool:
+    n, d = facts.n_samples, facts.n_features
+    if not (_is_small(facts, tuning) and facts.on_demand and facts.small_bytes + 8 * n * d <= facts.memory):
+        return False
+    is_near = 8 * d * facts.longest <= tuning.near_bytes
+    of_value = tuning.ns_of_value + d * (tuning.ns_of_feature if is_near else tuning.ns_of_far_feature)
+    others = min(_ns_of_matrix(facts, tuning), _ns_of_decomposition(facts, tuning))
+    return _values(facts, tuning) * of_value <= others
+
+
+def _small_matrix(facts: KernelFacts, tuning: KernelTuning) -> bool:
+    if not _is_small(facts, tuning) or facts.small_bytes + 8 * facts.n_samples**2 > facts.memory:
+        return False
+    return _ns_of_matrix(facts, tuning) <= _ns_of_decomposition(facts, tuning)
+
+
+KERNEL_SOLVERS = (
+    KernelSolver("small-rows", "Whole problems in compiled calls, with kernel rows on demand", _small_rows),
+    KernelSolver("small-matrix", "Whole problems in compiled calls, on one kernel matrix", _small_matrix),
+    KernelSolver("smo", "Working sets, with cached, shared or recomputed kernel rows", lambda facts, _: True),
+)
+"""Solvers by steps of two multipliers, in the order in which they are tried. Other steps take working sets."""
+
+
+def kernel_solvers(facts: KernelFacts, tuning: KernelTuning) -> list[str]:
+    """Return the names of the solvers that are tried, in this order."""
+    return [solver.name for solver in KERNEL_SOLVERS if solver.applies(facts, tuning)]

@@ -24,47 +24,22 @@ _REASON = "imported"
 class KernelParts(NamedTuple):
     """What determines the decision functions of a kernel machine, in scikit-learn's layout and signs.
 
-    Attributes
-    ----------
-    dual_coef : ndarray or CSR matrix of float64, shape (n_classes - 1, n_support)
-        Coefficients; one row without classes.
-    intercept : ndarray of float64
-        Intercepts.
-    n_support : ndarray of int
-        Number of support vectors of each class; one number without classes.
-    support_vectors : array, CSR matrix or list
-        Support vectors as they were passed to the fit; empty for a precomputed kernel.
-    support : ndarray of int64, shape (n_support,)
-        Their rows in the samples of the fit.
-    shape_fit : tuple of int
-        Shape of these samples.
-    gamma : float
-        Coefficient of the kernel; 0 if it has none.
-    classes : ndarray or None
-        Labels, in rising order.
-    standardization : Standardization or None
-        How the kernel sees features.
+    `dual_coef`, an array or CSR matrix of float64, has shape (n_classes - 1, n_support), and one row without classes.
     """
 
     dual_coef: Any
     intercept: np.ndarray
-    n_support: np.ndarray
-    support_vectors: Any
-    support: np.ndarray
+    n_support: np.ndarray  # It counts the vectors of each class; it is one number without classes.
+    support_vectors: Any  # They are as they were passed to the fit; empty for a precomputed kernel.
+    support: np.ndarray  # They are the vectors' rows of int64 in the samples of the fit.
     shape_fit: tuple[int, int]
-    gamma: float
-    classes: np.ndarray | None = None
+    gamma: float  # It is 0 if the kernel has none.
+    classes: np.ndarray | None = None  # They rise.
     standardization: Standardization | None = None
 
 
 def estimator_named(name: str) -> type:
-    """Return the estimator of a name.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """Return the estimator of a name; ValueError says that there is none."""
     kinds = {kind.__name__: kind for kind in ESTIMATORS.values()}
     if name not in kinds:
         raise ValueError(f"this fastsvm has no estimator {name}; it has {', '.join(kinds)}")
@@ -74,10 +49,7 @@ def estimator_named(name: str) -> type:
 def kernel_model(kind: type, parameters: dict[str, Any], parts: KernelParts, **known: Any) -> Any:
     """Return the kernel machine of some parts; `known` are other fitted attributes.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is not valid, or the parts do not fit together.
+    It raises ValueError if a parameter is not valid, or the parts do not fit together.
     """
     model = kind(**parameters)
     coef = parts.dual_coef
@@ -101,10 +73,7 @@ def kernel_model(kind: type, parameters: dict[str, Any], parts: KernelParts, **k
 def landmark_model(kind: type, parameters: dict[str, Any], parts: KernelParts) -> Any:
     """Return the kernel machine whose landmarks are the support vectors of some parts, which all scores share.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is not valid, or the parts do not fit together.
+    It raises ValueError if a parameter is not valid, or the parts do not fit together.
     """
     found = {
         "components_": parts.support_vectors,
@@ -146,27 +115,11 @@ def linear_model(
     standardization: Standardization | None = None,
     **known: Any,
 ) -> Any:
-    """Return the linear machine with weights for samples as they are passed.
+    """Return the linear machine with weights for samples as they are passed; `known` are other fitted attributes.
 
-    Parameters
-    ----------
-    kind : type
-        The estimator.
-    parameters : dict
-        Its parameters.
-    coef, intercept : ndarray of float64
-        Shapes (n_scores, n_features) and (n_scores,); one score of two classes stands for the second.
-    classes : ndarray or None
-        Labels, in rising order; None for a regression, and for one class.
-    standardization : Standardization or None
-        How features were standardised during the fit.
-    **known
-        Other fitted attributes.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is not valid, or the parts do not fit together.
+    `coef` and `intercept` have shapes (n_scores, n_features) and (n_scores,); one score of two classes stands for the
+    second. `classes` rise, and are None for a regression and for one class. `standardization` is how features were
+    standardised during the fit. ValueError says that a parameter is not valid, or that the parts do not fit together.
     """
     is_of_one_class = issubclass(kind, OutlierDetector)
     found = {

@@ -8,13 +8,7 @@ _MOST = 2**31 - 1
 
 
 def whole_labels(classes: np.ndarray, program: str) -> np.ndarray:
-    """Return labels as int64.
-
-    Raises
-    ------
-    ValueError
-        If some are not whole numbers of 32 bits.
-    """
+    """Return labels as int64; ValueError says that some are not whole numbers of 32 bits."""
     numbers = classes.astype(np.int64) if classes.dtype.kind in "biu" else classes
     if classes.dtype.kind == "f" and (np.mod(classes, 1) == 0).all():
         numbers = classes

@@ -46,10 +46,7 @@ SOLVERS = (
 def model_of_liblinear_text(text: LiblinearText, n_features: int | None) -> Any:
     """Return the estimator that a text describes.
 
-    Raises
-    ------
-    ValueError
-        If there is no such estimator, or `n_features` is less than the text has.
+    It raises ValueError if there is no such estimator, or `n_features` is less than the text has.
     """
     solver = next((each for each in SOLVERS if each.solver_type == text.solver_type), None)
     if solver is None:
@@ -79,13 +76,7 @@ def model_of_liblinear_text(text: LiblinearText, n_features: int | None) -> Any:
 
 
 def liblinear_text_of(model: Any) -> LiblinearText:
-    """Return the text of a fitted linear machine.
-
-    Raises
-    ------
-    ValueError
-        If labels are not whole numbers.
-    """
+    """Return the text of a fitted linear machine; labels that are not whole numbers raise ValueError."""
     coef = dense_coef(model)
     intercept, classes = np.atleast_1d(model.intercept_), getattr(model, "classes_", None)
     name, labels = _solver_of(model), None

@@ -31,30 +31,14 @@ _TYPES = (*_OF_CLASSES, *_OF_NUMBERS, ONE_CLASS)
 
 
 class LiblinearText(NamedTuple):
-    """What the text of a model says, in LIBLINEAR's order and signs.
+    """What the text of a model says, in LIBLINEAR's order and signs."""
 
-    Attributes
-    ----------
-    solver_type : str
-        The solver, such as "L2R_L2LOSS_SVC_DUAL".
-    labels : ndarray of int64, shape (n_classes,), or None
-        Classes; of two classes a positive score stands for the first.
-    weights : ndarray of float64, shape (n_features, n_scores)
-        Weights of the features.
-    bias : float
-        Value of a constant feature; below 0 if there is none.
-    bias_weights : ndarray of float64, shape (n_scores,)
-        Weights of the constant feature.
-    rho : float
-        What is subtracted from the score of "ONECLASS_SVM".
-    """
-
-    solver_type: str
-    labels: np.ndarray | None
-    weights: np.ndarray
-    bias: float
-    bias_weights: np.ndarray
-    rho: float = 0.0
+    solver_type: str  # It is a word such as "L2R_L2LOSS_SVC_DUAL".
+    labels: np.ndarray | None  # Of two classes a positive score stands for the first.
+    weights: np.ndarray  # They have shape (n_features, n_scores).
+    bias: float  # It is the value of a constant feature; below 0 if there is none.
+    bias_weights: np.ndarray  # They are the weights of the constant feature, shape (n_scores,).
+    rho: float = 0.0  # It is subtracted from the score of "ONECLASS_SVM".
 
 
 def write_liblinear_text(path: str | Path, text: LiblinearText) -> None:
@@ -74,10 +58,7 @@ def write_liblinear_text(path: str | Path, text: LiblinearText) -> None:
 def read_liblinear_text(path: str | Path) -> LiblinearText:
     """Read the text of a model. Memory is at most some thirty times that of the file.
 
-    Raises
-    ------
-    ValueError
-        If the text is damaged: with the number of the line.
+    If the text is damaged, ValueError names the number of the line.
     """
     lines = TextLines(path, "the text of a LIBLINEAR model")
     content = iter(lines)

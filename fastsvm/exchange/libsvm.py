@@ -50,19 +50,9 @@ _DENSE = 0.5  # of the values of support vectors that are not zero: so many are 
 def model_of_libsvm_text(text: LibsvmText, n_features: int | None, first_index: int | None) -> Any:
     """Return the estimator that a text describes.
 
-    Parameters
-    ----------
-    text : LibsvmText
-        The text.
-    n_features : int or None
-        Number of features, or of samples of a precomputed kernel; None for as many as the text mentions.
-    first_index : {0, 1} or None
-        The index of the first feature; None for 0 if the text has the index 0, else 1.
-
-    Raises
-    ------
-    ValueError
-        If there is no such estimator, or the text asks for more features.
+    `n_features` is the number of features, or of samples of a precomputed kernel; None for as many as the text
+    mentions. `first_index`, 0 or 1, is the index of the first feature; None for 0 if the text has the index 0, else 1.
+    ValueError says that there is no such estimator, or that the text asks for more features.
     """
     machine = next(each for each in MACHINES if each.svm_type == text.svm_type)
     has_zero = bool((text.vectors.indices == 0).any())
@@ -142,21 +132,11 @@ def _in_order_of_labels(text: LibsvmText, labels: np.ndarray, counts: np.ndarray
 
 
 def libsvm_text_of(model: Any, standardized: bool, first_index: int) -> LibsvmText:
-    """Return the text of a fitted kernel machine.
+    """Return the text of a fitted kernel machine, whose first feature has the index `first_index`, 0 or 1.
 
-    Parameters
-    ----------
-    model : SVC or another kernel machine
-        Fitted.
-    standardized : bool
-        Whether the samples that the text is for are standardised as the model standardises them.
-    first_index : {0, 1}
-        The index of the first feature in the text.
-
-    Raises
-    ------
-    ValueError
-        If LIBSVM has no such kernel or labels, or the model standardises features and the samples are not.
+    `standardized` says whether the samples that the text is for are standardised as the model standardises them.
+    ValueError says that LIBSVM has no such kernel or labels, or that the model standardises features and the samples
+    are not.
     """
     svm_type = next(each.svm_type for each in MACHINES if each.estimator == type(model).__name__)
     kernel_type, parameters = _kernel_of(model)
@@ -178,21 +158,11 @@ def libsvm_text_of(model: Any, standardized: bool, first_index: int) -> LibsvmTe
 
 
 class Layout(NamedTuple):
-    """Support vectors as LIBSVM arranges them.
-
-    Attributes
-    ----------
-    coef : ndarray of float64, shape (n_classes - 1, n_vectors)
-        Coefficients, a row for each class but one.
-    counts : ndarray of int32
-        Numbers of vectors of the classes.
-    rows : ndarray of int64, shape (n_vectors,)
-        Which support vector of the model each is.
-    """
+    """Support vectors as LIBSVM arranges them: `coef` has shape (n_classes - 1, n_vectors)."""
 
     coef: np.ndarray
-    counts: np.ndarray
-    rows: np.ndarray
+    counts: np.ndarray  # They count the vectors of each class.
+    rows: np.ndarray  # They tell which support vector of the model each is.
 
 
 def layout_of(model: Any) -> Layout:

@@ -32,37 +32,20 @@ _OF_PROBABILITIES = ("probA", "probB", "prob_density_marks")
 class LibsvmText(NamedTuple):
     """What the text of a model says, in LIBSVM's order and signs.
 
-    Attributes
-    ----------
-    svm_type : {"c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr"}
-        The machine.
-    kernel_type : {"linear", "polynomial", "rbf", "sigmoid", "precomputed"}
-        The kernel.
-    parameters : dict of str to float
-        Its `degree`, `gamma` and `coef0`, as far as it has them.
-    rho : ndarray of float64, shape (n_pairs,)
-        What is subtracted from each decision value; one value without classes.
-    labels : ndarray of int64, shape (n_classes,), or None
-        Classes, in the order of the pairs.
-    counts : ndarray of int64, shape (n_classes,), or None
-        Number of support vectors of each class.
-    coef : ndarray of float64, shape (n_classes - 1, n_support)
-        Coefficients; one row without classes. For a support vector of class c, row r is for the r-th other class.
-    vectors : CSR matrix of float64, shape (n_support, largest index + 1)
-        Support vectors, in columns by the index in the text. For a precomputed kernel, column 0 has numbers of samples.
-    probabilities : bool
-        Whether the text has parameters of probabilities.
+    Rows of `coef`, of shape (n_classes - 1, n_support), are for other classes: for a support vector of class c, row r
+    is for the r-th other class. Without classes there is one. `vectors` are in columns by the index in the text, shape
+    (n_support, largest index + 1). For a precomputed kernel, column 0 has numbers of samples.
     """
 
-    svm_type: str
-    kernel_type: str
-    parameters: dict[str, float]
-    rho: np.ndarray
-    labels: np.ndarray | None
-    counts: np.ndarray | None
+    svm_type: str  # It is "c_svc", "nu_svc", "one_class", "epsilon_svr" or "nu_svr".
+    kernel_type: str  # It is "linear", "polynomial", "rbf", "sigmoid" or "precomputed".
+    parameters: dict[str, float]  # They are `degree`, `gamma` and `coef0`, as far as the kernel has them.
+    rho: np.ndarray  # It is subtracted from the decision values of each pair, or from the only one.
+    labels: np.ndarray | None  # They are in the order of the pairs.
+    counts: np.ndarray | None  # They count the support vectors of each class.
     coef: np.ndarray
     vectors: sparse.csr_matrix
-    probabilities: bool = False
+    probabilities: bool = False  # It says whether the text has parameters of probabilities.
 
     @property
     def has_classes(self) -> bool:
@@ -102,10 +85,7 @@ def _header(text: LibsvmText) -> Iterator[str]:
 def read_libsvm_text(path: str | Path) -> LibsvmText:
     """Read the text of a model. Memory is at most some thirty times that of the file, most of it for the longest line.
 
-    Raises
-    ------
-    ValueError
-        If the text is damaged: with the number of the line.
+    If the text is damaged, ValueError names the number of the line.
     """
     lines = TextLines(path, "the text of a LIBSVM model")
     content = iter(lines)

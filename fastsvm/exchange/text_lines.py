@@ -24,15 +24,7 @@ def begins_with(path: str | Path, word: bytes) -> bool:
 
 
 class TextLines:
-    """Lines of a file, split into words; memory is bounded by the longest line.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    what : str
-        What it should be, for messages.
-    """
+    """Lines of a file, split into words; memory is bounded by the longest line. Messages call the file `what`."""
 
     def __init__(self, path: str | Path, what: str) -> None:
         check_input(path)

@@ -33,23 +33,9 @@ def is_array_file(path: Path) -> bool:
 
 
 def write_arrays(path: Path, header: str, arrays: dict[str, np.ndarray]) -> None:
-    """Write a header and arrays to a new file. Equal content gives equal bytes.
+    """Write a header, a JSON object, and arrays to a new file. Equal content gives equal bytes.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    header : str
-        A JSON object.
-    arrays : dict of str to ndarray
-        Arrays of numbers of at most 8 bytes, or of strings.
-
-    Raises
-    ------
-    ValueError
-        If an array is of another type, or the header is too long.
-    OSError
-        If the file cannot be written.
+    Arrays hold numbers of at most 8 bytes, or strings. Others, and a header that is too long, raise ValueError.
     """
     words = header.encode()
     if len(words) > _MOST_HEADER_BYTES:
@@ -71,10 +57,7 @@ def write_arrays(path: Path, header: str, arrays: dict[str, np.ndarray]) -> None
 def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the header and the arrays that `write_arrays` wrote.
 
-    Raises
-    ------
-    ValueError
-        If the file is damaged or was not written by `write_arrays`. The message names it.
+    A file that is damaged, or that `write_arrays` did not write, raises ValueError. The message names it.
     """
     with open(path, "rb") as file:
         size = file.seek(0, 2)

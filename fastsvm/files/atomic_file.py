@@ -32,12 +32,8 @@ _FIRST = "00000000"
 
 
 def check_input(path: str | Path) -> None:
-    """Raise an error unless a path is a file or a folder. A pipe may have no end.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If it does not exist, or is a pipe, a socket or a device.
+    """Raise FileNotFoundError if there is no such path, ValueError for a pipe, which may have no end, a socket or a
+    device.
     """
     path = Path(path)
     if not path.exists():
@@ -49,11 +45,7 @@ def check_input(path: str | Path) -> None:
 def check_output(output: str | Path, *inputs: str | Path) -> None:
     """Raise now the error that writing `output` would raise later.
 
-    Raises
-    ------
-    ValueError, IsADirectoryError, FileNotFoundError, PermissionError
-        If it is a folder, a device or one of the `inputs`, if its name is too long, or if its folder does not exist
-        or is not writable.
+    It may be a folder, a device or one of the `inputs`, its name too long, or its folder missing or not writable.
     """
     output = Path(output)
     folder = output.absolute().parent
@@ -107,17 +99,8 @@ def name_beside(path: Path, ending: str) -> Path:
 def atomic_write(path: str | Path, part: Path | None = None) -> Iterator[Path]:
     """Yield a temporary path. At the end that file replaces `path`; after an error it is removed.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file to write or replace.
-    part : Path, optional
-        The temporary path, on the same file system; by default in a `scratch_folder`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder of `path` does not exist.
+    The temporary path is in a `scratch_folder`, or is `part`, on the same file system. FileNotFoundError says that the
+    folder of `path` does not exist.
     """
     path = Path(path)
     if not path.parent.is_dir():

@@ -29,10 +29,7 @@ class HDF5Output:
     def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call `function(file, *arguments)` in the thread that writes to the file, and return its result.
 
-        Raises
-        ------
-        OSError
-            If the disk has not accepted all bytes so far.
+        It raises OSError if the disk has not accepted all bytes so far.
         """
         result = self._thread.submit(function, self._file, *arguments).result()
         self._disk.raise_error()
@@ -48,19 +45,10 @@ class HDF5Output:
 
 @contextmanager
 def hdf5_written(path: Path, **options: Any) -> Iterator[HDF5Output]:
-    """Yield a new HDF5 file. It is closed at the end, and not removed after an error.
+    """Yield a new HDF5 file, which replaces an existing one; `options` are those of `h5py.File`.
 
-    Parameters
-    ----------
-    path : Path
-        The file; an existing one is replaced.
-    **options
-        Parameters of `h5py.File`.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written, because of a full disk, a quota, a limit of file sizes or a damaged disk.
+    It is closed at the end, and not removed after an error. OSError says that it cannot be written, because of a full
+    disk, a quota, a limit of file sizes or a damaged disk.
     """
     with open(path, "w+b", buffering=0) as file, hdf5_into(file, **options) as output:
         yield output

@@ -12,12 +12,7 @@ def storable(name: str) -> Callable[[type], type]:
     """Register a NamedTuple for checkpoints, under a name that does not change when the class moves.
 
     New fields need a default, with which older checkpoints are read. If a field goes or gets another meaning, choose
-    another name or convert old checkpoints when they are read.
-
-    Raises
-    ------
-    ValueError
-        If the name is taken.
+    another name or convert old checkpoints when they are read. A name that is taken raises ValueError.
     """
 
     def register(kind: type) -> type:
@@ -30,13 +25,7 @@ def storable(name: str) -> Callable[[type], type]:
 
 
 def stored_name(kind: type) -> str:
-    """Return the name under which a class is stored.
-
-    Raises
-    ------
-    TypeError
-        If the class is not storable.
-    """
+    """Return the name under which a class is stored; one that is not storable raises TypeError."""
     if kind not in _NAMES:
         raise TypeError(f"{kind.__qualname__} cannot be stored in a checkpoint: decorate it with `storable`.")
     return _NAMES[kind]

@@ -25,41 +25,18 @@ _EXACT = "exact"
 
 
 class Summary(NamedTuple):
-    """Properties of a file that `convert` wrote.
-
-    Attributes
-    ----------
-    path : Path
-        The HDF5 file.
-    n_samples, n_features : int
-        Shape of X.
-    dtype : numpy.dtype
-        Type of the values of X.
-    sparse : bool
-        Whether X is a CSR group.
-    n_classes : int or None
-        Number of distinct labels; None if there are no labels, or some are fractions, or there are more
-        than 65,536 different ones.
-    class_names : tuple of str or None
-        Names of the classes 0, 1, ..., if known.
-    bytes : int
-        Size of the file.
-    labels : str
-        Which column of a table holds the labels and why, and how many classes or which range they have.
-    notes : tuple of str
-        What else the user should know.
-    """
+    """Properties of the HDF5 file that `convert` wrote."""
 
     path: Path
     n_samples: int
     n_features: int
     dtype: np.dtype
-    sparse: bool
-    n_classes: int | None
-    class_names: tuple[str, ...] | None
-    bytes: int
-    labels: str = ""
-    notes: tuple[str, ...] = ()
+    sparse: bool  # X is a CSR group.
+    n_classes: int | None  # It is None without labels, with fractions, and with more than 65,536 different labels.
+    class_names: tuple[str, ...] | None  # The classes 0, 1, ... have these names.
+    bytes: int  # The file has this size.
+    labels: str = ""  # It says which column holds labels, why, and their classes or range.
+    notes: tuple[str, ...] = ()  # They say what else the user should know.
 
 
 class ConversionOptions(TypedDict, total=False):
@@ -94,78 +71,48 @@ def convert(
     progress: bool = False,
     **options: Unpack[ConversionOptions],
 ) -> Summary:
-    r"""Convert a data set to an HDF5 file, in bounded memory.
+    r"""Convert a data set, a file or a folder, to an HDF5 file, in bounded memory.
 
     The write is atomic: the complete file replaces any file of that name. Until then it is in a folder
     `<destination>.*.part` beside it, which is removed at the end, also after an error. Shuffling rows that do not fit
     in `memory` needs disk space for a second copy. Rows in random order keep their number in the source, in the dataset
-    `source_row`, so that the command line writes predictions in the order of the source.
+    `source_row`, so that the command line writes predictions in the order of the source. The order does not depend on
+    `memory`, the approximate bytes of rows in memory, of which at least some 16 MiB are used.
 
-    Parameters
-    ----------
-    source : str or Path
-        The file or folder to read.
-    destination : str or Path
-        The HDF5 file to write, in a folder that exists.
-    format : str, optional
-        A key of `FORMATS`; by default the format is recognised by content and name.
-    shuffle : bool, default=True
-        Whether to write the rows in random order.
-    seed : int, default=0
-        Seed of the random order, which does not depend on `memory`.
-    memory : int, default=256 MiB
-        Approximate bytes of rows in memory. At least some 16 MiB are used.
-    progress : bool, default=False
-        Whether to show a bar, if standard error is a terminal.
-    **options
-        Options of some formats, and names of classes:
+    `format` is a key of `FORMATS`; by default it is recognised by content and name. Other options apply to some
+    formats:
 
-        - split : {"train", "test"}, optional. Which part of a folder or archive to read (CIFAR-10, IDX).
-        - dense : bool, optional. Whether to store svmlight text as a dense matrix; by default it is stored as CSR.
-        - label : str, int, Path or False, optional. Where the labels are. CSV and Arrow: name or position (from 0) of
-          their column; by default the column named label, labels, target, class or y, else the last one. IDX: their
-          file; the one beside the images by default. NPY, and sparse matrices in NPZ: their file; none by default. NPZ:
-          name of their array; `y`, or the only one of fitting length, by default. False: store no labels.
-        - last_label : bool, optional. CSV and Arrow: False if a column does not hold labels for being the last.
-        - array : str, optional. NPZ: name of the array with the rows; by default `X`, or the only one that has two
-          dimensions or more.
-        - id : str or int, optional. CSV and Arrow: name or position of a column that identifies the rows. It is stored
-          as the dataset `id`, and is not a feature. The command line writes it beside the predictions.
-        - sample_weight : str or int, optional. CSV and Arrow: name or position of the column of the weights of the
-          rows; by default the column of that name. It is not a feature.
-        - first_index : {0, 1, "auto"}, optional. The index of the first feature of svmlight text. By default it is 0 if
-          an index 0 is there, else 1, which the notes say. The HDF5 file and models that are fitted to it remember it.
-        - n_features : int, optional. Number of features of svmlight text; by default the largest that occurs.
-        - model_features : int, optional. CSV and Arrow: number of features of a model. A table with so many columns has
-          no labels by default. Nor has one in which the labels of some rows are missing.
-        - model_label : str, optional. CSV and Arrow: name of the column of the labels in the table of the fit.
-        - model_first_index : {0, 1}, optional. What `first_index` was in the fit, which counts where no index is 0.
-        - least_features : int, optional. Number of features of svmlight text, if no larger index occurs.
-        - feature_names : iterable of str, optional. CSV and Arrow: names of the columns that are features, in order. By
-          default one other column holds the labels, if there is one. Others are left out.
-        - dtype : {"float32", "float64", "exact"}, optional. Type of values from text and tables. By default uint8 for
-          Arrow tables of bytes, else float32, or float64 if float32 rounds a feature by more than 2e-5 of its range,
-          which the notes say. "exact" is float64 if float32 rounds any value.
-        - class_names : iterable of str, optional. Names of the classes 0, 1, ...; by default those in the
-          source, if any.
+    - split: "train" or "test", which part of a folder or archive to read (CIFAR-10, IDX).
+    - dense: whether to store svmlight text as a dense matrix; by default it is stored as CSR.
+    - label: where the labels are. CSV and Arrow: name or position (from 0) of their column; by default the column named
+      label, labels, target, class or y, else the last one. IDX: their file; the one beside the images by default. NPY,
+      and sparse matrices in NPZ: their file; none by default. NPZ: name of their array; `y`, or the only one of fitting
+      length, by default. False: store no labels.
+    - last_label: CSV and Arrow: False if a column does not hold labels for being the last.
+    - array: NPZ: name of the array with the rows; by default `X`, or the only one that has two dimensions or more.
+    - id: CSV and Arrow: name or position of a column that identifies the rows. It is stored as the dataset `id`, and is
+      not a feature. The command line writes it beside the predictions.
+    - sample_weight: CSV and Arrow: name or position of the column of the weights of the rows; by default the column of
+      that name. It is not a feature.
+    - first_index: 0, 1 or "auto", the index of the first feature of svmlight text. By default it is 0 if an index 0 is
+      there, else 1, which the notes say. The HDF5 file and models that are fitted to it remember it.
+    - n_features: number of features of svmlight text; by default the largest that occurs.
+    - model_features: CSV and Arrow: number of features of a model. A table with so many columns has no labels by
+      default. Nor has one in which the labels of some rows are missing.
+    - model_label: CSV and Arrow: name of the column of the labels in the table of the fit.
+    - model_first_index: what `first_index` was in the fit, which counts where no index is 0.
+    - least_features: number of features of svmlight text, if no larger index occurs.
+    - feature_names: CSV and Arrow: names of the columns that are features, in order. By default one other column holds
+      the labels, if there is one. Others are left out.
+    - dtype: "float32", "float64" or "exact", the type of values from text and tables. By default uint8 for Arrow tables
+      of bytes, else float32, or float64 if float32 rounds a feature by more than 2e-5 of its range, which the notes
+      say. "exact" is float64 if float32 rounds any value.
+    - class_names: names of the classes 0, 1, ...; by default those in the source, if any.
 
-    Returns
-    -------
-    Summary
-        Properties of the file.
+    FileNotFoundError says that there is no such source, or no folder for the destination. ValueError says that an
+    option does not apply, or where the source is damaged, truncated, empty or not of the format. OSError says that the
+    source cannot be read or the destination cannot be written.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such source, or no folder for the destination.
-    ValueError
-        If an option does not apply, or the source is damaged, truncated, empty or not of the format; the
-        message says where.
-    OSError
-        If the source cannot be read or the destination cannot be written.
-
-    Examples
-    --------
     >>> import os, tempfile
     >>> from fastsvm.formats import convert
     >>> folder = tempfile.mkdtemp()

@@ -22,17 +22,7 @@ class FetchError(OSError):
 
 
 class Remote(NamedTuple):
-    """A file as its publisher describes it.
-
-    Attributes
-    ----------
-    name : str
-        Its name, without folders.
-    md5 : str
-        Its checksum.
-    size : int
-        Its size in bytes.
-    """
+    """A file as its publisher describes it: its name without folders, and its size in bytes."""
 
     name: str
     md5: str
@@ -40,32 +30,12 @@ class Remote(NamedTuple):
 
 
 def download(url: str, folder: Path, remote: Remote, progress: bool = True) -> Path:
-    """Download a file unless it exists with the right checksum.
+    """Download a file unless it exists with the right checksum, and return its path.
 
-    Parameters
-    ----------
-    url : str
-        Address of the file, http or https.
-    folder : Path
-        Folder for the file. Its name is `<name>.part` until it is complete and checked. A part that an earlier attempt
-        left is resumed.
-    remote : Remote
-        Name, checksum and size.
-    progress : bool, default=True
-        Whether to show a bar, if standard error is a terminal.
+    Its name in the folder is `<name>.part` until it is complete and checked. A part that an earlier attempt left is
+    resumed. FetchError says that the address is not of http or https, that the server cannot be reached, answers with
+    an error or ends early, or that the checksum differs.
 
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    FetchError
-        If the server cannot be reached, answers with an error or ends early, or if the checksum differs.
-
-    Examples
-    --------
     >>> import tempfile
     >>> remote = Remote("rows.gz", "0" * 32, 10)
     >>> download("ftp://example.org/rows.gz", Path(tempfile.mkdtemp()), remote)

@@ -13,22 +13,13 @@ __all__ = ["DATASETS", "Dataset", "FetchError", "fetch"]
 class Dataset(NamedTuple):
     """A published data set.
 
-    Attributes
-    ----------
-    addresses : tuple of str
-        Addresses of folders with the files, each ending in a slash. The first one that has the files is used.
-    files : tuple of Remote
-        The files.
-    source : str
-        File or folder to convert, relative to the folder of the downloaded files.
-    class_names : tuple of str or None
-        Names of the classes, if they are not in the files.
+    `addresses` are of folders with the files, each ending in a slash. The first one that has the files is used.
     """
 
     addresses: tuple[str, ...]
     files: tuple[Remote, ...]
-    source: str = "."
-    class_names: tuple[str, ...] | None = None
+    source: str = "."  # It is the file or folder to convert, relative to that of the downloaded files.
+    class_names: tuple[str, ...] | None = None  # They are given if they are not in the files.
 
 
 DATASETS = {
@@ -71,40 +62,13 @@ DATASETS = {
 
 
 def fetch(name: str, folder: str | Path, *, progress: bool = True, base_url: str | None = None) -> list[Path]:
-    """Download a published data set and convert it to HDF5.
+    """Download a published data set, a key of `DATASETS`, convert it to HDF5, and return its files, training set first.
 
-    Files that exist with the right checksum are not downloaded again. An interrupted download is resumed. An HDF5 file
-    that exists is not changed.
-
-    Parameters
-    ----------
-    name : str
-        A key of `DATASETS`: cifar10, mnist or fashion-mnist.
-    folder : str or Path
-        Folder for `<name>-train.h5` and `<name>-test.h5`, and for `<name>/` with the files as published. It is
-        created if it does not exist.
-    progress : bool, default=True
-        Whether to show bars, if standard error is a terminal.
-    base_url : str, optional
-        Address of a folder with the same files; by default the publisher's.
-
-    Returns
-    -------
-    list of Path
-        The two HDF5 files, training set first.
-
-    Raises
-    ------
-    ValueError
-        If there is no data set of that name.
-    FetchError
-        If a file cannot be downloaded or has another checksum; a subclass of OSError.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> fetch("mnist", tempfile.mkdtemp())  # doctest: +SKIP
-    [PosixPath('.../mnist-train.h5'), PosixPath('.../mnist-test.h5')]
+    The folder, which is made if there is none, gets `<name>-train.h5` and `<name>-test.h5`, and the files as published
+    in `<name>/`. Files that exist with the right checksum are not downloaded again. An interrupted download is resumed.
+    An HDF5 file that exists is not changed. `base_url` is the address of a folder with the same files; by default it is
+    the publisher's. An unknown name raises ValueError. A file that cannot be downloaded or has another checksum raises
+    FetchError, a subclass of OSError.
     """
     if name not in DATASETS:
         raise ValueError(f"There is no data set {name!r} to fetch; there are {', '.join(DATASETS)}.")

@@ -15,27 +15,13 @@ __all__ = ["FORMATS", "Format", "formats_with", "recognise"]
 
 
 class Format(NamedTuple):
-    """A data format.
+    """A data format: `recognises` tells whether a file or folder looks like it, `read` gives its `Stream`."""
 
-    Attributes
-    ----------
-    title : str
-        A description in a few words.
-    options : frozenset of str
-        The fields of `Options` that apply to it.
-    recognises : callable
-        `recognises(path) -> bool`, whether a file or folder looks like this format.
-    read : callable
-        `read(path, options)`, a context manager that gives a `Stream`.
-    text : bool
-        Whether its values are text, which have no type of their own.
-    """
-
-    title: str
-    options: frozenset[str]
+    title: str  # It describes the format in a few words.
+    options: frozenset[str]  # They are the fields of `Options` that apply to it.
     recognises: Callable[[Path], bool]
     read: Callable[[Path, Options], AbstractContextManager[Stream]]
-    text: bool = False
+    text: bool = False  # Its values are text, which have no type of their own.
 
 
 _OF_TABLES = frozenset(
@@ -90,27 +76,10 @@ def formats_with(option: str) -> str:
 
 
 def recognise(path: str | Path) -> str:
-    r"""Return the name of the format of a file or folder, by its content and name.
+    r"""Return the key in `FORMATS` of the format of a file or folder, by its content and name.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file or folder.
+    A missing file raises FileNotFoundError; an unknown format raises ValueError, which lists the known ones.
 
-    Returns
-    -------
-    str
-        A key of `FORMATS`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file or folder.
-    ValueError
-        If the format is not known; the message lists those that are.
-
-    Examples
-    --------
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "rows.txt")
     >>> with open(path, "w") as file:

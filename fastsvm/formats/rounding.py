@@ -19,10 +19,8 @@ _SHOWN = "float32 would round {where}, which lies between {low:.10g} and {high:.
 class TooCoarse(Exception):
     """float32 does not hold the values; the message says of which feature.
 
-    Attributes
-    ----------
-    dtype : numpy.dtype
-        Type in which to read the source again: float32 for values out of its range, which the reader refuses by name.
+    `dtype` is the type in which to read the source again: float32 for values out of its range, which the reader refuses
+    by name.
     """
 
     def __init__(self, message: str, dtype: type = np.float64) -> None:
@@ -31,27 +29,10 @@ class TooCoarse(Exception):
 
 
 def narrowed(blocks: Iterator[Rows], header: Header, exact: bool) -> Iterator[Rows]:
-    """Yield the rows in float32.
+    """Yield rows of float64 in float32, in the same blocks. With `exact` no value may be rounded at all.
 
-    Parameters
-    ----------
-    blocks : iterator of Rows
-        The rows, in float64.
-    header : Header
-        Their properties.
-    exact : bool
-        Whether no value may be rounded at all.
-
-    Yields
-    ------
-    Rows
-        The same blocks in float32.
-
-    Raises
-    ------
-    TooCoarse
-        If rounding is visible: at once where a value is too large, or with `exact`, else after the last block, so that
-        the answer depends on all rows and not on the size of the blocks.
+    It raises TooCoarse if rounding is visible: at once where a value is too large, or with `exact`, else after the last
+    block, so that the answer depends on all rows and not on the size of the blocks.
     """
     watched = not header.sparse or header.n_features <= _MOST_FEATURES
     seen = _Seen(header.n_features if watched and not exact else 0)

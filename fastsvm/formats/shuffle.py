@@ -42,23 +42,10 @@ class _Room(NamedTuple):
 
 
 def shuffled(blocks: Iterable[Rows], seed: int, folder: Path, limit: int) -> Iterator[Rows]:
-    """Yield the same rows in random order.
+    """Yield the same rows in random order, in blocks of about a sixteenth of `limit`, at most 4 MiB.
 
-    Parameters
-    ----------
-    blocks : iterable of Rows
-        The rows.
-    seed : int
-        Seed of the order, which depends on the number of rows too, but not on the sizes of the blocks.
-    folder : Path
-        An empty folder for temporary files, which the caller removes.
-    limit : int
-        Most bytes of rows in memory.
-
-    Yields
-    ------
-    Rows
-        Blocks of about a sixteenth of `limit`, at most 4 MiB.
+    The order depends on the seed and on the number of rows, not on the sizes of the blocks. `folder` is empty and
+    receives temporary files; the caller removes it. `limit` is the most bytes of rows in memory.
     """
     draw = np.random.PCG64(seed).random_raw
     keyed = (_Keyed(draw(len(rows)), rows) for rows in blocks if len(rows))

@@ -21,23 +21,9 @@ _MOST_CLASSES = 1 << 16
 
 
 def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, "StoredLabels | None"]:
-    """Write a data set to a new HDF5 file.
+    """Write a data set to a new HDF5 file, its rows in the given order.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    header : Header
-        Properties of the blocks.
-    blocks : iterable of Rows
-        The rows, in the order in which to store them.
-
-    Returns
-    -------
-    n_samples : int
-        Number of rows written.
-    labels : StoredLabels or None
-        Classes or range of the labels; None if there are no labels.
+    Return the number of rows written, and the classes or range of the labels; None if there are no labels.
     """
     header, blocks = _measured(header, iter(blocks))
     # The cache holds incomplete chunks, because blocks do not end where chunks end.

@@ -16,19 +16,7 @@ __all__ = ["CompressionReport", "compress_model"]
 
 
 class CompressionReport(NamedTuple):
-    """The result of `compress_model`.
-
-    Attributes
-    ----------
-    output : str
-        File of the compressed model.
-    n_support_before, n_support : int
-        Support vectors before and after.
-    max_difference, rms_difference : float
-        The largest difference of a decision value on the given rows, and the root mean square of the differences.
-    seconds : float
-        Time taken.
-    """
+    """The result of `compress_model`: support vectors before and after, and differences of decision values."""
 
     output: str
     n_support_before: int
@@ -47,31 +35,11 @@ def compress_model(
     refit: bool = False,
     **given: Any,
 ) -> CompressionReport:
-    """Write a model with fewer support vectors.
+    """Write a model with fewer support vectors, whose decision values agree on the rows of the file `path`.
 
-    Parameters
-    ----------
-    model_path : str or Path
-        File of the model.
-    path : str or Path
-        File with rows on which the decision values must agree, in any format that `convert` knows.
-    output : str or Path
-        File to write.
-    options : InputOptions or None
-        How to read a file that is not in HDF5.
-    refit : bool
-        Whether the labels of the file are used.
-    **given
-        Parameters of `fastsvm.compress`.
-
-    Returns
-    -------
-    CompressionReport
-
-    Raises
-    ------
-    FileNotFoundError, TypeError, ValueError
-        If a file cannot be read, or the model cannot be compressed.
+    That file has any format that `convert` knows; `options` say how to read it. With `refit` its labels are used.
+    `given` are parameters of `fastsvm.compress`. FileNotFoundError, TypeError or ValueError says that a file cannot be
+    read, or that the model cannot be compressed.
     """
     begin = time.perf_counter()
     check_output(output, model_path, path)

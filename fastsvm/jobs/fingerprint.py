@@ -12,22 +12,9 @@ __all__ = ["fingerprint"]
 
 
 def fingerprint(path: str | Path) -> dict[str, Any]:
-    """Return a fingerprint of a data file: size, time of the last change, shape, type and a digest.
+    """Return a fingerprint of an HDF5 file with X for JSON: size, time of the last change, shape, type and a digest.
 
-    Parameters
-    ----------
-    path : str or Path
-        An HDF5 file with X.
-
-    Returns
-    -------
-    dict
-        Values for JSON, by name.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If the file does not exist or cannot be read.
+    FileNotFoundError or ValueError says that the file does not exist or cannot be read.
     """
     known = Path(path).stat()
     with open_hdf5(path) as data:

@@ -31,52 +31,29 @@ _MEMORY = 256 << 20
 
 
 class InputOptions(NamedTuple):
-    """How to read a file that is not in HDF5.
+    """How to read a file that is not in HDF5; the parameters are those of `convert`."""
 
-    Attributes
-    ----------
-    format : str or None
-        A key of `FORMATS`; None to recognise it.
-    label, id, sample_weight, first_index : str, int, False or None
-        As for `convert`.
-    split : str or None
-        Part of a folder, "train" or "test".
-    last_label : bool
-        Whether a table without a name of labels has them in its last column.
-    """
-
-    format: str | None = None
+    format: str | None = None  # It is a key of `FORMATS`; None recognises it.
     label: str | int | bool | None = None
     id: str | int | None = None
     split: str | None = None
-    last_label: bool = True
+    last_label: bool = True  # A table without a name of labels has them in its last column.
     sample_weight: str | int | None = None
     first_index: int | None = None
 
 
 class Expected(NamedTuple):
-    """The features that a file should have.
+    """The features that a file should have, with their names if they are known.
 
-    Attributes
-    ----------
-    n_features : int
-        Their number.
-    names : tuple of str or None
-        Their names, if known.
-    coarse : bool
-        Whether the model was fitted to values of at most float32, so that values to predict may be rounded as those of
-        a fit are. Otherwise they are not rounded: a few rows to predict do not show what the fit distinguished.
-    origin : Origin
-        What the table or the text of the training called features and labels.
-    n_more : int
-        Features of sparse text beside, because the text of a model does not say whether the index 0 is one.
+    `coarse` says whether the model was fitted to values of at most float32, so that values to predict may be rounded as
+    those of a fit are. Otherwise they are not rounded: a few rows to predict do not show what the fit distinguished.
     """
 
     n_features: int
     names: tuple[str, ...] | None = None
     coarse: bool = False
-    origin: Origin = Origin()
-    n_more: int = 0
+    origin: Origin = Origin()  # The table or the text of the training called features and labels so.
+    n_more: int = 0  # Sparse text may have so many more: a model's text does not say whether index 0 is one.
 
     @classmethod
     def by(cls, model: Any, of_text: bool) -> "Expected":
@@ -139,25 +116,9 @@ def as_hdf5(
 ) -> Iterator[Path]:
     """Yield the file itself, or the HDF5 file that it was converted to, which is removed at the end.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file or folder.
-    options : InputOptions or None
-        How to read it.
-    expected : Expected or None
-        The features that it should have.
-    beside : str or Path or None
-        The converted file is in a folder beside this path; None for the system's folder of temporary files.
-    memory : int or None
-        Bytes of rows in memory; None for 256 MiB.
-    **more
-        Parameters of `convert`.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no such file, or it is damaged or not of a known format.
+    The converted file is in a folder beside the path `beside`, or in the system's folder of temporary files. `memory`
+    is the bytes of rows in memory, None for 256 MiB; `more` are parameters of `convert`. FileNotFoundError or
+    ValueError says that there is no such file, or that it is damaged or not of a known format.
     """
     check_input(path)
     if is_hdf5(path):

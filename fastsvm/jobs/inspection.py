@@ -18,26 +18,10 @@ _CERTIFICATE = ("objective", "duality_gap", "kkt_violation", "converged", "stop_
 
 
 def describe(path: str | Path, options: InputOptions | None = None) -> dict[str, Any]:
-    """Describe a data set by its shape and classes, or a model by its parameters and certificate.
+    """Describe a data set by its shape and classes, or a model by its parameters and certificate, as values for JSON.
 
-    Parameters
-    ----------
-    path : str or Path
-        A model, an HDF5 file with X, or a file in another format that `convert` knows.
-    options : InputOptions or None
-        How to read a file that is not in HDF5.
-
-    Returns
-    -------
-    dict
-        Values for JSON, by name.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is neither a model nor a data set, or is damaged.
+    The path is of a model, an HDF5 file with X, or a file in another format that `convert` knows, read as `options`
+    say. FileNotFoundError says that there is no such file, ValueError that it is none of these, or is damaged.
     """
     if is_model(path):
         return _model(path)

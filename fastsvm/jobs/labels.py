@@ -20,20 +20,9 @@ class UnknownLabels(ValueError):
 def check_labels(classes: np.ndarray | None, data: HDF5Data, path: object) -> str:
     """Return a note on rows whose class a model does not know, "" if there are none or it is a regressor.
 
-    Parameters
-    ----------
-    classes : ndarray or None
-        Classes of the model, None for a regressor.
-    data : HDF5Data
-        The file, with labels or without.
-    path : str or Path
-        The file as the user knows it, for messages.
-
-    Raises
-    ------
-    UnknownLabels
-        If it knows no class of the file: the labels are those of another question, or from another column, or they are
-        real numbers. For a regressor, if they are not finite numbers.
+    `classes` are the model's, None for a regressor; `path` is the file as the user knows it, for messages.
+    UnknownLabels is raised if it knows no class of the file: the labels are those of another question, or from another
+    column, or they are real numbers. For a regressor, it is raised if they are not finite numbers.
     """
     if data.y is None:
         return ""

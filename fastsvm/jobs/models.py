@@ -20,7 +20,7 @@ from fastsvm.sources.hdf5 import HDF5CSRSource
 
 __all__ = ["convert_model", "fitting_model", "is_model", "load_model"]
 
-_BY_FEATURE = ("support_vectors_", "components_", "cell_centers_", "_centre", "_shift", "_scale")
+_BY_FEATURE = ("support_vectors_", "components_", "_centre", "_shift", "_scale")
 
 
 def is_model(path: str | Path) -> bool:
@@ -29,13 +29,7 @@ def is_model(path: str | Path) -> bool:
 
 
 def load_model(path: str | Path) -> Any:
-    """Read a model.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no such file, or it is not a model or damaged.
-    """
+    """Read a model; FileNotFoundError or ValueError says that there is none, or that it is not a model or damaged."""
     return load_libsvm(path) if is_libsvm_text(path) else load(path)
 
 
@@ -87,9 +81,8 @@ def _widened(model: Any, n_features: int) -> Any:
     found.n_features_in_ = n_features
     if hasattr(model, "shape_fit_"):
         found.shape_fit_ = (model.shape_fit_[0], n_features)
-    if hasattr(model, "cells_"):
-        cells = (_widened(each, n_features) if isinstance(each, KernelMachine) else each for each in model.cells_)
-        found.cells_ = tuple(cells)
+    if hasattr(model, "exact_machine_"):
+        found.exact_machine_ = _widened(model.exact_machine_, n_features)
     return found
 
 
@@ -100,26 +93,11 @@ def convert_model(
     n_features: int | None = None,
     first_index: int | None = None,
 ) -> dict[str, Any]:
-    """Write the text of a model of fastsvm, or a model of fastsvm from text.
+    """Write the text of a model of fastsvm, or a model of fastsvm from text, and return values for JSON.
 
-    Parameters
-    ----------
-    source, destination : str or Path
-        The file to read and the file to write.
-    range_path : str or Path or None
-        Range file to write, as for `save_libsvm`.
-    n_features, first_index : int or None
-        Number of features, and index of the first one, as for `load_libsvm`.
-
-    Returns
-    -------
-    dict
-        Values for JSON, by name.
-
-    Raises
-    ------
-    FileNotFoundError, TypeError, ValueError
-        If there is no such file, or the model cannot be read or written.
+    `range_path` is a range file to write, as for `save_libsvm`; `n_features` and `first_index` are as for
+    `load_libsvm`. FileNotFoundError, TypeError or ValueError says that there is no such file, or that the model cannot
+    be read or written.
     """
     is_text = is_libsvm_text(source)
     if is_text and range_path is not None:

@@ -36,34 +36,17 @@ __all__ = ["resume", "run", "status"]
 
 # Keys that do not change a model.
 _NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test", "cluster"}
-_LATER = {"label", "id", "sample_weight", "first_index"}  # keys that runs of earlier versions do not have
 _BAD_INPUT = (ValueError, TypeError, BlockingIOError, FileNotFoundError)
 _SEARCH_SHARE = 0.5  # of the time limit that a search may take
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
 
 
 def run(job: Job, path: str | Path) -> dict[str, Any]:
-    """Run a job in a new folder.
+    """Run a job in a new folder, which does not exist or is empty; return the result, which `result.json` has too.
 
-    Parameters
-    ----------
-    job : Job
-        The job.
-    path : str or Path
-        The folder. It does not exist yet, or it is empty.
-
-    Returns
-    -------
-    dict
-        The result, which is also written to `result.json`.
-
-    Raises
-    ------
-    ValueError, FileNotFoundError
-        If the folder, a file or a parameter is not usable, or another process has the folder. If nothing was trained
-        until then, the folder is left as it was found, so that the corrected job can have it.
-    Stopped
-        After SIGTERM, SIGHUP or Ctrl-C. The run can be resumed.
+    ValueError or FileNotFoundError says that the folder, a file or a parameter is not usable, or that another process
+    has the folder. If nothing was trained until then, the folder is left as it was found, so that the corrected job can
+    have it. After SIGTERM, SIGHUP or Ctrl-C, Stopped is raised, and the run can be resumed.
     """
     _check_files(job)
     check_grid(job)
@@ -79,28 +62,11 @@ def run(job: Job, path: str | Path) -> dict[str, Any]:
 
 
 def resume(path: str | Path, scheduler: str | None = None) -> dict[str, Any]:
-    """Resume a run from its latest checkpoint.
+    """Resume a run from its latest checkpoint; return the result, of `result.json` if the run has already ended.
 
-    Parameters
-    ----------
-    path : str or Path
-        The folder of the run.
-    scheduler : str or None
-        Address of the scheduler of a cluster, in place of that of the job.
-
-    Returns
-    -------
-    dict
-        The result. If the run has already ended, it is read from `result.json`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder holds no run.
-    ValueError
-        If the job or the data changed, or all checkpoints are damaged.
-    Stopped
-        After SIGTERM, SIGHUP or Ctrl-C. The run can be resumed again.
+    `scheduler` is the address of the scheduler of a cluster, in place of that of the job. FileNotFoundError says that
+    the folder holds no run, ValueError that the job or the data changed, or that all checkpoints are damaged. After
+    SIGTERM, SIGHUP or Ctrl-C, Stopped is raised, and the run can be resumed again.
     """
     folder = RunFolder.found(path)
     with folder.locked():
@@ -119,12 +85,7 @@ def resume(path: str | Path, scheduler: str | None = None) -> dict[str, Any]:
 def status(path: str | Path) -> dict[str, Any]:
     """Return the state of a run ("running", "interrupted" or "done"), its progress or result, and its checkpoint.
 
-    Raises
-    ------
-    FileNotFoundError
-        If the folder holds no run.
-    ValueError
-        If `result.json` is damaged.
+    It raises FileNotFoundError if the folder holds no run, ValueError if `result.json` is damaged.
     """
     folder = RunFolder.found(path)
     process, result, events = folder.runner(), folder.result, folder.events(last=True)
@@ -291,7 +252,6 @@ class _Run:
             self.cells = self.folder.search["cells"]
             job = job._replace(parameters={**job.parameters, **best["parameters"]})
         model = load(self.folder.model_file)
-        result = {"n_test": result.get("n_holdout"), **result}  # its name in earlier versions
         report = TrainingReport(**{name: result[name] for name in TrainingReport._fields if name in result})
         write_report(self.folder, job, Trained(model, report, measured(model, job)), result, self.cells)
 
@@ -337,10 +297,7 @@ def _settled(job: Job) -> Job:
 def _check_files(job: Job) -> None:
     """Raise an error for a file that cannot be read, before the folder is made.
 
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no such file, or if keys say how to read a table and no file is one.
+    It is FileNotFoundError without such a file, and ValueError if keys say how to read a table and no file is one.
     """
     files = [path for path in (job.train, job.test) if path is not None]
     for path in files:
@@ -358,7 +315,6 @@ def _check_files(job: Job) -> None:
 def _digest(job: Job) -> str:
     """Return a digest of the keys that determine the model."""
     words = {name: value for name, value in job._asdict().items() if name not in _NOT_OF_THE_MODEL}
-    words = {name: value for name, value in words.items() if name not in _LATER or value is not None}
     return hashlib.blake2b(json.dumps(words, sort_keys=True, default=dict).encode(), digest_size=8).hexdigest()
 
 

@@ -19,18 +19,7 @@ Handler = Callable[[int, FrameType | None], None]
 
 
 class Stopped(KeyboardInterrupt):
-    """The work was asked to stop, by Ctrl-C or another signal.
-
-    Parameters
-    ----------
-    number : int
-        The signal.
-
-    Attributes
-    ----------
-    number : int
-        The signal.
-    """
+    """The work was asked to stop, by Ctrl-C or another signal, whose number it has."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)

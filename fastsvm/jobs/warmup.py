@@ -28,22 +28,10 @@ _LENGTHS = 10.0 ** np.linspace(-3, 4, _FEATURES)  # of unscaled features, on whi
 
 
 class WarmupReport(NamedTuple):
-    """What was compiled.
-
-    Attributes
-    ----------
-    models : list of str
-        Names of the estimators.
-    n_compiled : int
-        Functions that were compiled; those in the cache are not among them.
-    seconds : float
-        Time that compilation took.
-    cache : str
-        Folder of the machine code.
-    """
+    """What was compiled for the models, how long it took, and the folder of the machine code."""
 
     models: list[str]
-    n_compiled: int
+    n_compiled: int  # Functions in the cache are not among them.
     seconds: float
     cache: str
 
@@ -51,16 +39,7 @@ class WarmupReport(NamedTuple):
 def warm_up(models: list[str] | None = None, progress: bool = False) -> WarmupReport:
     """Fit small models, so that the machine code of later fits is in the cache.
 
-    Parameters
-    ----------
-    models : list of str or None
-        Names of estimators as on the command line, such as "svc"; None for all.
-    progress : bool, default=False
-        Show a bar, on a terminal.
-
-    Returns
-    -------
-    WarmupReport
+    `models` are names of estimators as on the command line, such as "svc"; None is all.
     """
     names = list(ESTIMATORS) if models is None else models
     tasks = [(name, *case) for name in names for case in _cases(name)]

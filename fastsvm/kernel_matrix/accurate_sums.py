@@ -31,6 +31,9 @@ Samples = Callable[[np.ndarray], tuple[PairwiseKernel, Block]]
 
 _MOST_VALUES = 5_000_000  # which take some microseconds each
 _CHUNK = 1 << 16  # kernel values at a time, so that arrays of them stay in the processor's cache
+_NEAR = 2.0**-60  # error of a kernel value, beyond which distances are sums of squared differences in place of norms
+_MOST_DIFFERENCES = 256  # features for which such sums do not take too long
+_SATURATED = 80.0  # argument of a hyperbolic tangent that is one in all digits
 _DIAGONAL_ROWS = 32  # whose values a user's function returns together
 
 
@@ -72,16 +75,19 @@ class ValueBounds(NamedTuple):
             case Polynomial(degree=p, gamma=gamma, coef0=coef0):
                 return cls.of_sizes((abs(gamma) * norms + abs(coef0)) ** (p / 2), (p + 1) * dot, (p + 1) * fine)
             case RBF() | Exponential() if by_differences:
-                return cls(ones, ones, dot, kernel.rounding(fine, most))
+                return cls(ones, ones, dot, _fine_error(kernel, fine, most, block.shape[1]))
             case RBF(gamma=gamma):
                 # The squared distance errs by 2 dot times both squared norms. If one is less than four times the other,
                 # they are at most 5/2 of their geometric mean. Else the distance is half of the longer row or more, and
                 # the value so small that its error is at most 4 dot.
                 spreads = np.sqrt(1 + 1.25 * abs(gamma) * centred)
-                return cls(ones, spreads, 4 * dot, kernel.rounding(fine, most))
+                return cls(ones, spreads, 4 * dot, _fine_error(kernel, fine, most, block.shape[1]))
             case Laplacian():
                 return cls(ones, ones, kernel.rounding(dot, d * near) + dot, kernel.rounding(fine, d * most))
-            case Exponential() | Sigmoid():
+            case Exponential():
+                found = _fine_error(kernel, fine, most, block.shape[1])
+                return cls(ones, ones, kernel.rounding(dot, near) + dot, found)
+            case Sigmoid():
                 return cls(ones, ones, kernel.rounding(dot, near) + dot, kernel.rounding(fine, most))
         value = abs(float(kernel_value.bodies[type(kernel)](kernel, near, near, near)))
         error = kernel.rounding(dot, near) / value + dot if value else np.inf
@@ -105,7 +111,8 @@ class ValueBounds(NamedTuple):
         n = len(coef)
         n_terms = 16 + (min(n, SUMMED_ROWS) + n // SUMMED_ROWS if by_parts else n)
         of_values = self.spreads * (self.error * float(np.abs(coef) @ self.spreads[places]))
-        return of_values + self.sizes * (n_terms * UNIT * float(np.abs(coef) @ self.sizes[places]))
+        largest = self.sizes * float(np.abs(coef) @ self.sizes[places])
+        return np.minimum(of_values, 2 * largest) + n_terms * UNIT * largest  # of two such values
 
     def fine_errors(self, places: np.ndarray, coef: np.ndarray, of_coef: float = 0.0) -> np.ndarray:
         """Return the same for `accurate_sums`, and for coefficients that err by a share `of_coef`."""
@@ -196,20 +203,18 @@ def _values(pairwise: PairwiseKernel, block: Block, support: Block) -> Wide | No
         return None
     rows, others = _floats(block), _floats(support)
     if isinstance(kernel, Laplacian):
-        return wide.exp(wide.times(Wide.of(-kernel.gamma), _manhattan(rows, others)))
+        return wide.exp(wide.times(Wide.of(-kernel.gamma), _apart(rows, others, _length)))
+    if isinstance(kernel, RBF | Exponential) and _takes_differences(kernel, rows, others, scale):
+        return _of_squared(kernel, _apart(rows, others, _square_of))
     dot = wide.products(rows, others)
     if dot is None:
         return None
-    if scale != 1:
-        dot = wide.times(dot, wide.times(Wide.of(scale), Wide.of(scale)))
+    dot = _scaled(dot, scale)
     match kernel:
         case Linear():
             return dot
-        case RBF(gamma=gamma):
-            return wide.exp(wide.times(Wide.of(-gamma), _squared_distances(rows, others, dot, scale)))
-        case Exponential(gamma=gamma):
-            distance = wide.root(_squared_distances(rows, others, dot, scale))
-            return wide.exp(wide.times(Wide.of(-gamma), distance))
+        case RBF() | Exponential():
+            return _of_squared(kernel, _squared_distances(rows, others, dot, scale))
         case Polynomial(degree=p, gamma=gamma, coef0=coef0):
             base = wide.plus(wide.times(Wide.of(gamma), dot), Wide.of(coef0))
             found = Wide.of(np.ones(base.high.shape))
@@ -218,7 +223,7 @@ def _values(pairwise: PairwiseKernel, block: Block, support: Block) -> Wide | No
                 found = wide.times(found, base) if bit == "1" else found
             return found
         case Sigmoid(gamma=gamma, coef0=coef0):
-            argument = wide.plus(wide.times(Wide.of(gamma), dot), Wide.of(coef0))
+            argument = _clipped(wide.plus(wide.times(Wide.of(gamma), dot), Wide.of(coef0)), _SATURATED)
             up, one = wide.exp(wide.plus(argument, argument)), Wide.of(1.0)
             return wide.quotient(wide.minus(up, one), wide.plus(up, one))
     return None
@@ -237,18 +242,53 @@ def _own_products(rows: Any, scale: float) -> Wide:
         values = np.zeros((len(lengths), lengths.max(initial=0)))
         values[np.arange(values.shape[1]) < lengths[:, None]] = rows.data
         rows = values
-    found = wide.sum_along(wide.times(Wide.of(rows), Wide.of(rows)), 1)
-    return found if scale == 1 else wide.times(found, wide.times(Wide.of(scale), Wide.of(scale)))
+    return _scaled(wide.sum_along(wide.times(Wide.of(rows), Wide.of(rows)), 1), scale)
 
 
-def _manhattan(rows: Any, others: Any) -> Wide:
-    """Return the L1 distances of rows."""
+def _scaled(squares: Wide, scale: float) -> Wide:
+    """Return products of two samples for those of their bytes."""
+    return squares if scale == 1 else wide.times(squares, wide.times(Wide.of(scale), Wide.of(scale)))
+
+
+def _of_squared(kernel: RBF | Exponential, squared: Wide) -> Wide:
+    """Return the kernel of squared distances."""
+    distance = squared if isinstance(kernel, RBF) else wide.root(squared)
+    return wide.exp(wide.times(Wide.of(-kernel.gamma), distance))
+
+
+def _fine_error(kernel: RBF | Exponential, fine: float, sq_norm: float, n_features: int) -> float:
+    """Return a bound on the error of values in two floats: from norms, or from differences where that is too much."""
+    by_norms = kernel.rounding(fine, sq_norm)
+    # Samples whose bytes are scaled in float64 have errors of their own.
+    return min(by_norms, _NEAR) if fine == FINE and n_features <= _MOST_DIFFERENCES else by_norms
+
+
+def _takes_differences(kernel: RBF | Exponential, rows: Any, others: Any, scale: float) -> bool:
+    if scale != 1 or rows.shape[1] > _MOST_DIFFERENCES:
+        return False
+    most = max(float(_sq_norms(each, None).max(initial=0.0)) for each in (rows, others))
+    return kernel.rounding(FINE, most) > _NEAR
+
+
+def _clipped(values: Wide, most: float) -> Wide:
+    return Wide(np.clip(values.high, -most, most), np.where(np.abs(values.high) > most, 0.0, values.low))
+
+
+def _length(apart: Wide) -> Wide:
+    return Wide(*(part * np.sign(apart.high) for part in apart))
+
+
+def _square_of(apart: Wide) -> Wide:
+    return wide.times(apart, apart)
+
+
+def _apart(rows: Any, others: Any, measure: Callable[[Wide], Wide]) -> Wide:
+    """Return the sums over the features of a measure of the differences of rows."""
     if sparse.issparse(rows):
         columns = np.unique(np.concatenate([rows.indices, others.indices]))
         rows, others = (each[:, columns].toarray() for each in (rows, others))
     x, z = rows, others
     total = Wide.of(np.zeros((len(x), len(z))))
     for of_x, of_z in zip(x.T, z.T, strict=True):
-        apart = wide.minus(Wide.of(of_x[:, None]), Wide.of(of_z))
-        total = wide.plus(total, Wide(*(part * np.sign(apart.high) for part in apart)))
+        total = wide.plus(total, measure(wide.minus(Wide.of(of_x[:, None]), Wide.of(of_z))))
     return total

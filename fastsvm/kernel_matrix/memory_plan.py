@@ -14,7 +14,6 @@ RECOMPUTED_COST = 0.8
 
 _WORKING_SET = 1024  # rows of a float32 block that fits the processor's cache
 _STREAMED_WORKING_SET = 1024  # for fewer passes over the file
-_LEAST_ACTIVE, _MOST_ACTIVE = 2048, 8192
 _MOST_NEWTON = 4000  # with more rows a Newton step costs more than the SMO steps it saves
 _NEWTON_BYTES = 24  # per element: the block, its factor, and the columns of the inverse for fixed rows
 _LEAST_WORKING_SET = 16
@@ -34,9 +33,8 @@ class Plan(NamedTuple):
     part_resident: bool  # Otherwise, the rows of one two-class problem are.
     working_set: int  # It has so many rows.
     cache_bytes: int  # Cached kernel rows have this memory.
-    active_set: int = 0  # It has so many rows; 0 for none.
     newton_rows: int = 0  # A Newton step has at most so many free rows.
-    workers: int = 1  # So many problems are solved in parallel, each with its own cache and active set.
+    workers: int = 1  # So many problems are solved in parallel, each with its own cache.
     shared: bool = False  # The problems share the kernel within each class.
     tile_bytes: int = 0  # The shared kernel values have this memory.
     frugal: bool = False  # Caches access new memory only when that pays off.
@@ -97,9 +95,9 @@ def _recomputing(budget: int, need: Need) -> Plan | None:
         return None
     for large in _LARGE_WORKING_SETS:
         size, newton = min(large, need.n_rows), min(large, need.n_rows, int((budget / 4 / _NEWTON_BYTES) ** 0.5))
-        taken = need.held_bytes + need.stored_bytes + need.copied_bytes + _squares(need, 0, newton) + _retained(budget)
+        taken = need.held_bytes + need.stored_bytes + need.copied_bytes + _newton_bytes(newton) + _retained(budget)
         if taken + _fixed(need, size) <= budget:
-            return Plan(resident, False, size, 0, 0, newton, recomputed=True)
+            return Plan(resident, False, size, 0, newton, recomputed=True)
     return None
 
 
@@ -110,7 +108,7 @@ def _streamed(need: Need, spent: Plan) -> bool:
 def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
     """Return the plan with as many workers as memory allows; shared tiles get the remaining memory."""
     row_bytes = need.copied_bytes * need.n_stored_rows // need.n_rows  # copies of the rows of each class
-    worker = spent.cache_bytes + _fixed(need, spent.working_set) + _squares(need, spent.active_set, spent.newton_rows)
+    worker = spent.cache_bytes + _fixed(need, spent.working_set) + _newton_bytes(spent.newton_rows)
     left = budget - need.held_bytes - (spent.resident * need.stored_bytes) - row_bytes - _retained(budget)
     if left < worker:
         return spent
@@ -128,28 +126,21 @@ def _divide(budget: int, need: Need, may_reside: bool = True) -> Plan:
     size = _WORKING_SET * 4 // need.value_bytes * (2 if need.value_cost >= EXPENSIVE else 1)
     size = need.n_rows if need.n_rows <= MOST_AT_ONCE else size
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
-    active = _active_rows(budget, need)
     newton = min(_MOST_NEWTON, need.n_rows, int((budget / 16 / _NEWTON_BYTES) ** 0.5))
-    taken += _squares(need, active, newton) + _retained(budget)
+    taken += _newton_bytes(newton) + _retained(budget)
     row_bytes = need.n_rows * need.value_bytes
     while size > _LEAST_WORKING_SET and taken + _fixed(need, size) + size * row_bytes > budget:
         size = max(size // 2, _LEAST_WORKING_SET)
-    return Plan(resident, part_resident, size, budget - taken - _fixed(need, size), active, newton)
+    return Plan(resident, part_resident, size, budget - taken - _fixed(need, size), newton)
 
 
-def _squares(need: Need, active: int, newton: int) -> int:
-    return active**2 * need.value_bytes + newton**2 * _NEWTON_BYTES
+def _newton_bytes(newton: int) -> int:
+    return newton**2 * _NEWTON_BYTES
 
 
 def _retained(budget: int) -> int:
     """Return the bytes for small arrays, and for memory that the allocator keeps after it was freed."""
     return min(budget // _RETAINED_SHARE, _MOST_RETAINED)
-
-
-def _active_rows(budget: int, need: Need) -> int:
-    """Return the number of rows of an active set in an eighth of the budget; 0 if the problem is not much larger."""
-    rows = min(_MOST_ACTIVE, int((budget / 8 / need.value_bytes) ** 0.5))
-    return rows if _LEAST_ACTIVE <= rows <= need.n_rows // 2 else 0
 
 
 def _cache_floor(need: Need, spent: Plan) -> int:

@@ -25,6 +25,7 @@ __all__ = [
     "KernelSquare",
     "SmallKernel",
     "diagonal_value",
+    "has_rows_on_demand",
     "kernel_row",
     "known_row",
     "on_demand",
@@ -82,11 +83,17 @@ class RowsOnDemand(NamedTuple):
     slot_of: np.ndarray
 
 
-def on_demand(kernel: Any, values: np.ndarray) -> SmallKernel | None:
-    """Return a kernel of `fastsvm.kernels` among samples, float64 of shape (n, d); None if its matrix is needed."""
-    kind = {RBF: _RBF, Linear: _LINEAR, Polynomial: _POLYNOMIAL, Sigmoid: _SIGMOID}.get(type(kernel))
-    if kind is None:
-        return None
+_KINDS: dict[type, int] = {RBF: _RBF, Linear: _LINEAR, Polynomial: _POLYNOMIAL, Sigmoid: _SIGMOID}
+
+
+def has_rows_on_demand(kernel: Any) -> bool:
+    """Return whether compiled code computes rows of a kernel one by one; of another, the matrix is needed."""
+    return type(kernel) in _KINDS
+
+
+def on_demand(kernel: Any, values: np.ndarray) -> SmallKernel:
+    """Return a kernel that `has_rows_on_demand`, among samples, float64 of shape (n, d)."""
+    kind = _KINDS[type(kernel)]
     degree, gamma, coef0 = (getattr(kernel, name, 0) for name in ("degree", "gamma", "coef0"))
     pairwise = RealPairwise(kernel, np.float64, None, False)
     bounds = ValueBounds.of(pairwise, DenseBlock(values), by_differences=True)

@@ -81,16 +81,14 @@ class Demands(NamedTuple):
 
     `targets` and `balance` are as `add_losses` takes them. `costs` are C times the sample weights; 0 excludes a row.
 
-    `coding`, shape (n_scores, n_classes), is what each score tells apart: positive for the classes on one side,
-    negative for those on the other, 0 for those that it leaves out; the absolute value is a factor of the cost
-    (Allwein, Schapire and Singer 2000, Reducing multiclass to binary). It is empty if several scores are those of
-    classes against the rest.
+    `pairs`, shape (n_scores, 2), are the two classes that each score tells apart, the positive one first; rows of
+    others cost nothing in it. It is empty if several scores are those of classes against the rest.
     """
 
     targets: np.ndarray
     costs: np.ndarray
     balance: np.ndarray
-    coding: np.ndarray = np.empty((0, 0))
+    pairs: np.ndarray = np.empty((0, 2), np.int64)
 
     def of_rows(self, rows: np.ndarray | slice) -> "Demands":
         """Return targets and costs of some rows."""
@@ -99,12 +97,12 @@ class Demands(NamedTuple):
 
 @jit
 def cost_of(demands: Demands, row: int, c: int) -> tuple[float, float]:
-    """Return target and cost of a row in score `c`; several scores tell classes apart, each from the rest or coded."""
+    """Return target and cost of a row in score `c`; several scores tell classes apart: each from the rest, or two."""
     target, cost = demands.targets[row], demands.costs[row]
-    if demands.coding.size > 0:
-        side = demands.coding[c, int(target)]
-        target = 1.0 if side > 0 else -1.0
-        cost *= abs(side)
+    if demands.pairs.size > 0:
+        first, second = target == demands.pairs[c, 0], target == demands.pairs[c, 1]
+        target = 1.0 if first else -1.0
+        cost *= first or second
     elif demands.balance.size > 1:
         target = 1.0 if target == c else -1.0
         cost *= demands.balance[c] if target > 0 else 1.0
@@ -114,14 +112,14 @@ def cost_of(demands: Demands, row: int, c: int) -> tuple[float, float]:
 @jit
 def write_costs(demands: Demands, first: int, c: int, targets: np.ndarray, costs: np.ndarray) -> None:
     """Write targets and costs of rows from index `first` on in score `c`, as `cost_of` does with a call for each."""
-    own_targets, own_costs, balance, coding = demands  # no fields in loops: reference counting is slow
-    is_coded, is_one = coding.size > 0, balance.size == 1
+    own_targets, own_costs, balance, pairs = demands  # no fields in loops: reference counting is slow
+    of_pair, is_one = pairs.size > 0, balance.size == 1
     for place in range(targets.size):
         target, cost = own_targets[first + place], own_costs[first + place]
-        if is_coded:
-            side = coding[c, int(target)]
-            target = 1.0 if side > 0 else -1.0
-            cost *= abs(side)
+        if of_pair:
+            is_first, is_second = target == pairs[c, 0], target == pairs[c, 1]
+            target = 1.0 if is_first else -1.0
+            cost *= is_first or is_second
         elif not is_one:
             target = 1.0 if target == c else -1.0
             cost *= balance[c] if target > 0 else 1.0
@@ -131,9 +129,9 @@ def write_costs(demands: Demands, first: int, c: int, targets: np.ndarray, costs
 def targets_and_costs(demands: Demands) -> tuple[np.ndarray, np.ndarray]:
     """Return targets and costs of all rows in all scores; see `cost_of`."""
     targets, costs, k = demands.targets[:, None], demands.costs[:, None], len(demands.balance)
-    if demands.coding.size:
-        sides = demands.coding.T[demands.targets.astype(np.int64)]
-        return np.where(sides > 0, 1.0, -1.0), np.abs(sides) * costs
+    if demands.pairs.size:
+        is_first, is_second = (targets == classes for classes in demands.pairs.T)
+        return np.where(is_first, 1.0, -1.0), (is_first | is_second) * costs
     if k == 1:
         return targets, costs
     own = targets == np.arange(k)
@@ -146,8 +144,8 @@ def demands_of_scores(demands: Demands, scores: tuple[int, int]) -> Demands:
     if high - low == len(demands.balance):
         return demands
     targets, balance = demands.targets - low, demands.balance[low:high]
-    if demands.coding.size:
-        return demands._replace(balance=balance, coding=demands.coding[low:high])
+    if demands.pairs.size:
+        return demands._replace(balance=balance, pairs=demands.pairs[low:high])
     if high - low > 1:
         return demands._replace(targets=targets, balance=balance)
     own, costs = targets == 0, demands.costs

@@ -23,12 +23,8 @@ Content = tuple[dict[str, Any], dict[str, np.ndarray]]
 def search_content(search: SVCSearch, of_model: Callable[[Any], Content]) -> Content:
     """Return the header and the arrays of a fitted search; `of_model` returns those of a model.
 
-    Raises
-    ------
-    TypeError
-        If a parameter is code, such as a scoring function or a splitter: code cannot be stored as data.
-    ValueError
-        If the search is not fitted.
+    A parameter that is code, such as a scoring function or a splitter, raises TypeError: code cannot be stored as data.
+    A search that is not fitted raises ValueError.
     """
     if not search.__sklearn_is_fitted__():
         raise ValueError("This SVCSearch is not fitted; call fit before save.")
@@ -64,10 +60,7 @@ def search_of(
 ) -> SVCSearch:
     """Return the search of a header and arrays; `model_of` returns a model.
 
-    Raises
-    ------
-    ValueError
-        If they do not fit each other. A forged header may raise any other error.
+    It raises ValueError if they do not fit each other. A forged header may raise any other error.
     """
     stored = header["parameters"]
     kinds = {kind.__name__: kind for kind in ESTIMATORS.values()}

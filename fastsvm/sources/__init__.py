@@ -57,22 +57,11 @@ def of_open_file(X: Any) -> Any:
 
 
 def as_source(X: Any) -> Source:
-    """Return the source of the rows of X.
+    """Return the source of the rows of X; TypeError says that X is nothing that is known.
 
-    Parameters
-    ----------
-    X : ndarray, SciPy CSR matrix or array, h5py.Dataset, h5py.Group, h5py.File, HDF5Data or Source
-        Arrays are not copied and keep their type. An object with a shape and a type that is sliced by rows, such as an
-        array of Zarr, is read as a dataset is.
-
-    Returns
-    -------
-    Source
-
-    Raises
-    ------
-    TypeError
-        If X is none of these.
+    X is an array, a SciPy CSR matrix or array, a dataset, group or file of h5py, `HDF5Data` or a source. Arrays are not
+    copied and keep their type. An object with a shape and a type that is sliced by rows, such as an array of Zarr, is
+    read as a dataset is.
     """
     if isinstance(X, Source):
         return X

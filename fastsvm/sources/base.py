@@ -28,14 +28,9 @@ _RESIDENT_ROWS = 4096  # of a block in memory: work once per block, such as prep
 
 @dataclass
 class Reads:
-    """Bytes that all readers of a source read from storage, and the time they took.
+    """Bytes that all readers of a source read from storage, and the seconds in the calls that read.
 
-    Attributes
-    ----------
-    nbytes : int
-        Bytes read; rows in memory do not count.
-    seconds : float
-        Time in the calls that read.
+    Rows in memory do not count.
     """
 
     nbytes: int = 0
@@ -51,21 +46,11 @@ class Reads:
 
 
 class Origin(NamedTuple):
-    """What a table or a text of samples called them. Models remember it, because rows to predict are read like them.
+    """What a table or a text of samples called them. Models remember it, because rows to predict are read like them."""
 
-    Attributes
-    ----------
-    first_index : int or None
-        The index of the first feature in svmlight text, 0 or 1; None for samples that are not from such text.
-    sure : bool
-        Whether the text itself, or the user, said so.
-    label : str or None
-        Name of the column of the labels.
-    """
-
-    first_index: int | None = None
-    sure: bool = False
-    label: str | None = None
+    first_index: int | None = None  # It is the index of the first feature in svmlight text, 0 or 1.
+    sure: bool = False  # It says whether the text itself, or the user, said so.
+    label: str | None = None  # It names the column of the labels.
 
 
 class Source(ABC):
@@ -73,46 +58,28 @@ class Source(ABC):
 
     A subclass sets `shape` and `dtype` and defines `read`. All other methods have defaults; override those that the
     storage can do faster. A source can be pickled without an open handle: the receiving process opens the file again.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Numbers of rows and features.
-    dtype : numpy.dtype
-        Type of the values as they are stored.
-    sparse : bool, default=False
-        Whether blocks are in compressed sparse row form.
-    resident : bool, default=False
-        Whether the rows are in memory already.
-    nbytes : int
-        Bytes of the rows in memory, in the type in which they are stored; by default those of a dense array.
-    block_rows : int
-        Rows of a block in `blocks`, such as whole chunks of a file; by default a few megabytes.
-    held : int, default=0
-        Bytes of rows in memory that count as part of the memory of a fit, since the fit has read them from a file.
-    chunk_rows : int, default=1
-        Rows that are read together.
-    feature_names : ndarray of str objects, shape (n_features,), or None, default=None
-        Names of the features.
-    origin : Origin
-        What their table or text called the features and the labels.
-    reads : Reads
-        Count of what was read from storage.
     """
 
     shape: tuple[int, int]
-    dtype: np.dtype
-    sparse: bool = False
-    resident: bool = False
-    held: int = 0
-    chunk_rows: int = 1
-    feature_names: np.ndarray | None = None
+    dtype: np.dtype  # Values are stored in this type.
+    sparse: bool = False  # Blocks of sparse sources are in compressed sparse row form.
+    resident: bool = False  # The rows of a resident source are in memory already.
+    held: int = 0  # So many bytes of rows count as memory of a fit, which has read them from a file.
+    chunk_rows: int = 1  # So many rows are read together.
+    feature_names: np.ndarray | None = None  # They are str objects, shape (n_features,).
     origin: Origin = Origin()
 
     @cached_property
     def nbytes(self) -> int:
         """Bytes that the rows take in memory."""
         return self.shape[0] * self.shape[1] * np.dtype(self.dtype).itemsize
+
+    @cached_property
+    def values_per_row(self) -> float:
+        """Stored values of a row in the mean. Bytes would depend on the types of a sparse matrix's indices."""
+        if not self.sparse:
+            return float(self.shape[1])
+        return self.nbytes / (np.dtype(self.dtype).itemsize + 4) / max(1, self.shape[0])
 
     @cached_property
     def block_rows(self) -> int:
@@ -228,13 +195,7 @@ class Source(ABC):
 
 
 class MemorySource(Source):
-    """Rows in memory.
-
-    Parameters
-    ----------
-    block : DenseBlock or CSRBlock
-        All the rows.
-    """
+    """Rows in memory, all of them in one block."""
 
     resident = True
 
@@ -244,6 +205,7 @@ class MemorySource(Source):
         self.sparse = isinstance(block, CSRBlock)
         self.dtype = block.stored.dtype
         self.nbytes = block.nbytes
+        self.values_per_row = block.stored.size / max(1, block.shape[0])
         self.block_rows = _RESIDENT_ROWS
         self.reads = Reads()
 
@@ -278,13 +240,6 @@ class SubsetSource(Source):
     """The rows `indices` of another source, in that order.
 
     A block is a range of the subset's rows. With increasing `indices`, a pass reads the other source in order.
-
-    Parameters
-    ----------
-    source : Source
-        The source of all rows.
-    indices : ndarray of int64, shape (n,)
-        Row numbers.
     """
 
     def __init__(self, source: Source, indices: np.ndarray) -> None:
@@ -296,6 +251,7 @@ class SubsetSource(Source):
         self.feature_names, self.origin = source.feature_names, source.origin
         self.resident, self.held = source.resident, source.held
         self.nbytes = source.nbytes * len(self.indices) // max(1, len(source))
+        self.values_per_row = source.values_per_row
         self.block_rows = source.block_rows
         self.reads = source.reads
 

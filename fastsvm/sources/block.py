@@ -165,12 +165,7 @@ class CSRBlock(NamedTuple):
         """Return the rows of a SciPy matrix. They are copied only if its indices are unsorted or repeated.
 
         Indices of int64 are converted: otherwise they would be in each pass, and most matrices that are read from text
-        have them.
-
-        Raises
-        ------
-        ValueError
-            If its arrays do not fit each other.
+        have them. Arrays that do not fit each other raise ValueError.
         """
         if len(matrix.shape) != 2:
             raise ValueError(f"The CSR array has shape {matrix.shape}; rows of features have two dimensions.")

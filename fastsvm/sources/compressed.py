@@ -12,20 +12,9 @@ __all__ = ["check_compressed", "look_through"]
 def check_compressed(matrix: sparse.spmatrix | sparse.sparray, n_major: int, n_minor: int) -> bool:
     """Check the arrays of a sparse matrix; return whether indices increase in each row (CSR) or column (CSC).
 
-    SciPy checks the arrays when it creates a matrix. If they are changed later, its functions may read and write
-    outside of them.
-
-    Parameters
-    ----------
-    matrix : SciPy CSR or CSC matrix or array
-        Compressed rows or columns.
-    n_major, n_minor : int
-        Number of compressed rows or columns, and the length of each.
-
-    Raises
-    ------
-    ValueError
-        If its arrays do not fit each other.
+    The matrix has `n_major` compressed rows or columns of length `n_minor`. SciPy checks the arrays when it creates it.
+    If they are changed later, its functions may read and write outside of them. Arrays that do not fit each other raise
+    ValueError.
     """
     data, indices, indptr = matrix.data, matrix.indices, matrix.indptr
     name = f"The {matrix.format.upper()} matrix is damaged:"

@@ -29,12 +29,8 @@ _CHUNK_CACHE = 1 << 20  # bytes; blocks are whole chunks, so HDF5's own 8 MB wou
 def open_file(path: str | Path) -> h5py.File:
     """Open an HDF5 file for reading.
 
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no such file, or if it is not HDF5 or is damaged. The message names the path.
-    BlockingIOError
-        If another program writes to it, unless it writes for readers, too (SWMR).
+    FileNotFoundError says that there is none, ValueError that it is not HDF5 or damaged; the messages name the path. If
+    another program writes to it, and not for readers, too (SWMR), BlockingIOError is raised.
     """
     path = Path(path)
     if not path.is_file():
@@ -68,13 +64,9 @@ def _version(path: str, is_live: bool) -> tuple[int, int]:
 
 
 class HDF5Source(Source):
-    """Rows in an HDF5 file, dense or sparse.
+    """Rows in a dataset or group of an HDF5 file, dense or sparse.
 
-    Parameters
-    ----------
-    node : h5py.Dataset or h5py.Group
-        The dataset or group of the rows. Its file must stay open while the source is used; an unpickled copy opens it
-        again.
+    The file must stay open while the source is used; an unpickled copy opens it again.
     """
 
     def __init__(self, node: h5py.Dataset | h5py.Group) -> None:
@@ -176,6 +168,7 @@ class HDF5CSRSource(HDF5Source):
         self._check_rows(len(group["data"]), len(group["indices"]))
         row_bytes = max(1, self.dtype.itemsize + group["indices"].dtype.itemsize)
         self.nbytes = int(self.indptr[-1]) * row_bytes + self.indptr.nbytes
+        self.values_per_row = int(self.indptr[-1]) / max(1, self.shape[0])
         self.block_rows = max(1, int(block_bytes(self.nbytes) * self.shape[0] / max(1, self.nbytes)))
 
     def widen(self, n_features: int) -> None:

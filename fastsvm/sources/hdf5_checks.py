@@ -116,10 +116,7 @@ def _stuck(content, at):
 def member(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Dataset:
     """Return the node with a name in a group, following links within the file.
 
-    Raises
-    ------
-    ValueError
-        If it is a link to another file, or if links form a cycle.
+    It raises ValueError if it is a link to another file, or if links form a cycle.
     """
     path = group.file.filename
     if hops > _MOST_LINKS:
@@ -137,12 +134,9 @@ def member(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Dat
 
 
 def attribute(node: h5py.Group | h5py.Dataset, name: str, default: Any = None) -> Any:
-    """Return an attribute that is a string or an int, or several.
+    """Return an attribute that is a string or an int, or several; another type raises ValueError.
 
-    Raises
-    ------
-    ValueError
-        If it has another type. HDF5 may end the process when it reads an attribute with a damaged type.
+    HDF5 may end the process when it reads an attribute with a damaged type.
     """
     if name not in node.attrs:
         return default

@@ -132,14 +132,9 @@ class HDF5Data:
         return 2
 
     def __getitem__(self, rows: Any) -> "HDF5Data":
-        """Return some of the rows, with their labels and weights. The rows stay in the file.
+        """Return some rows, by numbers, a mask or a slice, with their labels and weights. The rows stay in the file.
 
-        So scikit-learn's `cross_val_score` and `GridSearchCV` can split the data.
-
-        Parameters
-        ----------
-        rows : ndarray of int or bool, list or slice
-            Row numbers, or a mask. An Ellipsis may follow.
+        So scikit-learn's `cross_val_score` and `GridSearchCV` can split the data. An Ellipsis may follow the rows.
         """
         if isinstance(rows, tuple):
             if len(rows) != 2 or rows[1] is not Ellipsis:

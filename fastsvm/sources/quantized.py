@@ -23,15 +23,7 @@ _ROUNDING = 4  # tolerance in units in the last place of the largest level: valu
 
 
 class Quantization(NamedTuple):
-    """The affine map from bytes b to values, offset + scale b.
-
-    Attributes
-    ----------
-    scale : float
-        Distance between neighbouring levels.
-    offset : float
-        Value of the byte 0. It is zero if all values are multiples of the scale.
-    """
+    """The affine map from bytes b to values, offset + scale b; offset is 0 if all values are multiples of the scale."""
 
     scale: float
     offset: float

@@ -14,22 +14,12 @@ __all__ = ["ScaledSource"]
 
 
 class ScaledSource(Source):
-    """The rows of another source, shifted and scaled when a block is read.
+    """The rows of another source, shifted and scaled when a block is read; that source is not changed and not copied.
 
-    Parameters
-    ----------
-    source : Source
-        The source of the rows as stored. It is not changed and not copied.
-    shift : ndarray of shape (n_features,) or None
-        Subtracted from each row. With None, zeros stay zero and sparse rows stay sparse. With a shift, the blocks of a
-        sparse source are dense.
-    scale : ndarray of shape (n_features,) or float
-        Multiplies each row after the shift.
-    dtype : numpy.dtype, default=numpy.float32
-        Type of the scaled rows.
+    `shift` is subtracted from each row, shape (n_features,). The row is then multiplied by `scale`, of that shape or
+    one number. With None as shift, zeros stay zero and sparse rows stay sparse. With a shift, the blocks of a sparse
+    source are dense. `dtype` is the type of the scaled rows.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from fastsvm.sources import ScaledSource, as_source
     >>> pixels = as_source(np.array([[0, 255], [51, 102]], dtype=np.uint8))
@@ -55,6 +45,7 @@ class ScaledSource(Source):
         dense = source.shape[0] * source.shape[1] * self.dtype.itemsize
         wider = max(1.0, (self.dtype.itemsize + 4) / (source.dtype.itemsize + 4))
         self.nbytes = int(source.nbytes * wider) if self.sparse else dense
+        self.values_per_row = source.values_per_row if self.sparse else float(source.shape[1])
         self.block_rows, self.chunk_rows = source.block_rows, source.chunk_rows
         self.reads = source.reads
 
@@ -112,8 +103,12 @@ class ScaledSource(Source):
         if self.resident != self.source.resident:  # a streamed view has blocks of its own
             yield from super().blocks()
             return
-        for start, block in self.source.blocks():
-            yield start, self._scaled(block)
+        blocks = self.source.blocks()
+        try:
+            for start, block in blocks:
+                yield start, self._scaled(block)
+        finally:  # Python 3.12 keeps what a generator that was closed held, such as one whose thread reads ahead
+            getattr(blocks, "close", lambda: None)()
 
     def take(self, indices: np.ndarray) -> "ScaledSource":
         """Return the scaled view of the rows `indices` alone."""

@@ -20,25 +20,10 @@ __all__ = ["ScratchSource"]
 
 
 class ScratchSource(Source):
-    """Dense rows in a temporary file, which `append` fills and `close` removes.
+    """Dense rows, computed from those of `origin`, in a temporary file, which `append` fills and `close` removes.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Numbers of rows and features.
-    dtype : numpy.dtype
-        Type of the values.
-    folder : str or None
-        Folder of the file; None for that of the system's temporary files.
-    origin : Source
-        What the rows are computed from.
-    width : int or None, default=None
-        Columns of a stripe. The stripes are written one after another, each row by row. None is all columns.
-
-    Raises
-    ------
-    OSError
-        If no file can be made in the folder. The message names it.
+    The file is written in stripes of `width` columns, all by default, one after another, each row by row. Without a
+    `folder` it is in that of the system's temporary files. If no file can be made there, OSError names the folder.
     """
 
     def __init__(
@@ -61,10 +46,7 @@ class ScratchSource(Source):
     def append(self, rows: np.ndarray) -> None:
         """Write rows, or those of a stripe, after those written before.
 
-        Raises
-        ------
-        OSError
-            If the disk is full, or fails. The message names the folder and says how much the file needs.
+        If the disk is full, or fails, OSError names the folder and says how much the file needs.
         """
         left = np.ascontiguousarray(rows, self.dtype).view(np.uint8).reshape(-1).data
         try:

@@ -22,31 +22,17 @@ _BYTE_ROWS, _MOST_BYTES = 4096, 32_768  # rows and columns for which sums of squ
 class FeatureStatistics(NamedTuple):
     """Means, variances and norms of rows.
 
-    Attributes
-    ----------
-    mean : ndarray of float64, shape (n_features,)
-        Mean of each feature.
-    feature_variance : ndarray of float64, shape (n_features,)
-        Variance of each feature (divided by n).
-    variance : float
-        Variance of all values, `X.var()`.
-    centre : ndarray of float64, shape (n_features,)
-        A point near the middle of the data. It has integer coordinates for integer data and is zero for sparse rows.
-    sq_norm : float
-        The largest squared norm of a row.
-    centred_sq_norm : float
-        The largest squared norm of a row minus `centre`.
-    usual_sq_norm : float
-        The mean squared norm of a row minus `centre`.
+    `centre` is a point near the middle of the data. It has integer coordinates for integer data and is zero for sparse
+    rows. Arrays are of float64, shape (n_features,).
     """
 
     mean: np.ndarray
-    feature_variance: np.ndarray
-    variance: float
+    feature_variance: np.ndarray  # It is divided by n.
+    variance: float  # It is that of all values, `X.var()`.
     centre: np.ndarray
-    sq_norm: float
-    centred_sq_norm: float
-    usual_sq_norm: float
+    sq_norm: float  # It is the largest squared norm of a row.
+    centred_sq_norm: float  # It is the largest squared norm of a row minus `centre`.
+    usual_sq_norm: float  # It is the mean squared norm of a row minus `centre`.
 
     def varying(self, n_rows: int) -> np.ndarray:
         """Return which features have a variance above its rounding error for `n_rows` rows.
@@ -72,26 +58,11 @@ class FeatureStatistics(NamedTuple):
 
 
 def feature_statistics(source: Source, weight: np.ndarray | None = None) -> FeatureStatistics:
-    """Return means, variances and norms of the rows, which must be finite.
+    """Return means, variances and norms of the rows, at least one, which must be finite.
 
-    Moments of blocks are merged by equation 2.1 of Chan, Golub and LeVeque (1983), so that a large mean does not
-    cost the variance its digits.
-
-    Parameters
-    ----------
-    source : Source
-        At least one row.
-    weight : ndarray of float64, shape (n,), or None
-        Weights of the rows in means and variances, at least one of them positive.
-
-    Returns
-    -------
-    FeatureStatistics
-
-    Raises
-    ------
-    ValueError
-        If a value is NaN or infinite; the message names its row and column.
+    Moments of blocks are merged by equation 2.1 of Chan, Golub and LeVeque (1983), so that a large mean does not cost
+    the variance its digits. `weight` has weights of the rows in means and variances, at least one of them positive. A
+    value that is NaN or infinite raises ValueError; the message names its row and column.
     """
     n_features = source.shape[1]
     sums = np.zeros(n_features), np.zeros(n_features)  # means so far, and squared deviations from them

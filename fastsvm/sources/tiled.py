@@ -31,17 +31,10 @@ class TiledSource(Source):
     """Dense rows of an array that is stored in tiles.
 
     A subclass sets `shape` and `dtype`, calls `_set_tiles`, and defines `_copy` and `place`.
-
-    Attributes
-    ----------
-    tile : tuple of int
-        Rows and columns of a tile.
-    is_packed : bool
-        Whether a part of a tile can only be read with the whole of it.
     """
 
-    tile: tuple[int, int]
-    is_packed: bool
+    tile: tuple[int, int]  # A tile has so many rows and columns.
+    is_packed: bool  # A part of a packed tile can only be read with the whole of it.
 
     @property
     @abstractmethod
@@ -143,12 +136,9 @@ class TiledSource(Source):
 
 
 class SlicedSource(TiledSource):
-    """Rows of an object that has a shape and a type and is sliced by rows, such as an array of Zarr.
+    """Rows of an object for which `is_sliceable` is true, such as an array of Zarr.
 
-    Parameters
-    ----------
-    array : object
-        `is_sliceable` is true. If it has `chunks`, columns are sliced, too. Slices need not be arrays, but become some.
+    If it has `chunks`, columns are sliced, too. Slices need not be arrays, but become some.
     """
 
     def __init__(self, array: Any) -> None:

@@ -20,21 +20,11 @@ _BUFFERS = 3  # one is filled, one waits, and one is in use
 
 
 class Window(NamedTuple):
-    """Some rows of an epoch, in the order in which a solver processes them. Valid until the next one is generated.
+    """Some rows of an epoch, in the order in which a solver processes them. Valid until the next one is generated."""
 
-    Attributes
-    ----------
-    block : Block
-        Rows in memory: these, and perhaps others.
-    places : ndarray of int64, shape (n,)
-        Position of each row in the block.
-    rows : ndarray of int64, shape (n,)
-        Number of each row in the source.
-    """
-
-    block: Block
-    places: np.ndarray
-    rows: np.ndarray
+    block: Block  # It holds these rows in memory, and perhaps others.
+    places: np.ndarray  # They are the positions of the rows in the block.
+    rows: np.ndarray  # They are the numbers of the rows in the source.
 
 
 def windows(
@@ -46,29 +36,16 @@ def windows(
     buffers: list | None = None,
     consecutive: bool = False,
 ) -> Generator[Window, None, None]:
-    """Yield `rows` once, about `n_rows` at a time.
+    """Yield `rows` of a source, numbers that increase, once, about `n_rows` at a time.
 
-    Rows in memory are in random order. On disk, the blocks are in random order, and so are the rows within a window of
-    several blocks; thus the file is read in long runs. Such a file should be shuffled once when it is written. Blocks
-    are smaller if a window has few rows.
+    The first windows, `first` of them, are skipped without reading them. Rows in memory, in a `MemorySource`, are in
+    random order. On disk, the blocks are in random order, and so are the rows within a window of several blocks; thus
+    the file is read in long runs. Such a file should be shuffled once when it is written. Blocks are smaller if a
+    window has few rows. Without a seed, the order is that of the source.
 
-    Parameters
-    ----------
-    source : Source
-        Source of the rows. A resident one must be a `MemorySource`.
-    rows : ndarray of int64
-        Numbers of the rows, in increasing order.
-    seed : tuple of int or None
-        Seed of the order; None for the order of the source.
-    n_rows : int
-        Rows of a window.
-    first : int, default=0
-        Number of windows to skip without reading them.
-    buffers : list or None
-        The first epoch adds memory, which later epochs reuse, because touching new memory is expensive.
-    consecutive : bool, default=False
-        Whether the rows of a window are in the order of the source. Then only the windows are in random order and, on
-        disk, their blocks.
+    With `consecutive` the rows of a window are in the order of the source. Then only the windows are in random order
+    and, on disk, their blocks. To `buffers` the first epoch adds memory, which later epochs reuse, because touching new
+    memory is expensive.
     """
     if isinstance(source, MemorySource) and consecutive:
         starts = np.arange(0, len(rows), n_rows)

@@ -29,7 +29,7 @@ def test_steps_of_each_solver(moons):
     for given, names in (
         ({}, ("pair steps", "dual objective")),
         ({"solver": "coordinate"}, ("coordinate steps", "dual objective")),
-        ({"solver": "primal"}, ("Newton steps", "primal objective")),
+        ({"solver": "primal", "loss": "squared_hinge"}, ("Newton steps", "primal objective")),
         ({"solver": "primal", "learning_rate": 1e-4, "max_iter": 3}, ("gradient steps", "primal objective")),
     ):
         with warnings.catch_warnings():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from csr_group import write_csr
 from scipy import sparse
-from sklearn.base import is_regressor
+from sklearn.base import clone, is_regressor
 
 from fastsvm import LinearSVC, NystroemFeatures, NystroemSVC, SVCSearch, open_hdf5
 from fastsvm.estimators import ESTIMATORS
@@ -41,7 +41,7 @@ def samples(shape, kind):
 def written(path, X):
     with h5py.File(path, "w") as file:
         if sparse.issparse(X):
-            write_csr(file.create_group("X"), X, chunks=(77,))
+            write_csr(file.create_group("X"), X, chunks=(min(77, X.nnz),))
         else:
             file.create_dataset("X", data=X, chunks=(min(17, len(X)), X.shape[1]))
     return open_hdf5(path)
@@ -116,7 +116,7 @@ def test_a_search(estimator, tmp_path):
 
 def test_samples_that_are_read_in_each_pass_have_the_same_landmarks(tmp_path):
     X, y = samples((4000, 40), "dense")
-    given = {"n_components": 30, "gamma": 0.02, "random_state": 0, "bounds": None}
+    given = {"n_components": 30, "gamma": 0.02, "random_state": 0}
     for landmarks in ("uniform", "rpcholesky"):
         model = NystroemSVC(landmarks=landmarks, **given).fit(X, y)
         with written(tmp_path / f"{landmarks}.h5", X) as data:
@@ -137,3 +137,19 @@ def test_rows_that_a_fit_has_read_count_as_its_memory(tmp_path):
             fitted("svc", {"memory": memory, "max_iter": 3}, data, y)
             found.append(data.X.reads.nbytes - before)
     assert found[0] > 2 * X.nbytes and found[1] == X.nbytes
+
+
+@pytest.mark.parametrize("name", ["sgd", "sgd-regressor", "linear", "linear-regressor", "logistic"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_types_of_indices_change_no_bit(name, tmp_path):
+    """Of rows of less than a value, those types are most of the bytes."""
+    rng = np.random.default_rng(0)
+    X = sparse.csr_matrix(np.where(rng.random((300, 6)) < 0.03, rng.normal(size=(300, 6)), 0))
+    y, model = rng.integers(0, 2, 300), ESTIMATORS[name](random_state=0)
+    wide = X.copy()
+    wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    assert X.indptr.dtype != wide.indptr.dtype
+    with written(tmp_path / "rows.h5", X) as data:
+        found = [clone(model).fit(rows, y) for rows in (X, wide, data)]
+    assert_same(found[0], found[1])
+    assert_same(found[0], found[2])

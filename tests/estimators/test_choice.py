@@ -5,9 +5,17 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import make_classification
 
-from fastsvm import LinearOneClassSVM, LinearSVC, LogisticRegression
-from fastsvm.estimators.choice import LINEAR_SOLVERS, LinearFacts, linear_solvers
-from fastsvm.estimators.fitting.tuning import LinearTuning, Tuning, changed, current_tuning, tuned
+from fastsvm import SVC, LinearOneClassSVM, LinearSVC, LogisticRegression
+from fastsvm.estimators.choice import (
+    KERNEL_SOLVERS,
+    LINEAR_SOLVERS,
+    KernelFacts,
+    LinearFacts,
+    kernel_solvers,
+    linear_solvers,
+)
+from fastsvm.estimators.fitting.tuning import KernelTuning, LinearTuning, Tuning, changed, current_tuning, tuned
+from fastsvm.kernels import Laplacian
 from fastsvm.losses import LOSSES
 
 HINGE, SQUARED, LOG = (LOSSES[name]() for name in ("hinge", "squared_hinge", "log_loss"))
@@ -87,3 +95,39 @@ def test_tuning_ends_with_its_context():
     assert current_tuning() == Tuning()
     with pytest.raises(ValueError, match="no_such"):
         changed({"linear": {"no_such": 1}})
+
+
+# --- kernel machines -------------------------------------------------------------------------------------
+
+FEW = KernelFacts(np.array([150]), 150, 4, 1, 0.3, is_exact=True, on_demand=True, memory=10**8, n_threads=2)
+
+
+@pytest.mark.parametrize(
+    ("facts", "wanted"),
+    [
+        (FEW, "small-rows"),
+        (FEW._replace(on_demand=False), "small-matrix"),
+        (FEW._replace(is_exact=False), "smo"),
+        (FEW._replace(memory=10**4), "smo"),
+        (FEW._replace(sizes=np.array([2049]), n_samples=2049), "smo"),
+        (FEW._replace(sizes=np.array([1100]), n_samples=1100, rows_of_sample=2), "smo"),
+        (FEW._replace(sizes=np.full(45, 200), n_samples=1000, n_features=3000, ns_of_value=4.0), "small-matrix"),
+        (FEW._replace(sizes=np.array([2000]), n_samples=2000, n_features=5000, ns_of_value=900.0), "small-matrix"),
+    ],
+)
+def test_solvers_of_a_kernel_machine(facts, wanted):
+    assert kernel_solvers(facts, KernelTuning())[0] == wanted
+    assert kernel_solvers(facts, KernelTuning(small=False)) == ["smo"]
+    assert kernel_solvers(facts, KernelTuning())[-1] == "smo"
+
+
+def test_small_problems_and_working_sets_come_to_the_same_optimum():
+    X, y = make_classification(300, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
+    whole = SVC(tol=1e-8).fit(X, y)
+    with tuned(changed({"kernel": {"small": False}})):
+        sets = SVC(tol=1e-8).fit(X, y)
+    matrix = SVC(tol=1e-8, kernel=Laplacian(0.2)).fit(X, y)
+    assert [whole.solver_, sets.solver_, matrix.solver_] == ["small-rows", "smo", "small-matrix"]
+    assert {solver.name for solver in KERNEL_SOLVERS} == {whole.solver_, sets.solver_, matrix.solver_}
+    assert sets.objective_ == pytest.approx(whole.objective_, rel=1e-9)
+    assert SVC(solver="coordinate", fit_intercept=False).fit(X, y).solver_ == "coordinate"

@@ -46,7 +46,6 @@ ESTIMATORS = [
 OTHER_SOLVERS = [
     SVC(kernel="linear"),
     SVC(solver="coordinate"),
-    SVC(solver="primal"),
     SVC(solver="primal", loss="squared_hinge"),
     SVC(solver="primal", learning_rate=2e-3, max_iter=30, break_ties=True),
     SVR(solver="coordinate"),

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import fastsvm
@@ -60,12 +61,26 @@ def test_small_fits_of_two_samples():
         SVC(kernel="poly", gamma=1.0).fit([[-7e80], [-4e80]], [0, 1])
 
 
+def test_precomputed_values_whose_squares_overflow():
+    K = X @ X.T
+    with pytest.raises(ValueError, match=r"values of the precomputed kernel are as large as .*e\+160.*multiply C"):
+        SVC(kernel="precomputed").fit(K * 1e160, LABELS)
+    first, second = (SVC(kernel="precomputed", C=C).fit(K * s, LABELS) for s, C in ((1.0, 1.0), (2.0**40, 2.0**-40)))
+    np.testing.assert_allclose(first.decision_function(K), second.decision_function(K * 2.0**40), atol=1e-2)
+    K[3, 4] = np.nan
+    with pytest.raises(ValueError, match="contains NaN"):
+        SVC(kernel="precomputed").fit(K * 1e160, LABELS)
+
+
 @pytest.mark.parametrize(
     ("model", "data"),
     [
         (SVC(kernel="poly", degree=50, gamma=1.0), load_breast_cancer(return_X_y=True)),
         (SVR(kernel=Polynomial(degree=400)), load_iris(return_X_y=True)),
-        (SVC(kernel="poly", degree=50, gamma=1.0, solver="primal"), load_breast_cancer(return_X_y=True)),
+        (
+            SVC(kernel="poly", degree=50, gamma=1.0, solver="primal", loss="squared_hinge"),
+            load_breast_cancer(return_X_y=True),
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:The features have very different lengths")
@@ -98,9 +113,9 @@ def test_targets_whose_objective_overflows(machine):
 
 
 def test_solvers_with_huge_bounds():
-    for loss in ("hinge", "squared_hinge"):
-        with pytest.raises(ValueError, match="Lower C or the sample weights"):
-            SVC(solver="primal", loss=loss, C=1e300).fit(X, LABELS)
+    with pytest.warns(ConvergenceWarning, match="no step improves in floating point"):
+        model = SVC(solver="primal", loss="squared_hinge", C=1e300).fit(X, LABELS)
+    assert np.isfinite([model.objective_, model.duality_gap_, model.kkt_violation_]).all()
 
 
 LINEAR = [
@@ -126,3 +141,18 @@ def test_no_certificate_is_infinite(model, weight):
         assert "weights" in str(error)
         return
     assert not model.converged_ or np.isfinite([model.objective_, model.duality_gap_]).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [SVC(kernel="poly", degree=30, gamma=1.0), NuSVC(kernel="poly", degree=4, gamma="auto", nu=0.1)],
+    ids=["degree 30", "nu"],
+)
+@pytest.mark.filterwarnings("ignore:The features have very different lengths")
+def test_values_that_are_huge_but_finite_end_a_fit_that_gains_nothing(model):
+    """LIBSVM would take the ten million steps that are allowed: each follows the rounding of the one before."""
+    rows, labels = load_breast_cancer(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match="stalled"):
+        model.fit(rows[::4], labels[::4])
+    assert model.stop_reason_ == "stalled"
+    assert model.kkt_violation_ > model.tol and model.duality_gap_ > 0

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 import fastsvm
@@ -54,7 +55,10 @@ CASES = {
         [{"fit_intercept": False}, {"fit_intercept": True}, *OF_NUMBERS, {"loss": "squared_epsilon_insensitive"}],
     ),
     "LinearOneClassSVM": (fastsvm.LinearOneClassSVM(), [{"nu": 0.1}, {"nu": 0.9}, (X[:, :4],), (X[:90] * 30,)]),
-    "SVC": (fastsvm.SVC(), [*KERNELS, *OF_ALL, {"C": 10.0, "solver": "coordinate"}, {"solver": "primal"}]),
+    "SVC": (
+        fastsvm.SVC(),
+        [*KERNELS, *OF_ALL, {"C": 10.0, "solver": "coordinate"}, {"solver": "primal", "loss": "squared_hinge"}],
+    ),
     "NuSVC": (fastsvm.NuSVC(nu=0.2), [{"nu": 0.4}, {"nu": 0.3}, *KERNELS, *DATA.values()]),
     "SVR": (fastsvm.SVR(), [*KERNELS, *OF_NUMBERS]),
     "NuSVR": (fastsvm.NuSVR(), [*KERNELS, {"nu": 0.9}, {"nu": 0.1}, {"C": 100.0}, (X[:90], TARGETS[:90])]),
@@ -90,4 +94,22 @@ def test_descent_forgets_an_intercept_that_is_no_longer_fitted(make, standardize
     assert model.intercept_.any()
     model.set_params(fit_intercept=False).fit(X, LABELS)
     at_mean = model.coef_ @ X.mean(axis=0) if standardize else 0.0  # where standardised samples are 0
+    np.testing.assert_allclose(model.intercept_, -at_mean, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [fastsvm.SGDClassifier, fastsvm.SGDRegressor])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"momentum": 0.9}, {"average": True}, {"standardize": True}, {"learning_rate": "adagrad"}],
+    ids=["plain", "momentum", "average", "standardize", "adagrad"],
+)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_a_partial_fit_forgets_an_intercept_that_is_no_longer_fitted(make, given, kind):
+    model, rows = make(random_state=0, **given), kind(X)
+    classes = {"classes": np.unique(LABELS)} if make is fastsvm.SGDClassifier else {}
+    model.partial_fit(rows, LABELS, **classes)
+    assert model.intercept_.any()
+    model.set_params(fit_intercept=False).partial_fit(rows, LABELS)
+    centre = 0 if kind is sparse.csr_matrix else X.mean(axis=0)
+    at_mean = model.coef_ @ (centre * np.ones(X.shape[1])) if "standardize" in given else 0.0
     np.testing.assert_allclose(model.intercept_, -at_mean, atol=1e-12)

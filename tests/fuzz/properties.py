@@ -316,8 +316,6 @@ def _theirs(case: Case, drawn: Drawn, model: Any) -> Any:
     if case.estimator == "SVC":
         if model.solver == "coordinate" or model.loss != "hinge" or model.kernel in ("laplacian", "exponential"):
             return None
-        if model.solver == "primal" and not model.fit_intercept:
-            return None
         names = {name: getattr(model, name) for name in ("C", "kernel", "degree", "coef0", "class_weight")}
         return svm.SVC(gamma=model._gamma, tol=1e-6, max_iter=20_000, **names)
     if case.estimator == "LinearSVR":

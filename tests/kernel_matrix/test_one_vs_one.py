@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from fastsvm import SVC
 from fastsvm._compiled import threads
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.kernel import one_vs_one, prepare, small_problems
+from fastsvm.estimators.fitting.tuning import changed, tuned
+from fastsvm.estimators.kernel import one_vs_one, prepare
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
 from fastsvm.kernel_matrix.pairwise import RealPairwise, Rows, Uint8Pairwise, multiplies_bytes
 from fastsvm.kernels import KERNELS
@@ -25,8 +26,9 @@ needs_bytes = pytest.mark.skipif(not multiplies_bytes(70), reason="the processor
 
 
 @pytest.fixture(autouse=True)
-def by_decomposition(monkeypatch):
-    monkeypatch.setattr(small_problems, "_MOST_ROWS", 0)
+def by_decomposition():
+    with tuned(changed({"kernel": {"small": False}})):
+        yield
 
 
 def rows_of(k):

@@ -49,7 +49,7 @@ def test_warm_start_goes_on_to_the_same_end(name, data, request):
     same(began.set_params(max_iter=-1).fit(X, y), wanted, X)
 
 
-@pytest.mark.parametrize("name", ["smo", "coordinate", "coordinate, no offset", "primal, squared"])
+@pytest.mark.parametrize("name", ["smo", "coordinate", "coordinate, no offset", "primal"])
 def test_warm_start_at_the_end_takes_no_steps(name, overlapping):
     found = model(name, warm_start=True).fit(*overlapping)
     first = found.n_iter_[0]
@@ -69,7 +69,7 @@ def test_a_rate_goes_on_from_where_it_was(name, overlapping):
         same(found, fit(name, X, y, max_iter=40), X)
 
 
-@pytest.mark.parametrize("name", ["coordinate", "primal", "primal, squared"])
+@pytest.mark.parametrize("name", ["coordinate", "primal"])
 def test_warm_start_from_another_solver(name, overlapping):
     X, y = overlapping
     began = SVC(gamma=0.3, warm_start=True).fit(X, y)
@@ -154,7 +154,7 @@ def test_callbacks_see_models_that_can_predict_and_do_not_change_them(name, over
     np.testing.assert_allclose(watched.dual_coef_, wanted.dual_coef_, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["primal", "primal, squared", *RATES])
+@pytest.mark.parametrize("name", ["primal", *RATES])
 def test_a_callback_can_stop_or_interrupt_the_fit(name, overlapping):
     X, y = overlapping
     recorder = Recorder(stop_after=2)

@@ -116,7 +116,7 @@ def test_the_history(name, overlapping):
     else:
         assert table["objective"].iloc[-1] == pytest.approx(found.objective_, rel=1e-4)
     falls = np.diff(table["objective"]) * (1 if "primal" in name else -1)
-    if name in ("smo", "coordinate", "primal, squared", "coordinate, rate"):
+    if name in ("smo", "coordinate", "primal", "coordinate, rate"):
         assert (falls <= 1e-9 * found.objective_).all()
 
 
@@ -162,7 +162,7 @@ WORDS = {
     "coordinate": ["--solver", "coordinate"],
     "coordinate, no offset": ["--solver", "coordinate", "--no-fit-intercept"],
     "coordinate, random": ["--solver", "coordinate", "--selection", "random"],
-    "primal, squared": ["--solver", "primal", "--loss", "squared_hinge"],
+    "primal": ["--solver", "primal", "--loss", "squared_hinge"],
     "primal, squared, rate": [
         "--solver", "primal", "--loss", "squared_hinge", "--learning-rate", "1e-4", "--max-iter", "40"
     ],
@@ -191,6 +191,7 @@ def test_the_command_line(name, overlapping, tmp_path, capsys):
 WRONG = {
     "solver": ({"solver": "newton"}, r"'solver'.*'smo', 'coordinate', 'primal'.*'newton'"),
     "loss": ({"solver": "primal", "loss": "log"}, r"'loss'.*'log'"),
+    "loss for Newton": ({"solver": "primal"}, r"pass loss='squared_hinge'.*solver='smo'.*learning_rate"),
     "loss for smo": ({"loss": "squared_hinge"}, r"loss='squared_hinge' needs solver='primal'.*'smo'"),
     "loss for coordinate": (
         {"solver": "coordinate", "loss": "squared_hinge"}, r"loss='squared_hinge' needs solver='primal'.*'coordinate'"
@@ -240,7 +241,6 @@ for solver in [
     {"solver": "coordinate"},
     {"solver": "coordinate", "selection": "random", "random_state": 1},
     {"solver": "coordinate", "learning_rate": 1e-3, "max_iter": 10},
-    {"solver": "primal"},
     {"solver": "primal", "loss": "squared_hinge"},
     {"solver": "primal", "learning_rate": 1e-3, "max_iter": 10},
 ]:
@@ -263,8 +263,8 @@ def test_the_number_of_threads_does_not_change_a_bit(importing):
         other = 2 if pool.n_threads == 1 else 1
     started = importing.start(THREADS, NUMBA_NUM_THREADS=other)
     here, there = run_here(THREADS).splitlines(), importing.output(started).splitlines()
-    assert len(here) == 8
-    assert [a == b for a, b in zip(here, there, strict=True)] == [True] * 8
+    assert len(here) == 7
+    assert [a == b for a, b in zip(here, there, strict=True)] == [True] * 7
 
 
 PLAIN = """
@@ -281,7 +281,6 @@ y = (X[:, 0] + X[:, 1] ** 2 > 0.7).astype(int)
 for solver in [
     {"solver": "coordinate"},
     {"solver": "coordinate", "selection": "random", "random_state": 1},
-    {"solver": "primal"},
     {"solver": "primal", "loss": "squared_hinge"},
     {"solver": "primal", "learning_rate": 1e-3, "max_iter": 10},
 ]:
@@ -303,6 +302,6 @@ def test_the_same_fits_without_compilation(importing):
     fast, slow = ([list(map(float, line.split())) for line in lines.splitlines()] for lines in printed)
     assert (slow.pop(), fast.pop()) == ([1.0], [0.0])
     assert slow.pop() == fast.pop() == [1.0, -1.0]  # the sigmoid of large numbers
-    assert len(slow) == 5 + 6
-    for a, b, atol in zip(slow, fast, [1e-6] * 5 + [1e-7] * 6, strict=True):
+    assert len(slow) == 4 + 6
+    for a, b, atol in zip(slow, fast, [1e-6] * 4 + [1e-7] * 6, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=atol)

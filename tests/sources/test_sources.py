@@ -227,6 +227,17 @@ def test_an_early_stop_leaves_no_thread(case):
     assert set(threading.enumerate()) <= before  # a thread of an earlier test may end meanwhile
 
 
+def test_a_view_that_stops_early_closes_the_blocks_that_it_views():
+    """Some versions of Python free what a closed generator held only with the generator itself."""
+    source, begun = as_source(VALUES), []
+    blocks = source.blocks
+    source.blocks = lambda: begun.append(blocks()) or begun[0]
+    seen = ScaledSource(source, None, 2.0).blocks()
+    next(seen)
+    seen.close()
+    assert begun[0].gi_frame is None
+
+
 def test_statistics(case):
     source, wanted = case
     found = feature_statistics(source)

@@ -32,7 +32,7 @@ def cases(every):
     """Yield the name of each fit, its estimator, and whether it is a regression."""
     for kernel in KERNELS if every else ():
         yield f"SVC {kernel}", SVC(kernel=kernel, max_iter=2000), False
-    for solver, loss in (("coordinate", "hinge"), ("primal", "squared_hinge"), ("primal", "hinge")):
+    for solver, loss in (("coordinate", "hinge"), ("primal", "squared_hinge")):
         if every:
             yield f"SVC {solver} {loss}", SVC(solver=solver, loss=loss, max_iter=300), False
             yield f"SVC {solver} {loss} rate", SVC(solver=solver, loss=loss, max_iter=30, learning_rate=0.01), False

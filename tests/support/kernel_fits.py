@@ -11,9 +11,8 @@ EXACT = {
     "coordinate": {"solver": "coordinate"},
     "coordinate, no offset": {"solver": "coordinate", "fit_intercept": False},
     "coordinate, random": {"solver": "coordinate", "selection": "random", "random_state": 0},
-    "primal": {"solver": "primal"},
-    "primal, no offset": {"solver": "primal", "fit_intercept": False},
-    "primal, squared": {"solver": "primal", "loss": "squared_hinge"},
+    "primal": {"solver": "primal", "loss": "squared_hinge"},
+    "primal, no offset": {"solver": "primal", "loss": "squared_hinge", "fit_intercept": False},
 }
 RATES = {
     "coordinate, rate": {"solver": "coordinate", "learning_rate": 5e-3, "max_iter": 40},

@@ -17,7 +17,7 @@ GAMMA = 0.05 / 20**2
 KINDS = {
     "svc": {"C": 100.0, "gamma": GAMMA, "tol": 1e-6},
     "svc without an intercept": {"C": 10.0, "gamma": GAMMA, "tol": 1e-4, "solver": "coordinate", "selection": "random"},
-    "svc in the primal": {"C": 0.01, "gamma": GAMMA, "tol": 1e-2, "solver": "primal"},
+    "svc in the primal": {"C": 0.01, "gamma": GAMMA, "tol": 1e-2, "solver": "primal", "loss": "squared_hinge"},
     "svr": {"C": 100.0, "gamma": GAMMA, "tol": 1e-6},
     "linear": {"C": 0.1, "tol": 1e-4, "window_visits": 1, "standardize": True},
     "linear of all classes": {"C": 1e-4, "tol": 1e-4, "window_visits": 2, "multi_class": "crammer_singer"},

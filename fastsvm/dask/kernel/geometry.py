@@ -17,16 +17,7 @@ __all__ = ["geometry_of_shards"]
 def geometry_of_shards(tasks: Tasks, rows: list[Future], known: ShardFacts, estimator: Any) -> dict[str, Any]:
     """Return the attributes in which a fitted model stores the geometry of the rows, and how it standardises them.
 
-    Parameters
-    ----------
-    tasks : Tasks
-        How tasks are sent.
-    rows : list of Future
-        The rows of each shard.
-    known : ShardFacts
-        What the client knows of all of them.
-    estimator : estimator
-        With the parameters `gamma` and `standardize`.
+    The estimator has the parameters `gamma` and `standardize`; `known` is what the client knows of all rows.
     """
     moments, seen = moments_of_shards(tasks, rows), None
     if estimator.standardize:

@@ -28,25 +28,13 @@ _BATCH = 4  # machines for each thread of the cluster
 
 
 class MachinePlan(NamedTuple):
-    """What exact machines learn.
-
-    Attributes
-    ----------
-    machine : SVC
-        An exact machine, not fitted.
-    seen : Standardization or None
-        How it sees samples.
-    classes, factors : ndarray of shape (n_classes,)
-        Labels, and factors of C of their rows.
-    memory : int or str
-        Bytes of a task, or "auto".
-    """
+    """What exact machines learn: `machine` is one of them, not fitted."""
 
     machine: Any
-    seen: Standardization | None
+    seen: Standardization | None  # It is how the machine sees samples.
     classes: np.ndarray
-    factors: np.ndarray
-    memory: int | str
+    factors: np.ndarray  # For the rows of each class, C is multiplied by them.
+    memory: int | str  # A task may take so many bytes, or "auto".
 
 
 def memory_of_task(memory: int | str) -> int:
@@ -84,18 +72,9 @@ def in_batches(
 ) -> dict[int, Any]:
     """Return the results of tasks by number; those that the time limit leaves out are missing.
 
-    Parameters
-    ----------
-    tasks : Tasks
-        How tasks are sent.
-    order : list of int
-        Numbers of the machines.
-    ask : callable
-        `ask(number, seconds)` sends the task of a machine, which may take so many seconds, None for any number.
-    deadline : float
-        Time (of time.perf_counter) from which on no batch of machines is begun.
-    most : float, default=inf
-        The most machines of a batch.
+    `ask(number, seconds)` sends the task of a machine, which may take so many seconds, None for any number. `order` has
+    the numbers of the machines. From `deadline` (of time.perf_counter) on, no batch is begun; it has at most `most`
+    machines.
     """
     found: dict[int, Any] = {}
     while len(found) < len(order) and (left := deadline - time.perf_counter()) > 0:

@@ -31,37 +31,17 @@ class PairPart(NamedTuple):
 
 
 class PairFit(NamedTuple):
-    """The solution of a pair.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of its rows.
-    rows : ndarray of int64
-        Numbers of its support vectors.
-    beta : ndarray of float64
-        Their y α, the first class positive.
-    within : ndarray of int64
-        Numbers of the rows on or within the margin.
-    certificate : tuple of float
-        Intercept, objective, duality gap, and violation of the optimality conditions.
-    n_steps, passes : int
-        Steps, and passes over its rows.
-    stop_reason : str
-        Why the fit ended.
-    history : dict of str to ndarray
-        Its outer iterations.
-    """
+    """The solution of a pair: `beta` is y α of its support vectors, the first class positive."""
 
     n_rows: int
-    rows: np.ndarray
+    rows: np.ndarray  # They are the numbers of its support vectors.
     beta: np.ndarray
-    within: np.ndarray
-    certificate: tuple[float, ...]
+    within: np.ndarray  # They are the numbers of the rows on or within the margin.
+    certificate: tuple[float, ...]  # It has the intercept, the objective, the duality gap, and the largest violation.
     n_steps: int
     passes: int
     stop_reason: str
-    history: dict[str, np.ndarray]
+    history: dict[str, np.ndarray]  # It has a row for each outer iteration.
 
 
 _NONE = np.empty(0, np.int64)
@@ -69,27 +49,17 @@ _NOT_BEGUN = PairFit(0, _NONE, np.empty(0), _NONE, (0.0, 0.0, np.inf, np.inf), 0
 
 
 class Pairs(NamedTuple):
-    """The solutions of all pairs, and their support vectors.
-
-    Attributes
-    ----------
-    fits : list of PairFit
-        The solutions, in the order of the pairs.
-    support : ndarray of int64, shape (n_support,)
-        Numbers of the support vectors, which rise.
-    labels : ndarray of int64, shape (n_support,)
-        Numbers of their classes.
-    vectors : array or CSR matrix, shape (n_support, n_features)
-        The support vectors, as they are stored.
-    n_rows : int
-        Number of all rows.
-    """
+    """The solutions of all pairs, in their order, and their support vectors."""
 
     fits: list[PairFit]
-    support: np.ndarray
-    labels: np.ndarray
-    vectors: Any
-    n_rows: int
+    support: np.ndarray  # They are the numbers of the support vectors, which rise.
+    labels: np.ndarray  # They are the numbers of the vectors' classes.
+    vectors: Any  # They are an array or a CSR matrix, as they are stored.
+    n_rows: int  # It counts all rows.
+
+    @property
+    def solved_by(self) -> None:
+        """No solver by itself: each pair has its own."""
 
     def outcome(self) -> Outcome:
         """Return the solutions, with places of support vectors in place of rows."""
@@ -119,25 +89,10 @@ class Pairs(NamedTuple):
 
 
 def pairs_of_shards(tasks: Tasks, rows: list[Future], sizes: list[int], plan: MachinePlan, deadline: float) -> Pairs:
-    """Return the solutions of all pairs of classes.
+    """Return the solutions of all pairs of classes; `rows` are the `ShardRows` of each shard, `sizes` their numbers.
 
-    Parameters
-    ----------
-    tasks : Tasks
-        How tasks are sent.
-    rows : list of Future of ShardRows
-        The rows of each shard.
-    sizes : list of int
-        Numbers of their rows.
-    plan : MachinePlan
-        What is learnt.
-    deadline : float
-        Time (of time.perf_counter) from which on no batch of pairs is begun.
-
-    Raises
-    ------
-    ValueError
-        If the rows of a pair do not fit on a worker.
+    From `deadline` (of time.perf_counter) on, no batch of pairs is begun. ValueError says that the rows of a pair do
+    not fit on a worker.
     """
     told, k = tasks.share("pairs", plan), len(plan.classes)
     asked = [tasks.submit("counts", number, _counts_of, one, told) for number, one in enumerate(rows)]

@@ -55,11 +55,11 @@ class SVC(DecisionMixin, DistributedEstimator):
     solver : {"smo", "coordinate", "primal"}, default="smo"
         As for `fastsvm.SVC`.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        Loss of a sample in units of C; the square for "primal" only.
+        As for `fastsvm.SVC`: "primal" needs the square.
     fit_intercept : bool, default=True
         Whether decision values have an intercept, as for `fastsvm.SVC`.
     shrinking : bool, default=True
-        Whether a fit that progresses slowly is restricted for a while to samples whose multipliers may change.
+        Ignored: each fit looks at all samples. It is there because scikit-learn's machines have it.
     standardize : bool, default=False
         Whether the kernel sees features standardised to mean 0 and variance 1 over all shards, by one more pass of the
         workers. The stored samples do not change; sparse ones are scaled only.
@@ -236,6 +236,7 @@ shape (n_samples, n_features)
         plan = MachinePlan(machine, Standardization.of_model(self), known.labels, factors, self.memory)
         pairs = pairs_of_shards(tasks, rows, [one.shape[0] for one in facts], plan, deadline)
         found = local._solution(pairs, known.labels)
+        del found["solver_"]  # each pair has its own
         places = found["support_"]
         found = local._with_vectors(found, pairs.vectors[places], known.shape)
         self.__dict__.update(found | {"support_": pairs.support[places], "class_weight_": factors})

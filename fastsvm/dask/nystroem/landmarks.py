@@ -25,21 +25,11 @@ _EXACT_VALUES = 1 << 22  # so few that float64 costs little
 
 
 class Landmarks(NamedTuple):
-    """Landmarks and what computes features with them.
+    """Landmarks and what computes features with them; `map` leads from kernel values to features."""
 
-    Attributes
-    ----------
-    estimator : NystroemFeatures
-        With the attributes of a kernel and of how it sees samples.
-    map : NystroemMap
-        From kernel values to features.
-    attributes : dict
-        Fitted attributes of the landmarks, as `NystroemSVC` has them.
-    """
-
-    estimator: NystroemFeatures
+    estimator: NystroemFeatures  # It has the attributes of a kernel and of how it sees samples.
     map: NystroemMap
-    attributes: dict[str, Any]
+    attributes: dict[str, Any]  # They are those of the fitted `NystroemSVC` about landmarks.
 
 
 def choose_landmarks(
@@ -47,20 +37,8 @@ def choose_landmarks(
 ) -> Landmarks:
     """Return landmarks, chosen among samples that are drawn from all shards and fetched.
 
-    Parameters
-    ----------
-    tasks : Tasks
-        How tasks are sent.
-    rows : list of Future
-        The rows of each shard.
-    known : ShardFacts
-        What the client knows of all of them.
-    sizes : list of int
-        Numbers of their rows.
-    estimator : NystroemFeatures
-        With the parameters of the kernel and the landmarks.
-    rng : RandomState
-        Source of random numbers.
+    `known` is what the client knows of all rows, `sizes` the numbers of rows of the shards. The estimator has the
+    parameters of the kernel and the landmarks.
     """
     geometry = geometry_of_shards(tasks, rows, known, estimator)
     estimator.__dict__.update(geometry | {"n_features_in_": known.shape[1]})

@@ -31,17 +31,7 @@ _sessions: "WeakValueDictionary[str, Session]" = WeakValueDictionary()
 
 
 class Session:
-    """A shard with its last state.
-
-    Parameters
-    ----------
-    name : str
-        Name, which no other session has.
-    rows, plan, place
-        As for tasks.
-    state : ShardState
-        State of the shard.
-    """
+    """A shard with its last state, and a name that no other session has; rows, plan and place are as for tasks."""
 
     def __init__(self, name: str, rows: ShardRows, plan: Plan, place: Place, state: ShardState) -> None:
         self.name, self.address = name, get_worker().address
@@ -107,19 +97,9 @@ _ANSWER, _NO_NAMES = dumps(answer), dumps({})
 
 
 class Sessions:
-    """Sessions for all shards, as the client asks them.
+    """Sessions for all shards, `opened` as futures, as the client asks them.
 
-    Parameters
-    ----------
-    tasks : Tasks
-        How tasks are sent.
-    opened : list of Future of Session
-        The sessions.
-
-    Attributes
-    ----------
-    lost : bool
-        Whether there was no answer because a worker was not there.
+    `lost` says whether there was no answer because a worker was not there.
     """
 
     def __init__(self, tasks: Tasks, opened: list[Future]) -> None:

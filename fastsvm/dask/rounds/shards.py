@@ -40,25 +40,9 @@ _MOST_TOLD = 1 << 27  # bytes told since the states were taken
 
 
 class ClusterShards:
-    """The shards of a fit.
+    """The shards of a fit, with their numbers of rows `sizes`; `rows` are futures of their `ShardRows`.
 
-    Parameters
-    ----------
-    tasks : Tasks
-        How tasks are sent.
-    rows : list of Future of ShardRows
-        The rows of each shard.
-    plan : Plan
-        What is to be learnt.
-    sizes : list of int
-        Numbers of rows.
-
-    Attributes
-    ----------
-    sizes : list of int
-        Numbers of rows.
-    bytes_sent : int
-        Bytes of what the client told and was told in rounds, about.
+    `bytes_sent` counts, about, the bytes of what the client told and was told in rounds.
     """
 
     def __init__(self, tasks: Tasks, rows: list[Future], plan: Plan, sizes: list[int]) -> None:

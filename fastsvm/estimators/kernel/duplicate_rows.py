@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm._compiled.threads import spans
 from fastsvm.sources import DenseBlock, MemorySource, Source
 
@@ -97,6 +97,12 @@ class Repeats(NamedTuple):
         result[self.order] = np.where(full, upper, np.clip(sums - self.before, 0, upper))
         return result
 
+    def rounding(self, alpha: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        """Return by how much the sum of a group's multipliers, which are floats, is off, at its first row."""
+        found = np.zeros_like(alpha)
+        _differences(spread, alpha, self.first, self.order, found)
+        return np.abs(found)
+
 
 def _is_long(values: np.ndarray) -> bool:
     """Return whether there are many rows of words."""
@@ -152,6 +158,21 @@ def _sums_before(upper, first, order, before):
             total, head = 0.0, first[i]
         before[t] = total
         total += upper[i]
+
+
+@jit_in_order
+def _differences(spread, alpha, first, order, found):
+    """Write the sum of each group's multipliers less the given one, in twice the digits of a float."""
+    high = low = 0.0
+    for t in range(order.size):
+        i = order[t]
+        if first[i] == i:
+            high, low = -alpha[i], 0.0
+        total = high + spread[i]
+        added = total - high
+        low += (high - (total - added)) + (spread[i] - added)
+        high = total
+        found[first[i]] = high + low
 
 
 @jit

@@ -245,7 +245,21 @@ def training_rows(
         return TrainingRows(rows, quantization, statistics)
     if standardization is not None:
         source = standardization.training_source(source, budget // 3)
-    return TrainingRows(source, None, feature_statistics(source, weight))
+    return TrainingRows(source, None, _statistics(estimator, source, weight))
+
+
+def _statistics(estimator: Any, source: Source, weight: np.ndarray | None) -> FeatureStatistics:
+    """Return the statistics of rows; raise ValueError that speaks of a kernel if they are its values."""
+    try:
+        return feature_statistics(source, weight)
+    except ValueError as error:
+        largest = max(float(np.abs(block.stored).max(initial=0)) for _, block in source.blocks())
+        if not is_precomputed(estimator) or not np.isfinite(largest):
+            raise
+        raise ValueError(
+            f"The values of the precomputed kernel are as large as {largest:.3g}, so that their squares overflow. "
+            "Divide them by a constant, and multiply C by it: decision values stay the same."
+        ) from error
 
 
 def common_factor(kernel: Any, standardization: Standardization | None) -> float | None:

@@ -200,6 +200,7 @@ class OneVsOneFit:
         self._snapshots: dict[int, ProblemCheckpoint] = {}
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why the other problems were not begun
+        self.solved_by: str | None = None  # the name of the solver of small problems, if it solved them all
 
     @functools.cached_property
     def _spent(self) -> Plan:
@@ -276,6 +277,7 @@ class OneVsOneFit:
         if self._small is not None:
             self._solve_small(self._small, limits, monitor)
             if len(self._solved) == len(self.pairs):
+                self.solved_by = self._small.name
                 return
         if not solve_paths([[self]], limits, monitor) and time.perf_counter() >= limits.deadline:
             self._untouched = StopReason.MAX_TIME
@@ -454,6 +456,7 @@ class OneVsOneFit:
                     found.certificate[number], begun[number] = _not_begun(self.pairs[number]), False
         reasons = found.reasons[found.reasons != _REASONS.index(StopReason.CONVERGED)]
         starts, rows, y, _ = self._together
+        known = found.certificate.copy()
         beta, is_within = self._together.per_row(found.alpha * y), self._together.per_row(found.within)
         if self._repeats is None:
             labels, is_inside = self.labels, np.zeros(len(self.labels), bool)
@@ -462,27 +465,42 @@ class OneVsOneFit:
         else:
             labels = self.labels[self._repeats.first]
             within = np.flatnonzero(np.bincount(rows[is_within], minlength=len(labels))[self._repeats.first])
-            starts, rows, beta = self._repeated(beta)
+            starts, rows, beta = self._repeated(beta, known)
         if self._together.rows_of_sample > 1:
             starts = np.array([0, len(rows)])
         reason = _REASONS[reasons[0]] if len(reasons) else StopReason.CONVERGED
-        intercept, objective, gap, violation, margin = found.certificate.T.copy()
+        intercept, objective, gap, violation, margin = known.T.copy()
         certificate = intercept, objective, gap, violation, margin, found.n_steps, begun
         return Outcome(starts, rows, beta, labels, within, *certificate, reason)
 
-    def _repeated(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return starts, rows and coefficients of all problems, repeated rows included."""
+    def _repeated(self, beta: np.ndarray, certificate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return starts, rows and coefficients of all problems, repeated rows included.
+
+        What rounding makes of the sums of equal rows is added to the certificate, whose columns are those of
+        `Solutions`.
+        """
         assert self._repeats is not None
         found = []
         ends = np.cumsum(sizes_of(self.pairs))
-        for pair, mine in zip(self.pairs, np.split(beta, ends[:-1]), strict=True):
+        for number, (pair, mine) in enumerate(zip(self.pairs, np.split(beta, ends[:-1]), strict=True)):
             full = np.zeros(len(self.labels))
             full[pair.rows] = mine
-            spread = np.sign(full[self._repeats.first]) * self._repeats.spread(np.abs(full))
+            alpha = self._repeats.spread(np.abs(full))
+            off = self._repeats.rounding(np.abs(full), alpha)
+            if off.any():
+                certificate[number, 2:4] += self._of_rounding(pair, off, certificate[number])
+            spread = np.sign(full[self._repeats.first]) * alpha
             rows = np.flatnonzero(spread)
             found.append((rows, spread[rows]))
         starts = np.array([0, *accumulate(len(rows) for rows, _ in found)])
         return starts, np.concatenate([rows for rows, _ in found]), np.concatenate([beta for _, beta in found])
+
+    def _of_rounding(self, pair: TwoClass, off: np.ndarray, certificate: np.ndarray) -> tuple[float, float]:
+        """Return what a problem's multipliers that are `off` by so much may add to its gap and its violation."""
+        sizes = self.gram.value_bounds().sizes
+        of_decisions = float(sizes[pair.rows].max() * (off @ sizes))
+        of_levels = float(off.sum()) * float(np.abs(certificate[[0, 4]]).sum())
+        return 2 * of_decisions * float(pair.upper.sum()) + of_levels, 2 * of_decisions
 
 
 def _not_begun(pair: TwoClass) -> tuple[float, ...]:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.choice import KernelFacts, kernel_solvers
+from fastsvm.estimators.fitting.tuning import current_tuning
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import (
@@ -18,25 +20,21 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.small_problems import SmallProblems
-from fastsvm.estimators.kernel.solver_parameter import (
-    SOLVERS,
-    is_dual,
-    solver_of,
-)
+from fastsvm.estimators.kernel.solver_parameter import is_dual, solver_of
 from fastsvm.estimators.kernel.standardization import Standardization, warn_of_lengths
 from fastsvm.estimators.kernel.statements import Statement
 from fastsvm.estimators.kernel.two_class import TwoClass, sizes_of
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
-from fastsvm.solvers.kernel_primal.regularized_system import MOST_FEATURES
+from fastsvm.kernel_matrix.rows_on_demand import has_rows_on_demand
 from fastsvm.sources import Source
 
 __all__ = ["PreparedFit", "check_memory", "enough_memory", "plan_shared", "prepare"]
 
 _PROBLEM_BYTES = 40  # for a row of a two-class problem: number, label, bound, multiplier and coefficient
 _STATES = {1: 1, 2: 5}  # the state of a second multiplier of each row takes as much as four such rows
-_MATRICES = 16  # of the samples with each other and of their features in float64, more than a fit has
+_MATRICES = 48  # of the samples with each other and of their features in float64, with which Newton steps have room
 _PART_SEED = 0  # of the samples of which a part is fitted
 _SHARED = 1024  # rows of a two-class problem from which on problems share kernel rows
 
@@ -160,7 +158,14 @@ def _small(estimator: Any, gram: Gram, pairs: Sequence[TwoClass], pool: Pool, bu
     """Return what solves the problems if they are small and the solver takes steps of two multipliers."""
     if estimator.solver != "smo":
         return None
-    return SmallProblems.of(gram, sizes_of(pairs), pairs[0].rows_of_sample, estimator.tol, pool, budget // 2)
+    (n, d), pairwise, tuning = gram.source.shape, gram.pairwise, current_tuning().kernel
+    facts = KernelFacts(
+        sizes=sizes_of(pairs), n_samples=n, n_features=d, rows_of_sample=pairs[0].rows_of_sample,
+        ns_of_value=pairwise.cost(d), is_exact=pairwise.dtype == np.float64 and gram.resident,
+        on_demand=isinstance(pairwise, RealPairwise) and has_rows_on_demand(pairwise.kernel), memory=budget // 2,
+        n_threads=pool.n_threads,
+    )  # fmt: skip
+    return SmallProblems.of(gram, kernel_solvers(facts, tuning)[0], estimator.tol, pool, tuning)
 
 
 def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget: int) -> Plan | None:
@@ -266,8 +271,5 @@ def _need(
 def _spent(estimator: Any, budget: int, need: Need) -> Plan:
     spent = plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20))
     if not is_dual(estimator):  # every row is needed in every step
-        is_newton = not SOLVERS[estimator.solver].is_dual
-        features = MOST_FEATURES * need.n_rows * need.value_bytes if is_newton else 0
-        spare = max(spent.cache_bytes - features, spent.cache_bytes // 2)
-        return spent._replace(active_set=0, frugal=False, cache_bytes=spare)
-    return spent if estimator.shrinking else spent._replace(active_set=0)
+        return spent._replace(frugal=False)
+    return spent

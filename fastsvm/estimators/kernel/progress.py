@@ -2,9 +2,9 @@
 
 import threading
 import time
+from array import array
 from collections.abc import Callable, Sequence
-from itertools import repeat
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -99,12 +99,13 @@ class KernelFitMonitor:
     COLUMNS = (
         "problem", "time", "iteration", "objective", "gap", "rows_computed", "cache_hits", "bytes_read", "newton"
     )  # fmt: skip
+    _TYPES = "qdqddqqqq"  # of the columns: numbers of Python would take 300 bytes a record, and there may be a million
 
     def __init__(
         self, session: FitSession, n_problems: int, attributes: Callable[[], dict], records: Sequence[tuple] = ()
     ) -> None:
         self._session, self._attributes, self.checkpointer = session, attributes, session.checkpointer
-        self._records = list(records)
+        self._columns = [array(kind, values) for kind, values in zip(self._TYPES, _columns_of(records), strict=True)]
         self._begin = time.perf_counter() - max((record[1] for record in records), default=0.0)
         self._n_steps = np.zeros(n_problems, np.int64)
         for problem, _, n_steps, *_ in records:
@@ -139,22 +140,33 @@ class KernelFitMonitor:
         bytes_read : int
             Bytes read from storage so far.
         """
-        row = problem, report.n_steps, report.objective, report.gap, counts.rows_computed, counts.hits, report.n_newton
-        return self._observe([row], bytes_read)
+        with self._lock:
+            self._n_steps[problem] += report.n_steps
+            elapsed, steps = time.perf_counter() - self._begin, int(self._n_steps[problem])
+            record = (
+                problem, elapsed, steps, report.objective, report.gap, counts.rows_computed, counts.hits, bytes_read,
+                report.n_newton,
+            )  # fmt: skip
+            for column, value in zip(self._columns, record, strict=True):
+                column.append(value)
+            self._show(elapsed, report.gap, steps)
+        return self._is_asked_to_stop()
 
     def observe_small(self, problems: np.ndarray, found: np.ndarray, bytes_read: int) -> bool:
         """Record small problems by the rows of their `CERTIFICATE`, and return whether to stop."""
         named = dict(zip(CERTIFICATE, found.T, strict=True))
         n_steps, n_rows = (named[name].astype(np.int64) for name in ("n_steps", "n_rows"))
-        hits = np.maximum(0, 2 * n_steps - n_rows).tolist()
-        columns = problems, n_steps, named["objective"], named["kkt_violation"], n_rows
-        rows = zip(*(column.tolist() for column in columns), hits, repeat(0), strict=False)
-        return self._observe(list(rows), bytes_read)
-
-    def _observe(self, rows: list[tuple], bytes_read: int) -> bool:
-        """Record iterations: problem, steps, objective, gap, rows computed, hits of the cache, Newton steps."""
         with self._lock:
-            self._record(rows, bytes_read)
+            self._n_steps[problems] += n_steps
+            elapsed, steps = time.perf_counter() - self._begin, self._n_steps[problems]
+            hits = np.maximum(0, 2 * n_steps - n_rows)
+            columns = problems, elapsed, steps, named["objective"], named["kkt_violation"], n_rows, hits, bytes_read, 0
+            for column, kind, values in zip(self._columns, self._TYPES, columns, strict=True):
+                column.frombytes(np.broadcast_to(values, problems.shape).astype(kind).tobytes())
+            self._show(elapsed, float(named["kkt_violation"][-1]), int(steps[-1]))
+        return self._is_asked_to_stop()
+
+    def _is_asked_to_stop(self) -> bool:
         if self._session.report_to_callbacks("outer iteration", self._attributes):
             self.stopped = True
         return self.stopped
@@ -162,14 +174,9 @@ class KernelFitMonitor:
     def records(self) -> list[tuple]:
         """Return what was recorded so far."""
         with self._lock:
-            return list(self._records)
+            return list(zip(*self._columns, strict=True))
 
-    def _record(self, rows: list[tuple], bytes_read: int) -> None:
-        elapsed = time.perf_counter() - self._begin
-        for problem, n_steps, objective, gap, computed, hits, n_newton in rows:
-            self._n_steps[problem] += n_steps
-            steps = int(self._n_steps[problem])
-            self._records.append((problem, elapsed, steps, objective, gap, computed, hits, bytes_read, n_newton))
+    def _show(self, elapsed: float, gap: float, steps: int) -> None:
         if elapsed >= self._next_refresh and not self._bar.disable:
             self._next_refresh = elapsed + _REFRESH_SECONDS
             self._bar.set_postfix(gap=f"{gap:.2g}", steps=steps, **self._left_of_problem())
@@ -178,11 +185,14 @@ class KernelFitMonitor:
         """Return the time left of an only problem; for several, the bar shows how many are solved."""
         if len(self._n_steps) > 1:
             return {}
-        known = self._records[-LATEST:]
-        return left_of([one[1] for one in known], [one[4] for one in known], self._session.estimator.tol)
+        times, gaps = self._columns[1][-LATEST:], self._columns[4][-LATEST:]
+        return left_of(times, gaps, self._session.estimator.tol)
 
     def history(self) -> dict[str, np.ndarray]:
         """Return the columns of the record, one entry an outer iteration, problem after problem."""
-        records = sorted(self._records, key=lambda record: record[0])
-        columns = zip(*records, strict=True) if records else [()] * len(self.COLUMNS)
-        return {name: np.array(column) for name, column in zip(self.COLUMNS, columns, strict=True)}
+        order = np.argsort(np.array(self._columns[0]), kind="stable")
+        return {name: np.array(column)[order] for name, column in zip(self.COLUMNS, self._columns, strict=True)}
+
+
+def _columns_of(records: Sequence[tuple]) -> Any:
+    return zip(*records, strict=True) if records else [()] * len(KernelFitMonitor.COLUMNS)

@@ -9,9 +9,9 @@ import numpy as np
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool
 from fastsvm._compiled.writeable import writeable
+from fastsvm.estimators.fitting.tuning import KernelTuning
 from fastsvm.estimators.kernel.two_class import ClassPairs, Together, TwoClass
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.rows_on_demand import PADDING, SmallKernel, on_demand
 from fastsvm.solvers.kernel_dual.nu.within_classes import WithinClasses
 from fastsvm.solvers.kernel_dual.problem import WithIntercept
@@ -19,15 +19,7 @@ from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, SmallPairs, sol
 
 __all__ = ["GivenProblems", "SmallProblems"]
 
-_MOST_ROWS = 2048  # of a problem: with more, steps on all rows leave the processor's cache
 _MOST_STEPS = 20_000  # of a problem here; one that takes more is difficult
-_PER_PROBLEM = 1e6  # nanoseconds that decomposition takes for a problem beside its kernel values
-_SLOWER = 2.0  # times its estimate, the cost of decomposition: the slower its steps the more is gained
-_PER_MATRIX = 2e5  # nanoseconds that the computation of a whole matrix takes beside its values
-_PER_VALUE = 2.5  # nanoseconds of a value computed on demand
-_PER_FEATURE, _PER_FAR_FEATURE = 0.06, 0.13  # for each feature, if the samples of a problem are within the cache or not
-_NEAR_BYTES = 400_000
-_USED, _USED_OF_MANY = 0.5, 0.2  # of the kernel rows of an only problem and of many, more or less
 _PART = 1e6  # nanoseconds: work worth handing to a thread
 _BATCH = 3e7  # nanoseconds of a thread's work between two looks at the clock
 
@@ -70,7 +62,8 @@ class GivenProblems(NamedTuple):
             if first is not None:
                 first = problem.feasible(first)
                 alpha[starts[number] : starts[number + 1]] = first[orders[number]] if orders else first
-        return cls(SmallPairs(starts, rows, together.rows_of_sample, y, upper, target, by_class), alpha, orders)
+        totals = np.array([pair.total for pair in problems]) if by_class else np.zeros(len(problems))
+        return cls(SmallPairs(starts, rows, together.rows_of_sample, y, upper, target, totals), alpha, orders)
 
 
 class SmallProblems:
@@ -80,53 +73,26 @@ class SmallProblems:
     ----------
     given : SmallKernel
         The kernel.
+    name : str
+        Its name in `choice.KERNEL_SOLVERS`.
     tol : float
         Largest violation.
     pool : Pool
         Threads.
+    tuning : KernelTuning
+        Times of kernel values.
     """
 
-    def __init__(self, given: SmallKernel, tol: float, pool: Pool) -> None:
-        self.tol, self._given, self._pool = tol, given, pool
+    def __init__(self, given: SmallKernel, name: str, tol: float, pool: Pool, tuning: KernelTuning) -> None:
+        self.name, self.tol, self._given, self._pool, self._tuning = name, tol, given, pool, tuning
 
     @classmethod
-    def of(
-        cls, gram: Gram, sizes: np.ndarray, rows_of_sample: int, tol: float, pool: Pool, budget: int
-    ) -> "SmallProblems | None":
-        """Return what solves problems of so many rows; None if they are not small, or decomposition is cheaper.
-
-        Parameters
-        ----------
-        gram : Gram
-            Kernel matrix of all rows, which are in memory.
-        sizes : ndarray of int
-            Samples of each problem.
-        rows_of_sample : int
-            Multipliers of each sample, 1 or 2.
-        tol : float
-            Largest violation.
-        pool : Pool
-            Threads that may solve problems.
-        budget : int
-            Bytes that this may take.
-        """
-        (n, d), pairwise = gram.source.shape, gram.pairwise
-        longest = int(sizes.max())
-        if longest * rows_of_sample > _MOST_ROWS or pairwise.dtype != np.float64 or not gram.resident:
-            return None
-        cost = pairwise.cost(d) + 2.0
-        values = (_USED if len(sizes) == 1 else _USED_OF_MANY) * float(np.square(sizes).sum())
-        by_rows = values * (_PER_VALUE + d * _per_feature(d * longest))
-        square = _PER_MATRIX + n * n * cost
-        by_decomposition = _SLOWER * (_PER_PROBLEM * len(sizes) + values * cost)
-        memory = 8 * pool.n_threads * longest * (rows_of_sample * longest + PADDING)
-        is_tried = memory + 8 * n * d <= budget and by_rows <= min(square, by_decomposition)
-        if is_tried and isinstance(pairwise, RealPairwise):
-            given = on_demand(pairwise.kernel, _dense(gram))
-            if given is not None:
-                return cls(given, tol, pool)
-        if square <= by_decomposition and memory + 8 * n * n <= budget:
-            return cls(SmallKernel.of_square(_square(gram), gram.value_bounds()), tol, pool)
+    def of(cls, gram: Gram, solver: str, tol: float, pool: Pool, tuning: KernelTuning) -> "SmallProblems | None":
+        """Return the solver of a name in `choice.KERNEL_SOLVERS` over the rows of a matrix; None if it is another."""
+        if solver == "small-rows":
+            return cls(on_demand(gram.pairwise.kernel, _dense(gram)), solver, tol, pool, tuning)  # type: ignore[attr-defined]
+        if solver == "small-matrix":
+            return cls(SmallKernel.of_square(_square(gram), gram.value_bounds()), solver, tol, pool, tuning)
         return None
 
     def solve(self, given: GivenProblems, most_steps: int) -> Iterator[tuple[int, int, np.ndarray]]:
@@ -162,8 +128,9 @@ class SmallProblems:
         """Return ranges of problems that take long enough to be handed to a thread, those of a batch together."""
         if len(sizes) == 1:
             return [[(0, 1)]]
-        features = self._given.values.shape[1]
-        work = np.cumsum(_USED * sizes.astype(float) ** 2 * (_PER_VALUE + _PER_FEATURE * features))
+        tuning = self._tuning
+        of_value = tuning.used * (tuning.ns_of_value + tuning.ns_of_feature * self._given.values.shape[1])
+        work = np.cumsum(of_value * sizes.astype(float) ** 2)
         ends = np.flatnonzero(np.diff(work // _PART, append=np.inf)) + 1
         parts, batches = (
             zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True),
@@ -172,10 +139,6 @@ class SmallProblems:
         return [
             [part for _, part in some] for _, some in groupby(zip(batches, parts, strict=True), lambda each: each[0])
         ]
-
-
-def _per_feature(n_values: int) -> float:
-    return _PER_FEATURE if 8 * n_values <= _NEAR_BYTES else _PER_FAR_FEATURE
 
 
 def _dense(gram: Gram) -> np.ndarray:

@@ -9,7 +9,6 @@ from sklearn.utils import check_random_state
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.paired_rows import ProblemRows
-from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.nu.nu_smo import NuSMO
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
@@ -42,7 +41,7 @@ class Resources(NamedTuple):
     Attributes
     ----------
     spent : Plan
-        Sizes of working set, active set and systems.
+        Sizes of working set and systems.
     pool : Pool
         Threads.
     number : int
@@ -98,6 +97,12 @@ def check_solver(estimator: Any) -> None:
             f"selection={estimator.selection!r} is an order of multipliers, which with learning_rate="
             f"{estimator.learning_rate} all move at once. Leave out one of them."
         )
+    if estimator.solver == "primal" and estimator.loss == "hinge" and estimator.learning_rate is None:
+        raise ValueError(
+            "solver='primal' takes Newton steps, which need a smooth loss: pass loss='squared_hinge'. For loss='hinge' "
+            "take solver='smo', or solver='coordinate' without an intercept; both are exact. With a learning_rate, "
+            "solver='primal' descends along subgradients of loss='hinge'."
+        )
 
 
 def is_dual(estimator: Any) -> bool:
@@ -125,16 +130,10 @@ def solver_of(estimator: Any) -> SolverOf:
     return of
 
 
-def _active(rows: ProblemRows, given: Resources, n_rows: int) -> ActiveSet | None:
-    capacity = given.spent.active_set
-    return ActiveSet(capacity, rows, given.pool) if 0 < capacity < n_rows else None
-
-
 def _smo(
     estimator: Any, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
-    active = _active(rows, given, len(problem.y))
-    sizes = given.spent.working_set, given.pool, active, given.spent.newton_rows
+    sizes = given.spent.working_set, given.pool, given.spent.newton_rows
     kind = NuSMO if problem.total > 0 else SMO
     return kind(problem, rows, estimator.tol, *sizes, deadline=given.deadline)
 
@@ -143,8 +142,7 @@ def _coordinate(
     estimator: Any, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
     exact = estimator.learning_rate is None
-    active = _active(rows, given, len(problem.y)) if exact else None
-    sizes = given.spent.working_set, given.pool, active, given.spent.newton_rows if exact else 0
+    sizes = given.spent.working_set, given.pool, given.spent.newton_rows if exact else 0
     return Coordinate(
         problem,
         rows,
@@ -160,12 +158,11 @@ def _coordinate(
 def _primal(
     estimator: Any, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
-    squared, fit_intercept = estimator.loss == "squared_hinge", bool(estimator.fit_intercept)
-    common = problem, rows, estimator.tol, given.pool
+    fit_intercept, common = bool(estimator.fit_intercept), (problem, rows, estimator.tol, given.pool)
     if estimator.learning_rate is not None:
+        squared = estimator.loss == "squared_hinge"
         return PrimalDescent(*common, rate=estimator.learning_rate, squared=squared, fit_intercept=fit_intercept)
-    method = Method(squared, fit_intercept, given.spent.newton_rows, rng, given.deadline)
-    return Primal(*common, method)
+    return Primal(*common, Method(fit_intercept, given.spent.newton_rows, given.deadline))
 
 
 def _pair_steps(n_samples: int) -> int:

@@ -7,7 +7,6 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.multiclass import class_pairs
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.outer_loop import StopReason
 
@@ -145,8 +144,8 @@ class ClassPairs(Sequence[TwoClass]):
     """
 
     def __init__(self, labels: np.ndarray, upper: np.ndarray, n_classes: int) -> None:
-        self.together = Together(*_rows_of_pairs(labels, upper, n_classes))
-        self._classes = class_pairs(n_classes)
+        *together, self._classes = _rows_of_pairs(labels, upper, n_classes)
+        self.together = Together(*together)
 
     def __len__(self) -> int:
         return len(self._classes)
@@ -163,7 +162,8 @@ class ClassPairs(Sequence[TwoClass]):
         number = range(len(self))[number]
         starts, *arrays = self.together
         rows, y, upper = (each[starts[number] : starts[number + 1]] for each in arrays)
-        return TwoClass(rows, y, upper, self._classes[number])
+        first, second = self._classes[number].tolist()
+        return TwoClass(rows, y, upper, (first, second))
 
     def __iter__(self) -> Iterator[TwoClass]:
         return (self[number] for number in range(len(self)))
@@ -171,7 +171,7 @@ class ClassPairs(Sequence[TwoClass]):
 
 @jit
 def _rows_of_pairs(labels, upper, n_classes):
-    """Return where each pair of classes starts, and the rows of all pairs with their signs and bounds, in one call."""
+    """Return where each pair of classes starts, the rows of all with signs and bounds, and its classes, in a call."""
     ends = np.zeros(n_classes + 1, np.int64)
     for i in range(labels.size):
         if labels[i] >= 0:
@@ -184,16 +184,17 @@ def _rows_of_pairs(labels, upper, n_classes):
             order[place[labels[i]]] = i
             place[labels[i]] += 1
     n = ends[-1] * (n_classes - 1)
-    starts = np.zeros(n_classes * (n_classes - 1) // 2 + 1, np.int64)
+    n_pairs = n_classes * (n_classes - 1) // 2
+    starts, classes = np.zeros(n_pairs + 1, np.int64), np.empty((n_pairs, 2), np.int64)
     rows, y, bounds = np.empty(n, np.int64), np.empty(n), np.empty(n)
-    _merge_classes(order, ends, upper, starts, (rows, y, bounds))
-    return starts, rows, y, bounds
+    _merge_classes(order, ends, upper, (starts, classes), (rows, y, bounds))
+    return starts, rows, y, bounds, classes
 
 
 @jit
-def _merge_classes(order, ends, upper, starts, out):
+def _merge_classes(order, ends, upper, pairs, out):
     """Write the rows of each pair of classes as they rise, their signs and bounds; `order` has them class by class."""
-    k, place, pair, (rows, y, bounds) = ends.size - 1, 0, 0, out
+    k, place, pair, (starts, classes), (rows, y, bounds) = ends.size - 1, 0, 0, pairs, out
     for a in range(k):
         for b in range(a + 1, k):
             i, j = ends[a], ends[b]
@@ -206,6 +207,7 @@ def _merge_classes(order, ends, upper, starts, out):
                     i += 1
                 else:
                     j += 1
+            classes[pair, 0], classes[pair, 1] = a, b
             pair += 1
             starts[pair] = place
 

@@ -23,7 +23,7 @@ from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, 
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task, in_pairs, merged, task_of_classes
 from fastsvm.losses import Loss
-from fastsvm.memory import parse_memory
+from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.linear_dual.small.few_samples import EXACT_GAP
 from fastsvm.solvers.outer_loop import StopReason
 
@@ -89,7 +89,7 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
         facts = facts_of(self, task, loss, is_watched)
         solvers = linear_solvers(facts, tuning)
         session.begin()
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             at_once, is_few = solvers[0] in ("gram", "weights"), facts.is_few(tuning)
             if at_once and self._solve_at_once(task, loss, names, session, pool, solvers[0], is_few):
                 return
@@ -186,6 +186,7 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
         source, by_pair = self._standardized(data.source, data.weight), self._learns_pairs(len(classes))
         task = task_of_classes(source, labels, data.weight, factors, coupled or by_pair)
         if by_pair:
+            _check_pairs(self.memory, len(labels), len(classes))
             task = in_pairs(task)
         elif coupled:  # one of two scores would not do: what is penalised is the length of both
             task = task._replace(balance=np.ones(len(classes)))
@@ -193,6 +194,19 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
 
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
         return {"coef_": coef, "intercept_": intercept}
+
+
+def _check_pairs(memory: int | str, n: int, n_classes: int) -> None:
+    """Raise ValueError if the memory does not hold a dual variable of each sample for each pair of classes."""
+    n_pairs = n_classes * (n_classes - 1) // 2
+    needed = 8 * n_pairs * (n + 2)
+    allowed = parse_memory(memory, enough=needed)
+    if needed > allowed:
+        raise ValueError(
+            f"multi_class='ovo' tells {n_pairs:,} pairs of {n_classes:,} classes apart. The dual variables of {n:,} "
+            f"samples in all of them would take {needed / 1e9:.4g} GB, and memory allows {allowed / 1e9:.4g} GB: raise "
+            "memory, or leave multi_class out."
+        )
 
 
 class BaseLinearRegressor(LinearRegressor, BaseLinearSVM):

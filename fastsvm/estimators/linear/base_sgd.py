@@ -18,7 +18,7 @@ from fastsvm.estimators.linear.prediction import LinearModel, dense_coef
 from fastsvm.estimators.linear.progress import MonitoredFit, SGDMonitor
 from fastsvm.estimators.linear.training_task import Task, fingerprint, seed_of
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.memory import parse_memory
+from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.outer_loop import StopReason
 from fastsvm.solvers.sgd.dense_steps import LinearFunction
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, SCHEDULES
@@ -79,7 +79,7 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
         if last is not None and last.fingerprint != mark:
             last = None
         session.begin()
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             seed = seed_of(self) if last is None else last.seed
             fit = SGDFit(self, task, pool, seed, merge=start is None)
             if last is not None and not fit.solver.accepts(last.state):  # it began at given weights
@@ -118,7 +118,7 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
         # Such a rate suits the samples of the first call, and decreases from call to call.
         derived = self.learning_rate in ("auto", BY_FEATURE)
         rate = getattr(self, "_rate", None) if last is not None and derived else None
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             fit = SGDFit(self, task, pool, seed_of(self), partial=True, rate=rate)
             solver = fit.solver
             if last is None:
@@ -139,7 +139,12 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
         """Return the weights of a model that was read from a file, None if there are none."""
         if not hasattr(self, "coef_"):
             return None
-        return self._hidden(LinearFunction(dense_coef(self), np.atleast_1d(self.intercept_)), task)
+        return self._with_own_intercept(LinearFunction(dense_coef(self), np.atleast_1d(self.intercept_)), task)
+
+    def _with_own_intercept(self, shown: LinearFunction, task: Task) -> LinearFunction:
+        """Return the solver's weights for those of an earlier fit, whose intercept goes if none is fitted now."""
+        begin = self._hidden(shown, task)
+        return begin if self.fit_intercept else begin._replace(intercept=np.zeros_like(begin.intercept))
 
     def _weights(self, solver: SGD, state: SGDState, task: Task) -> dict[str, Any]:
         """Return the fitted attributes of a state."""
@@ -163,8 +168,8 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
             same = all(name in earlier and np.array_equal(earlier[name], value) for name, value in names.items())
             if "coef_" not in earlier or not same or earlier["coef_"].size != shown * n_features:
                 return None
-            begin = self._hidden(LinearFunction(earlier["coef_"], np.atleast_1d(earlier["intercept_"])), task)
-            return begin if self.fit_intercept else begin._replace(intercept=np.zeros_like(begin.intercept))
+            last = LinearFunction(earlier["coef_"], np.atleast_1d(earlier["intercept_"]))
+            return self._with_own_intercept(last, task)
         coef = np.zeros((shown, n_features)) if coef is None else np.atleast_2d(np.asarray(coef, np.float64))
         intercept = np.zeros(shown) if intercept is None else np.atleast_1d(np.asarray(intercept, np.float64))
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):

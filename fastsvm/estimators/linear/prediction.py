@@ -12,6 +12,7 @@ from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.validation import STATISTICS, check_columns, check_rows, required_labels
 from fastsvm.linalg.linear_predictor import product_type, scores
 from fastsvm.losses import Loss, probabilities
+from fastsvm.memory import threads_within
 from fastsvm.sources import ScaledSource, Source, check_finite, is_stored
 
 __all__ = [
@@ -124,7 +125,7 @@ class LinearModel(BaseEstimator):
         """Return the scores of samples, shape (n_samples, n_scores)."""
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             found = scores(source, dense_coef(self), np.atleast_1d(self.intercept_), pool, self.standardize)
         if is_stored(X) and not np.isfinite(found).all():
             for start, block in source.blocks():

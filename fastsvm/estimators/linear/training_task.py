@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fastsvm.multiclass import class_pairs
 from fastsvm.sources import DenseBlock, MemorySource, ScaledSource, Source
 
 __all__ = [
@@ -26,10 +25,10 @@ _FEW_VALUES = 1 << 17  # at most, among which equal rows are searched
 class Task(NamedTuple):
     """What is to be learnt.
 
-    `targets` and `balance` are as `losses.add_losses` takes them, and `coding` is as `losses.Demands` has it. `weights`
-    are those of the rows in the mean, times those of their classes; `total` is the sum of the weights of the rows
-    without those of their classes. `share` is that of the weights that the dual variables of a machine of one class sum
-    up to, else None.
+    `targets` and `balance` are as `losses.add_losses` takes them, and `pairs` are as `losses.Demands` has them.
+    `weights` are those of the rows in the mean, times those of their classes; `total` is the sum of the weights of the
+    rows without those of their classes. `share` is that of the weights that the dual variables of a machine of one
+    class sum up to, else None.
     """
 
     source: Source
@@ -38,7 +37,7 @@ class Task(NamedTuple):
     total: float
     balance: np.ndarray
     of_classes: bool
-    coding: np.ndarray = np.empty((0, 0))
+    pairs: np.ndarray = np.empty((0, 2), np.int64)
     share: float | None = None
 
 
@@ -65,18 +64,14 @@ def in_pairs(task: Task) -> Task:
 
     A pair has no copy of its rows: rows of other classes cost nothing in its score.
     """
-    k = len(task.balance)
-    pairs = class_pairs(k)
-    coding = np.zeros((len(pairs), k))
-    for score, (a, b) in enumerate(pairs):
-        coding[score, a], coding[score, b] = 1.0, -1.0
-    return task._replace(balance=np.ones(len(pairs)), coding=coding)
+    pairs = np.column_stack(np.triu_indices(len(task.balance), 1))
+    return task._replace(balance=np.ones(len(pairs)), pairs=pairs)
 
 
 def fingerprint(task: Task) -> str:
     """Return a digest of rows, targets and weights."""
     digest = hashlib.blake2b(repr((task.source.digest(), len(task.balance))).encode())
-    for array in (task.targets, task.weights, task.coding):
+    for array in (task.targets, task.weights, task.pairs):
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
 

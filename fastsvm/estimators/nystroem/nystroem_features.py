@@ -23,7 +23,7 @@ from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header
 from fastsvm.formats.writer import write
 from fastsvm.low_rank.nystroem_map import NystroemMap
-from fastsvm.memory import parse_memory
+from fastsvm.memory import parse_memory, threads_within
 from fastsvm.sources import Block, HDF5Data, Source, check_finite, of_open_file
 
 __all__ = ["NystroemFeatures"]
@@ -167,7 +167,7 @@ shape (n_samples, n_features)
         forget(self)
         data = check_training_set(self, X, None, None, has_targets=False)
         source, rng = self._standardized(data.source, data.weight), check_random_state(self.random_state)
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             chosen = choose(self, source, np.flatnonzero(data.weight > 0), rng, budget, pool)
         self.__dict__.update(self._landmark_attributes(chosen, None))
         self.normalization_ = chosen.features.map.whitening
@@ -264,7 +264,7 @@ shape (n_samples, n_features)
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the features of each block of a source."""
         known = NystroemMap(np.empty((0, 0)), self.normalization_)
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             features = FeatureMap(self, self.components_, source, pool, known)
             for start, block in blocks:
                 check_finite(block, start)

@@ -18,7 +18,7 @@ from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.search.fold_models import may_share
 from fastsvm.estimators.search.search_data import SearchData
 from fastsvm.estimators.search.shared_fits import KernelGroup, SharedFits, Split
-from fastsvm.memory import parse_memory
+from fastsvm.memory import parse_memory, threads_within
 
 __all__ = ["Rules", "Scored", "evaluate", "row_numbers"]
 
@@ -114,7 +114,7 @@ def _together(models: list[Any], rows: SearchData, splits: list[Split], rules: R
         return
     checked = clone(next(iter(sharing.values())))
     data = checked._checked(rows.X, rows.y, rows.fit_params.get("sample_weight"))
-    with Pool.open() as pool:
+    with Pool.open(most=threads_within(checked.memory)) as pool:
         fits = SharedFits(sharing, data, splits, pool)
         groups = _groups(fits, rules)
         if _in_this_process(rules, len(groups)):
@@ -139,7 +139,7 @@ def _groups(fits: SharedFits, rules: Rules) -> list[KernelGroup]:
 def _group_alone(told: _Told, group: KernelGroup) -> list[Scored]:
     """Return the scores of a group, in a process of its own."""
     data, checked = told.more
-    with Pool.open() as pool:
+    with Pool.open(most=threads_within(checked.memory)) as pool:
         fits = SharedFits(told.models, data, told.splits, pool)
         return list(_scores_of_group(fits, group, told.rows, checked, told.rules))
 

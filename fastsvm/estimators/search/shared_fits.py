@@ -246,8 +246,7 @@ class SharedFits:
     def _task(self, part: Part, given: _Given, stated: Statement, pairs: list[TwoClass]) -> OneVsOneFit:
         """Return the problems of a fit."""
         model = self.models[part.model]
-        spent = given.spent if model.shrinking else given.spent._replace(active_set=0)
-        return OneVsOneFit(given.kernel, pairs, stated.labels, lambda: spent, solver_of(model))
+        return OneVsOneFit(given.kernel, pairs, stated.labels, lambda: given.spent, solver_of(model))
 
     def _paths(self, parts: list[Part]) -> list[list[Part]]:
         """Return lists of fits that differ only in what their machine follows, in increasing order."""

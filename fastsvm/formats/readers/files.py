@@ -69,12 +69,8 @@ class _Decompressed(io.RawIOBase):
 def opened(path: Path) -> BinaryIO:
     """Open a file for reading; decompress gzip, bzip2, xz and, from Python 3.14 on, Zstandard.
 
-    Reading raises ValueError if compressed data are damaged or truncated.
-
-    Raises
-    ------
-    ValueError
-        If this Python does not read the compression.
+    It raises ValueError if this Python does not read the compression, and reading does if compressed data are damaged
+    or truncated.
     """
     kind = compressed(path)
     if kind is None:
@@ -95,16 +91,9 @@ def head(path: Path, n_bytes: int) -> bytes:
 
 
 class Lines(Generic[Text]):
-    """The lines of a stream. The total length of lines in memory is bounded.
+    """The lines of a binary or text stream. The total length of lines in memory is bounded.
 
-    Parameters
-    ----------
-    stream : file
-        Binary or text file.
-    most : int
-        Bytes or characters that may be read until `taken` is set to 0; at least a million.
-    path : Path
-        The file, for messages.
+    `most` bytes or characters, at least a million, may be read until `taken` is set to 0.
     """
 
     def __init__(self, stream: IO[Text], most: int, path: Path) -> None:

@@ -21,22 +21,10 @@ _NO_ARRAY = (
 
 
 class Matrix(NamedTuple):
-    """An array in a file that is read in successive rows.
+    """An array in a file that is read in successive rows: `take(first, stop)` returns rows, and calls are in order."""
 
-    Attributes
-    ----------
-    where : str
-        File and array, for messages.
-    shape : tuple of int
-        Its shape; the axes after the first are the features.
-    dtype : numpy.dtype
-        Its type.
-    take : callable
-        `take(first, stop)` returns these rows. Calls are in order.
-    """
-
-    where: str
-    shape: tuple[int, ...]
+    where: str  # It names the file and the array in messages.
+    shape: tuple[int, ...]  # The axes after the first are the features.
     dtype: np.dtype
     take: Callable[[int, int], np.ndarray]
 

@@ -127,11 +127,8 @@ def _plain(value: object) -> object:
 def load_plain(stream: IO[bytes], where: object) -> dict[str, Any]:
     """Return the dictionary in a pickle, with keys as str. Other strings of Python 2 become bytes.
 
-    Raises
-    ------
-    ValueError
-        If the pickle is damaged, asks for anything but arrays, strings and plain containers, or holds no
-        dictionary. The message starts with `where`.
+    It raises ValueError if the pickle is damaged, asks for anything but arrays, strings and plain containers, or holds
+    no dictionary. The message starts with `where`.
     """
     try:
         found = _Unpickler(_content(stream)).load()

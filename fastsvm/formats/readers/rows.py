@@ -11,17 +11,7 @@ __all__ = ["Rows", "check_finite", "stack"]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Some rows of X, their labels, and other columns.
-
-    Attributes
-    ----------
-    X : ndarray or csr_array of shape (n_rows, n_features)
-        Values.
-    y : ndarray of shape (n_rows,) or None
-        Labels.
-    columns : mapping of str to ndarray of shape (n_rows,)
-        Other values of the rows, by the names of their datasets.
-    """
+    """Some rows of X, their labels, and other columns of shape (n_rows,) by the names of their datasets."""
 
     X: np.ndarray | sparse.csr_array
     y: np.ndarray | None

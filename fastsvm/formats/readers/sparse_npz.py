@@ -23,21 +23,10 @@ def is_sparse(names: set[str]) -> bool:
 def read_sparse(
     path: Path, small: Callable[[str], np.ndarray], large: Callable[[str], Matrix], options: Options
 ) -> Stream:
-    """Return the rows of a matrix. CSR is streamed, CSC is read into memory.
+    """Return the rows of a matrix. CSR is streamed, CSC is read into memory. The option `label` may be a .npy file.
 
-    Parameters
-    ----------
-    path : Path
-        The archive, for messages.
-    small, large : callable
-        They return an array of the archive by its name, read or to be read in order.
-    options : Options
-        `label` may be a .npy file.
-
-    Raises
-    ------
-    ValueError
-        If the matrix has another form, is damaged, or has complex values; or if `memory` does not hold CSC.
+    `small` and `large` return an array of the archive by its name, read or to be read in order. ValueError says that
+    the matrix has another form, is damaged or has complex values, or that `memory` does not hold CSC.
     """
     name = small("format")
     form = bytes(name).decode("ascii", "replace") if name.dtype.kind == "S" else str(name)

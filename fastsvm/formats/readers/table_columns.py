@@ -19,34 +19,16 @@ _SHOWN = 20
 
 
 class TableColumns(NamedTuple):
-    """The columns of a table, by what they hold.
+    """The columns of a table, by what they hold; positions are numbers from 0."""
 
-    Attributes
-    ----------
-    names : tuple of str or None
-        Names of all columns; None if the table has no names.
-    features : tuple of int
-        Positions of the features, in the order in which they are stored.
-    label, id : int or None
-        Position of the labels, and of the values that identify the rows.
-    why : str
-        Which column holds the labels and why, for the user.
-    weight : int or None
-        Position of the weights of the rows.
-    of_model : bool
-        Whether the features are those of a model, so that other columns are left out.
-    empty : int or None
-        Position of labels that are not read, for some are missing.
-    """
-
-    names: tuple[str, ...] | None
-    features: tuple[int, ...]
+    names: tuple[str, ...] | None  # They are of all columns; None if the table has no names.
+    features: tuple[int, ...]  # The features are stored in this order.
     label: int | None
     id: int | None
-    why: str
+    why: str  # It tells the user which column holds the labels and why.
     weight: int | None = None
-    of_model: bool = False
-    empty: int | None = None
+    of_model: bool = False  # The features are those of a model, so that other columns are left out.
+    empty: int | None = None  # The labels here are not read, for some are missing.
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -111,25 +93,12 @@ def is_name(column: object) -> bool:
 
 
 def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, path: Path) -> TableColumns:
-    """Return what the columns of a table hold.
+    """Return what the columns of a table hold; `names` is None if it has no names, `width` the number of columns.
 
-    Parameters
-    ----------
-    names : tuple of str or None
-        Names of the columns, if the table has names.
-    width : int
-        Number of columns.
-    options : Options
-        `label`, `id` and `sample_weight` name columns. Without `label`, a table that has only `feature_names`, or only
-        `model_features` columns, has no labels. Any other table has them in the column that is `model_label` or has a
-        usual name, else in the last one unless `last_label` is False. Columns beside `feature_names` are left out.
-    path : Path
-        The file, for messages.
-
-    Raises
-    ------
-    ValueError
-        If there is no such column, or if several columns might hold the labels.
+    The options `label`, `id` and `sample_weight` name columns. Without `label`, a table that has only `feature_names`,
+    or only `model_features` columns, has no labels. Any other table has them in the column that is `model_label` or has
+    a usual name, else in the last one unless `last_label` is False. Columns beside `feature_names` are left out.
+    ValueError says that there is no such column, or that several columns might hold the labels.
     """
     table = _Table(names, width, path)
     id = None if options.id is None else table.position(options.id, "id")

@@ -36,58 +36,28 @@ _MADE_BY = "fastsvm demo"
 
 
 class DemoReport(NamedTuple):
-    """The result of the demo. Names with `reference` are of scikit-learn.
-
-    Attributes
-    ----------
-    folder : str
-        Folder of the files.
-    n_training, n_test, n_features : int
-        Number of training and of test images, and of pixels.
-    n_originals : int
-        Number of images of which the training images are deformations.
-    memory_mb, kernel_matrix_mb : float
-        Memory budget of the fit, and size of the whole kernel matrix, in 10⁶ bytes.
-    compile_seconds : float
-        How much longer a first fit took, which compiles code that is not cached.
-    fit_seconds, reference_seconds : float
-        Time of the fit from the file, and of scikit-learn's fit in memory.
-    times_faster : float
-        Their ratio.
-    accuracy, reference_accuracy : float
-        Accuracy on the test images; ours is that of the model loaded from its file.
-    plain_accuracy : float
-        Accuracy of a model of the originals alone.
-    objective, reference_objective : float
-        Dual objectives by one judge in float64; larger is better.
-    kkt_violation, tol : float
-        Largest violation of the optimality conditions, and its bound.
-    same_predictions : float
-        Share of test images for which both models predict the same digit.
-    picture : str
-        File of the picture, "" without matplotlib.
-    """
+    """The result of the demo. Names with `reference` are of scikit-learn; megabytes are 10⁶ bytes."""
 
     folder: str
     n_training: int
     n_test: int
     n_features: int
-    n_originals: int
-    memory_mb: float
-    kernel_matrix_mb: float
-    compile_seconds: float
-    fit_seconds: float
-    reference_seconds: float
-    times_faster: float
-    accuracy: float
+    n_originals: int  # The training images are deformations of so many images.
+    memory_mb: float  # It is the memory budget of the fit.
+    kernel_matrix_mb: float  # The whole kernel matrix would take so much.
+    compile_seconds: float  # A first fit took so much longer: it compiles code that is not cached.
+    fit_seconds: float  # It is the time of the fit from the file.
+    reference_seconds: float  # It is the time of scikit-learn's fit in memory.
+    times_faster: float  # It is the ratio of both.
+    accuracy: float  # It is that of the model loaded from its file, on the test images.
     reference_accuracy: float
-    plain_accuracy: float
-    objective: float
+    plain_accuracy: float  # It is that of a model of the originals alone.
+    objective: float  # Dual objectives are computed by one judge in float64; larger is better.
     reference_objective: float
-    kkt_violation: float
+    kkt_violation: float  # It is the largest violation of the optimality conditions, which `tol` bounds.
     tol: float
-    same_predictions: float
-    picture: str
+    same_predictions: float  # Both models predict the same digit for this share of the test images.
+    picture: str  # It is the file of the picture, "" without matplotlib.
 
 
 def demo(
@@ -98,26 +68,9 @@ def demo(
 ) -> DemoReport:
     """Train on deformed images of digits from a file, and compare with scikit-learn on the same images.
 
-    Parameters
-    ----------
-    folder : str or Path or None
-        Folder for the files, which replace those of an earlier demo; None makes a temporary folder, which is not
-        removed.
-    n_training : int, default=20000
-        Number of training images, deformations of 1,347 originals.
-    progress : bool, default=False
-        Show bars, on a terminal.
-    tell : callable, optional
-        Takes a line on each step.
-
-    Returns
-    -------
-    DemoReport
-
-    Raises
-    ------
-    NotADirectoryError, ValueError
-        If the folder is a file, or has a file of the same name that the demo did not make.
+    The files replace those of an earlier demo in the folder; None makes a temporary one, which is not removed. The
+    training images are deformations of 1,347 originals. `tell` takes a line on each step. A folder that is a file
+    raises NotADirectoryError, and one with a file of the same name that the demo did not make raises ValueError.
     """
     folder = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="fastsvm-demo-"))
     _check_own(folder)

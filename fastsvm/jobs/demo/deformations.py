@@ -23,20 +23,9 @@ def enlarged(images: np.ndarray, side: int) -> np.ndarray:
 
 
 def deformed(images: np.ndarray, n: int, side: int, seed: int, progress: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Return n deformed images as rows of bytes, and the number of the original of each.
+    """Return n deformed images, of `side` pixels a side, as rows of bytes, and the number of the original of each.
 
-    Parameters
-    ----------
-    images : ndarray of shape (m, width, width)
-        Originals, of values from 0 to 1. They take turns.
-    n : int
-        Number of deformed images.
-    side : int
-        Pixels of a side of a deformed image.
-    seed : int
-        Seed of the deformations.
-    progress : bool, default=False
-        Show a bar, on a terminal.
+    The originals, shape (m, width, width), have values from 0 to 1 and take turns.
     """
     rng, width = np.random.default_rng(seed), images.shape[1]
     grid = _grid(side, width)

@@ -18,16 +18,8 @@ def draw(
 ) -> str:
     """Write the picture and return its file, "" without matplotlib.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    report : DemoReport
-        The result.
-    training : tuple
-        The originals, the deformed images, and their side.
-    test : tuple
-        Test images, their digits, and the predicted digits.
+    `training` holds the originals, the deformed images, and their side; `test` the test images, their digits, and the
+    predicted digits.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg

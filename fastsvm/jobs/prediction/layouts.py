@@ -26,17 +26,7 @@ _PIECE = 1 << 22  # bytes that are read at a time
 
 
 class Stretch(NamedTuple):
-    """Consecutive bytes of a file.
-
-    Attributes
-    ----------
-    offset : int
-        Position of the first byte.
-    nbytes : int
-        Number of bytes.
-    crc : int
-        Their CRC-32.
-    """
+    """Consecutive bytes of a file, from the position `offset` on, with their CRC-32."""
 
     offset: int
     nbytes: int = 0
@@ -104,15 +94,7 @@ class CSVLayout:
 
 
 class HDF5Layout:
-    """HDF5 with the contiguous datasets `prediction` and `decision`.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows of the complete file.
-    dtype : numpy.dtype
-        Type of the predictions.
-    """
+    """HDF5 with the contiguous datasets `prediction`, of the given type, and `decision`, each of `n_rows` rows."""
 
     def __init__(self, n_rows: int, dtype: np.dtype) -> None:
         self.n_rows, self.dtype = n_rows, dtype

@@ -21,19 +21,7 @@ class Measure(Protocol):
 
 
 def measure_of(model: Any, data: HDF5Data) -> Measure:
-    """Return the measure for a model and a file.
-
-    Parameters
-    ----------
-    model : estimator
-        A fitted model.
-    data : HDF5Data
-        The file, with labels that `check_labels` passed, or without.
-
-    Returns
-    -------
-    Measure
-    """
+    """Return the measure for a model and a file, with labels that `check_labels` passed, or without."""
     if data.y is None:
         return nothing
     classes = classes_of(model)

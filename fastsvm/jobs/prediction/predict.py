@@ -34,35 +34,15 @@ _SAY_SECONDS = 30.0  # between two lines of progress where there is no terminal
 
 
 class ScoringReport(NamedTuple):
-    """The result of `predict` and `evaluate`.
+    """The result of `predict` and `evaluate`."""
 
-    Attributes
-    ----------
-    output : str
-        File of the predictions, "" for `evaluate`.
-    n_samples : int
-        Number of samples predicted.
-    accuracy : float or None
-        Share of samples whose class is predicted correctly; None for a regression or without labels.
-    r2 : float or None
-        Coefficient of determination R²; None for a classifier or without labels.
-    per_class : dict of str to float
-        Share of correct predictions among the samples of each class.
-    confusion : list of list of int
-        Confusion matrix: a row for each true class, a column for each predicted one.
-    labels : list of str
-        Names of the classes, in the order of `confusion`.
-    seconds : float
-        Time taken.
-    """
-
-    output: str
+    output: str  # It is the file of the predictions, "" for `evaluate`.
     n_samples: int
-    accuracy: float | None
-    r2: float | None
-    per_class: dict[str, float]
-    confusion: list[list[int]]
-    labels: list[str]
+    accuracy: float | None  # It is the share of correct classes; None for a regression or without labels.
+    r2: float | None  # It is R²; None for a classifier or without labels.
+    per_class: dict[str, float]  # It is the share of correct predictions among the samples of each class.
+    confusion: list[list[int]]  # It has a row for each true class, a column for each predicted one.
+    labels: list[str]  # They are in the order of `confusion`.
     seconds: float
 
 
@@ -90,36 +70,18 @@ def predict(
 ) -> ScoringReport:
     """Write the predicted labels and the decision values of all samples of a file, in the order of its source.
 
-    A file that `convert` made in random order is predicted in the order of the file that was converted.
+    A file that `convert` made in random order is predicted in the order of the file that was converted. The model may
+    be the text of LIBSVM or LIBLINEAR, and the file, HDF5 with X or in another format that `convert` knows, is read as
+    `options` say. Without them a table that has only the model's features has no labels.
 
-    If the process ends before all samples are predicted, the same call resumes after the last block that is safely
-    on disk. It ends with the same file and the same report as an uninterrupted call.
+    The output is CSV if it ends in .csv, else HDF5 with the datasets `prediction` and `decision`. If the data have
+    values that identify the rows, these are written too, as `id`. It is written as `output.part` and renamed when it is
+    complete. If the process ends before all samples are predicted, the same call resumes after the last block that is
+    safely on disk. It ends with the same file and the same report as an uninterrupted call.
 
-    Parameters
-    ----------
-    model_path : str or Path
-        File of the model, or the text of a model of LIBSVM or LIBLINEAR.
-    path : str or Path
-        HDF5 file with X, or a file in another format that `convert` knows.
-    output : str or Path
-        File to write: CSV if it ends in .csv, else HDF5 with the datasets `prediction` and `decision`. If the data have
-        values that identify the rows, these are written too, as `id`. It is written as `output.part` and renamed when
-        it is complete.
-    options : InputOptions or None
-        How to read a file that is not in HDF5. Without it, a table that has only the model's features has no labels.
-
-    Returns
-    -------
-    ScoringReport
-
-    Raises
-    ------
-    ValueError, FileNotFoundError, PermissionError
-        If a file is not usable, or another process writes the same output.
-    OSError
-        If the disk is full. The rows that are written stay.
-    Stopped
-        After SIGTERM, SIGHUP or Ctrl-C. The rows that are predicted are on disk.
+    ValueError, FileNotFoundError or PermissionError says that a file is not usable, or that another process writes the
+    same output. OSError says that the disk is full: the rows that are written stay. Stopped is raised after SIGTERM,
+    SIGHUP or Ctrl-C: the rows that are predicted are on disk.
     """
     begin = time.perf_counter()
     for written in (output, *parts_of(output)):
@@ -140,23 +102,8 @@ def predict(
 def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | None = None) -> ScoringReport:
     """Compare the predictions of a saved model with the labels of a file.
 
-    Parameters
-    ----------
-    model_path : str or Path
-        File of the model.
-    path : str or Path
-        HDF5 file with X and y, or a file in another format that `convert` knows.
-    options : InputOptions or None
-        How to read a file that is not in HDF5.
-
-    Returns
-    -------
-    ScoringReport
-
-    Raises
-    ------
-    ValueError
-        If the file has no labels, none of them is a class of the model, or its features are not those of the model.
+    The file has X and y, or another format that `convert` knows. ValueError says that it has no labels, that none of
+    them is a class of the model, or that its features are not those of the model.
     """
     begin = time.perf_counter()
     with opened(model_path, path, options) as (model, data):

@@ -32,21 +32,11 @@ _MOST_SHARE = 0.02  # of the time that these may take
 
 
 class PredictionState(NamedTuple):
-    """The progress of a prediction.
-
-    Attributes
-    ----------
-    rows : int
-        Rows that are written, in whole blocks.
-    stretches : tuple of Stretch
-        The bytes that hold them; empty before the first block.
-    tally : ndarray or None
-        Sum of a `Measure` over these rows; None before the first block.
-    """
+    """The progress of a prediction: rows that are written, in whole blocks."""
 
     rows: int = 0
-    stretches: tuple[Stretch, ...] = ()
-    tally: np.ndarray | None = None
+    stretches: tuple[Stretch, ...] = ()  # They are the bytes that hold the rows; empty before the first block.
+    tally: np.ndarray | None = None  # It is the sum of a `Measure` over the rows; None before the first block.
 
 
 class _Unusable(Exception):
@@ -60,25 +50,11 @@ def parts_of(output: str | Path) -> tuple[Path, Path]:
 
 
 class PredictionFile:
-    """A file of predictions while it is written. Use `opened` to make one.
+    """A file of predictions while it is written, with the rows of `state`. Use `opened` to make one.
 
-    Parameters
-    ----------
-    output : str or Path
-        The name of the complete file.
-    file : file
-        The part, open for reading and writing without a buffer, and locked.
-    layout : Layout
-        The format.
-    bound_to : dict
-        Values for JSON that the predictions depend on, by name. A part with other values is not resumed.
-    rewrite : callable or None
-        `rewrite(part, path)` writes the output from the complete part; None if the part is the output.
-
-    Attributes
-    ----------
-    state : PredictionState
-        The rows that are written.
+    `file` is the part, open for reading and writing without a buffer, and locked. A part whose `bound_to`, values for
+    JSON that the predictions depend on, differs is not resumed. `rewrite(part, path)` writes the output from the
+    complete part; None if the part is the output.
     """
 
     def __init__(
@@ -106,14 +82,8 @@ class PredictionFile:
         """Open the part of an output, with the rows of an earlier process if it made the same predictions.
 
         At the end the part is renamed to the output, or the output is written from it. After a ValueError the part is
-        removed; after any other error, and after a signal, it stays.
-
-        Raises
-        ------
-        ValueError
-            If another process writes the output, or a file of the same name is something else.
-        OSError
-            If the part cannot be written.
+        removed; after any other error, and after a signal, it stays. ValueError says that another process writes the
+        output, or that a file of the same name is something else. OSError says that the part cannot be written.
         """
         with _locked(parts_of(output)[0]) as file:
             self = cls(output, file, layout, bound_to, rewrite)
@@ -130,19 +100,9 @@ class PredictionFile:
                 raise
 
     def append(self, labels: np.ndarray, decisions: np.ndarray, tally: np.ndarray) -> None:
-        """Add a block of rows.
+        """Add a block of rows; `tally` is the sum of a `Measure` over all rows to its end.
 
-        Parameters
-        ----------
-        labels, decisions : ndarray
-            Predictions and decision values of the block.
-        tally : ndarray
-            Sum of a `Measure` over all rows to the end of the block.
-
-        Raises
-        ------
-        OSError
-            If the block cannot be written. The rows before it stay.
+        If the block cannot be written, OSError is raised, and the rows before it stay.
         """
         with self._explained():
             stretches = self.state.stretches or self._layout.begun(self._file, labels, decisions)
@@ -155,12 +115,8 @@ class PredictionFile:
             self.save()
 
     def save(self) -> None:
-        """Flush the rows to the disk, then write the journal that counts them.
-
-        Raises
-        ------
-        OSError
-            If the disk is full or fails.
+        """Flush the rows to the disk, then write the journal that counts them; OSError says that the disk is full or
+        fails.
         """
         begin = time.perf_counter()
         state = self.state

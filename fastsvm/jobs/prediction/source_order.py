@@ -21,14 +21,9 @@ _ROWS = 1 << 16  # of a block
 
 
 class SourceOrder:
-    """The order of the source of a data set, and the identifiers of its rows.
+    """The order of the source of a data set, and the identifiers of its rows as they are stored in the data set.
 
-    Parameters
-    ----------
-    order : ndarray of int64, shape (n_samples,)
-        Positions of the samples in the data set, in the order of the source.
-    ids : ndarray of shape (n_samples,) or None
-        Identifiers of the samples, as they are stored in the data set.
+    `order` has the positions of the samples in the data set, in the order of the source.
     """
 
     def __init__(self, order: np.ndarray, ids: np.ndarray | None) -> None:
@@ -43,17 +38,7 @@ class SourceOrder:
         return cls(np.arange(len(data)) if rows is None else np.argsort(rows, kind="stable"), ids)
 
     def write(self, part: Path, output: Path, as_csv: bool) -> None:
-        """Write the predictions of an HDF5 file in the order of the source.
-
-        Parameters
-        ----------
-        part : Path
-            HDF5 file with the contiguous datasets `prediction` and `decision`.
-        output : Path
-            The file to write.
-        as_csv : bool
-            Whether it is CSV or HDF5.
-        """
+        """Write the predictions of a part, contiguous HDF5, in the order of the source, as CSV or HDF5."""
         (self._write_csv if as_csv else self._write_hdf5)(output, *_stored(part))
 
     def _blocks(self, labels: np.ndarray, decisions: np.ndarray) -> Iterator[dict[str, np.ndarray]]:

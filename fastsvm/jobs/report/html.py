@@ -84,18 +84,9 @@ def shown(value: Any) -> Html:
 
 
 def amount(name: str, value: Any, words: str | None = None, unit: str = "") -> Html:
-    """Return a number as a `data` element: programs find its exact value by the name.
+    """Return a number with a unit as a `data` element: programs find its exact value by the name, which is its id.
 
-    Parameters
-    ----------
-    name : str
-        Id of the element.
-    value : number, bool, str or None
-        The value.
-    words : str or None
-        Text to show instead of the rounded value.
-    unit : str
-        Unit, shown after it.
+    `words` are shown instead of the rounded value.
     """
     if value is None:
         return shown(None)

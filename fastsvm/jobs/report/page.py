@@ -65,25 +65,9 @@ _OF_JOB = {
 def write_report(
     folder: RunFolder, job: Job, trained: Trained, result: dict[str, Any], cells: Sequence[dict[str, Any]] = ()
 ) -> None:
-    """Write the report of a run into its folder.
+    """Write the report of a run into its folder, whose log it reads; OSError says that it cannot be written.
 
-    Parameters
-    ----------
-    folder : RunFolder
-        The folder of the run, with its log.
-    job : Job
-        The job. Its files are in HDF5.
-    trained : Trained
-        The model and its test samples.
-    result : dict
-        The content of `result.json`.
-    cells : sequence of dict
-        The cells that a search evaluated.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
+    The job's files are in HDF5. `result` is the content of `result.json`, `cells` are those that a search evaluated.
     """
     events = folder.events()
     model, tested, found = trained.model, trained.tested, describe(job.train)

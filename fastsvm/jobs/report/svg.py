@@ -58,16 +58,9 @@ class _Scale(NamedTuple):
 
 
 def chart(lines: Sequence[Line], axes: Axes, note: str = "") -> Html:
-    """Return a figure with some curves, nothing if they have no points.
+    """Return a figure with some curves and a note as caption, nothing if they have no points.
 
-    Parameters
-    ----------
-    lines : sequence of Line
-        The curves. Points that are not finite are left out; on a logarithmic axis, points that are not positive too.
-    axes : Axes
-        The axes.
-    note : str
-        The caption.
+    Points that are not finite are left out; on a logarithmic axis, points that are not positive too.
     """
     lines = [line for line in (_drawable(line, axes.log, len(lines)) for line in lines) if len(line.x)]
     if not lines:
@@ -166,17 +159,7 @@ def _path(line: Line, x: _Scale, y: _Scale, log: bool) -> Html:
 
 
 def png(pixels: np.ndarray) -> bytes:
-    """Return a PNG file.
-
-    Parameters
-    ----------
-    pixels : ndarray of uint8, shape (height, width) or (height, width, 3)
-        Grey values, or red, green and blue.
-
-    Returns
-    -------
-    bytes
-    """
+    """Return a PNG file of pixels in uint8: grey of shape (height, width), or colours of shape (height, width, 3)."""
     height, width = pixels.shape[:2]
     colours = 0 if pixels.ndim == 2 else 2  # colour types of the PNG format
     header = struct.pack(">IIBBBBB", width, height, 8, colours, 0, 0, 0)

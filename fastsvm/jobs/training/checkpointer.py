@@ -25,25 +25,11 @@ _SHOWN = ("epoch", "iteration", "objective", "gap", "problems")
 
 
 class JobCheckpointer:
-    """Watches the fit of a run.
+    """Watches the fit of a run, whose folder's log receives the events, and writes its checkpoints.
 
-    Parameters
-    ----------
-    folder : RunFolder
-        Its log receives the events.
-    checkpoints : Checkpoints
-        Receives the checkpoints.
-    every : float
-        Seconds between two checkpoints. If writing one takes more than 2 % of that, the interval grows.
-    stops : StopSignals
-        Tells whether a signal asked the run to stop.
-
-    Attributes
-    ----------
-    before : float
-        Seconds that earlier processes spent on the fit, up to the checkpoint that this process resumed from.
-    spent : float
-        Seconds spent on writing checkpoints.
+    They are `every` seconds apart. If writing one takes more than 2 % of that, the interval grows. `stops` tells
+    whether a signal asked the run to stop. `before` are the seconds that earlier processes spent on the fit, up to the
+    checkpoint that this process resumed from, and `spent` those spent on writing checkpoints.
     """
 
     def __init__(self, folder: RunFolder, checkpoints: Checkpoints, every: float, stops: StopSignals) -> None:
@@ -59,19 +45,9 @@ class JobCheckpointer:
         self._next, self._next_log, self._next_line = now + self.every, now, now + _SAY_SECONDS
 
     def observe(self, tree: Callable[[], Any], facts: dict[str, float]) -> None:
-        """Watch a fit between two steps.
+        """Watch a fit between two steps; `tree` returns its state, and `facts` are its progress, for the log.
 
-        Parameters
-        ----------
-        tree : callable
-            Returns the state of the fit.
-        facts : dict of str to float
-            Progress of the fit, for the log.
-
-        Raises
-        ------
-        Stopped
-            If a signal asked for it, after writing a checkpoint.
+        If a signal asked for it, Stopped is raised after writing a checkpoint.
         """
         if not self._lock.acquire(blocking=False):  # another thread of the fit is in here
             return

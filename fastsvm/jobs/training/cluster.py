@@ -12,10 +12,7 @@ __all__ = ["connected", "estimators_of"]
 def estimators_of(cluster: Mapping[str, Any] | None) -> Mapping[str, type]:
     """Return the estimators that a job may name: those that learn on a cluster if it has one.
 
-    Raises
-    ------
-    ValueError
-        If Dask is not installed.
+    It raises ValueError if Dask is not installed.
     """
     if cluster is None:
         return ESTIMATORS
@@ -30,17 +27,8 @@ def estimators_of(cluster: Mapping[str, Any] | None) -> Mapping[str, type]:
 def connected(cluster: Mapping[str, Any] | None) -> Iterator[Any]:
     """Give a client of the cluster of a job, None without a cluster; a local cluster is started and ended.
 
-    Certificates and keys of TLS are those of Dask's own configuration.
-
-    Parameters
-    ----------
-    cluster : mapping or None
-        As in `Job`.
-
-    Raises
-    ------
-    OSError
-        If the scheduler does not answer.
+    `cluster` is as in `Job`. Certificates and keys of TLS are those of Dask's own configuration. If the scheduler does
+    not answer, OSError is raised.
     """
     if cluster is None:
         yield None

@@ -18,19 +18,9 @@ _PAUSE = 1.0
 
 
 def written_surely(write: Callable[[], None], path: str | Path) -> None:
-    """Call `write`; while the disk is full, try again for 30 s.
+    """Call `write`; while the disk is full, try again for 30 s. `path` is for the message.
 
-    Parameters
-    ----------
-    write : callable
-        Writes the file.
-    path : str or Path
-        The file, for the message.
-
-    Raises
-    ------
-    OSError
-        If the disk stays full, or at once if the error is another.
+    It raises OSError if the disk stays full, or at once if the error is another.
     """
     end, told = time.monotonic() + _SECONDS, False
     while True:
@@ -47,13 +37,7 @@ def written_surely(write: Callable[[], None], path: str | Path) -> None:
 
 
 def save_surely(model: Any, path: str | Path) -> None:
-    """Save a model; if its disk is full, save it to a temporary file.
-
-    Raises
-    ------
-    OSError
-        If the model could not be saved at `path`. The message names the temporary file.
-    """
+    """Save a model; if its disk is full, save it to a temporary file, which the message of the OSError names."""
     try:
         written_surely(lambda: save(model, path), path)
     except OSError as error:

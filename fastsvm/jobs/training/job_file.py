@@ -46,64 +46,26 @@ _SEARCH_KEYS = ("folds", "scoring")
 class Job(NamedTuple):
     """A job with checked keys and values.
 
-    Attributes
-    ----------
-    train, test : str, str or None
-        Files of the training and of the test samples, as absolute paths.
-    format : str or None
-        Format of the files, a key of `formats.FORMATS`; None for HDF5 or to recognise it.
-    label : str, int, False or None
-        Column or file with the labels, as for `convert`; False if there are none, for a model that learns none.
-    id : str, int or None
-        Column or file with values that identify the rows, as for `convert`.
-    sample_weight : str, int or None
-        Column of the weights of the rows, as for `convert`.
-    first_index : int or None
-        Index of the first feature of svmlight text, as for `convert`.
-    holdout : float
-        Share of the samples of `train` that are held out for the test.
-    seed : int
-        Seed of the held-out samples and of the estimator.
-    kind : str
-        A key of `fastsvm.estimators.ESTIMATORS`.
-    parameters : dict
-        Parameters of that estimator.
-    grid : dict of str to list
-        Values to compare, by parameter; empty without a search.
-    folds : int
-        Folds of the cross-validation.
-    scoring : str or None
-        A scorer's name in scikit-learn; None for the estimator's own score.
-    memory : str or int or None
-        Memory budget, as for the estimators; None for their default.
-    threads : int or None
-        Number of threads; None for all.
-    seconds : float or None
-        Time limit of the run; None for no limit.
-    checkpoint_seconds : float
-        Seconds between two checkpoints.
-    report : bool
-        Whether `report.html` is written.
-    cluster : mapping or None
-        "scheduler", an address, or "local", a mapping with "workers" and perhaps "threads"; and perhaps "shards".
-        None for a fit on this machine.
+    `format`, `label`, `id`, `sample_weight` and `first_index` are as for `convert`; label is False for a model that
+    learns none. `cluster` has "scheduler", an address, or "local", a mapping with "workers" and perhaps "threads"; and
+    perhaps "shards". It is None for a fit on this machine.
     """
 
-    train: str
-    test: str | None = None
+    train: str  # It is the absolute path of the training samples.
+    test: str | None = None  # It is the absolute path of the test samples.
     format: str | None = None
-    holdout: float = 0.0
-    seed: int = 0
-    kind: str = "svc"
+    holdout: float = 0.0  # This share of the samples of `train` is held out for the test.
+    seed: int = 0  # It draws the held-out samples, and is that of the estimator.
+    kind: str = "svc"  # It is a key of `fastsvm.estimators.ESTIMATORS`.
     parameters: Mapping[str, Any] = MappingProxyType({})
-    grid: Mapping[str, list] = MappingProxyType({})
+    grid: Mapping[str, list] = MappingProxyType({})  # Values to compare are by parameter; without a search it is empty.
     folds: int = 5
-    scoring: str | None = None
-    memory: str | int | None = None
-    threads: int | None = None
-    seconds: float | None = None
-    checkpoint_seconds: float = 30.0
-    report: bool = True
+    scoring: str | None = None  # It names a scorer of scikit-learn; None is the estimator's own score.
+    memory: str | int | None = None  # It is the budget, as for the estimators; None is their default.
+    threads: int | None = None  # None takes all.
+    seconds: float | None = None  # The run has this limit of time; None sets no limit.
+    checkpoint_seconds: float = 30.0  # Two checkpoints are so many seconds apart.
+    report: bool = True  # It says whether `report.html` is written.
     label: str | int | bool | None = None
     id: str | int | None = None
     cluster: Mapping[str, Any] | None = None
@@ -112,27 +74,11 @@ class Job(NamedTuple):
 
 
 def read_job(path: str | Path, flags: Sequence[str] = (), scheduler: str | None = None) -> Job:
-    """Return the job in a file.
+    """Return the job in a TOML file, with keys that flags such as `model.C=10` override.
 
-    Parameters
-    ----------
-    path : str or Path
-        A TOML file.
-    flags : sequence of str
-        Keys to override, such as `model.C=10`.
-    scheduler : str or None
-        Address of the scheduler of a cluster, in place of that of the file.
-
-    Returns
-    -------
-    Job
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the file is not TOML, or a key or a value is not valid. The message names the nearest valid key.
+    `scheduler` is the address of the scheduler of a cluster, in place of that of the file. FileNotFoundError says that
+    there is no such file, ValueError that it is not TOML, or that a key or a value is not valid. Its message names the
+    nearest valid key.
     """
     path = Path(path)
     if not path.is_file():
@@ -151,10 +97,7 @@ def read_job(path: str | Path, flags: Sequence[str] = (), scheduler: str | None 
 def with_flags(words: Mapping[str, Any], flags: Sequence[str]) -> dict[str, Any]:
     """Return sections in which some keys are overridden, each by a flag `section.key=value` in TOML's spelling.
 
-    Raises
-    ------
-    ValueError
-        If a flag has another form.
+    A flag of another form raises ValueError.
     """
     found = {name: dict(section) if isinstance(section, Mapping) else section for name, section in words.items()}
     for flag in flags:
@@ -173,21 +116,9 @@ def with_flags(words: Mapping[str, Any], flags: Sequence[str]) -> dict[str, Any]
 
 
 def job_of(words: Mapping[str, Any], folder: Path, where: str = "the job") -> Job:
-    """Return the job that some sections of keys describe.
+    """Return the job that some sections of keys describe; ValueError says that a key or a value is not valid.
 
-    Parameters
-    ----------
-    words : mapping of str to mapping
-        The sections.
-    folder : Path
-        Relative paths begin here.
-    where : str
-        Name of the job file, for messages.
-
-    Raises
-    ------
-    ValueError
-        If a key or a value is not valid.
+    Relative paths begin at `folder`; messages name the job file as `where`.
     """
     reader = SectionReader(where)
     reader.refuse_unknown("", words, ("data", "model", "search", "limits", "cluster", "checkpoint", "output"))

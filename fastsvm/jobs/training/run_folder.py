@@ -19,39 +19,24 @@ _TAIL_BYTES = 1 << 16  # at the end of a log, read to find its last events
 
 
 class RunFolder:
-    """The folder of a run, with all files that the run writes.
-
-    Parameters
-    ----------
-    path : str or Path
-        The folder.
-    """
+    """The folder of a run, with all files that the run writes."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.job_file, self.result_file = self.path / "job.json", self.path / "result.json"
-        self.report_file, self.search_file = self.path / "report.html", self.path / "search.json"
-        self.log_file, self.lock_file = self.path / "log.jsonl", self.path / "lock"
+        self.job_file, self.model_file = self.path / "job.json", self.path / "model.fastsvm"
+        self.result_file, self.report_file = self.path / "result.json", self.path / "report.html"
+        self.search_file, self.log_file = self.path / "search.json", self.path / "log.jsonl"
+        self.lock_file = self.path / "lock"
         self._lost_events = 0
         self._made: list[Path] = []  # the folders that `begun` made, the innermost first
-
-    @property
-    def model_file(self) -> Path:
-        """The file of the model: `model.fastsvm`, or the `model.h5` that an earlier version wrote."""
-        of_earlier_version = self.path / "model.h5"
-        return of_earlier_version if of_earlier_version.exists() else self.path / "model.fastsvm"
 
     @classmethod
     @contextmanager
     def begun(cls, path: str | Path, job: Job) -> Iterator["RunFolder"]:
         """Make the folder of a new run, with its job file, and yield it, locked for this process.
 
-        Raises
-        ------
-        ValueError
-            If the folder exists and is not empty, or another process begins a run in it.
-        PermissionError, FileNotFoundError
-            If it cannot be made.
+        ValueError says that the folder exists and is not empty, or that another process begins a run in it.
+        PermissionError or FileNotFoundError says that it cannot be made.
         """
         folder = cls(path)
         folder._check_new()
@@ -74,13 +59,7 @@ class RunFolder:
 
     @classmethod
     def found(cls, path: str | Path) -> "RunFolder":
-        """Return the folder of an existing run.
-
-        Raises
-        ------
-        FileNotFoundError
-            If the folder holds no run.
-        """
+        """Return the folder of an existing run; FileNotFoundError says that the folder holds none."""
         folder = cls(path)
         if not folder.job_file.is_file():
             raise FileNotFoundError(f"{path} holds no run: it has no file {folder.job_file.name}.")
@@ -88,13 +67,7 @@ class RunFolder:
 
     @property
     def job(self) -> Job:
-        """The job of the run.
-
-        Raises
-        ------
-        ValueError
-            If the job file is damaged.
-        """
+        """The job of the run; ValueError says that the job file is damaged."""
         try:
             return Job(**json.loads(self.job_file.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
@@ -102,13 +75,7 @@ class RunFolder:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """The result of the run, None if it has not ended.
-
-        Raises
-        ------
-        ValueError
-            If the result file is damaged.
-        """
+        """The result of the run, None if it has not ended; ValueError says that the result file is damaged."""
         if not self.result_file.exists():
             return None
         try:
@@ -120,10 +87,7 @@ class RunFolder:
     def search(self) -> dict[str, Any] | None:
         """The cells that the search has evaluated, and what they are bound to; None before the first.
 
-        Raises
-        ------
-        ValueError
-            If the search file is damaged.
+        ValueError says that the search file is damaged.
         """
         if not self.search_file.exists():
             return None
@@ -136,13 +100,7 @@ class RunFolder:
             raise ValueError(f"{self.search_file} is damaged: {error}. Remove it to repeat the search.") from error
 
     def write(self, path: Path, words: dict[str, Any]) -> None:
-        """Write a JSON file under a temporary name, then rename it.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written.
-        """
+        """Write a JSON file under a temporary name, then rename it; OSError says that it cannot be written."""
         with atomic_write(path) as part:
             part.write_text(json.dumps(words, indent=1, default=_plain) + "\n", encoding="utf-8")
 
@@ -174,13 +132,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder for this process; the lock ends with the process.
-
-        Raises
-        ------
-        ValueError
-            If another process holds the lock.
-        """
+        """Lock the folder until the process ends; ValueError says that another process holds the lock."""
         with self.lock_file.open("a+", encoding="utf-8") as file:
             if not take(file):
                 raise ValueError(f"{self.path} is in use by process {self.runner() or '?'}. Wait until it has ended.")

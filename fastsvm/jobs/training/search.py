@@ -28,34 +28,15 @@ Cell = dict[str, Any]
 
 
 def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], seconds: float = np.inf) -> list[Cell]:
-    """Return the scores of the cells of a job's grid.
+    """Return the scores of the cells of a job's grid, first those of `cells`, which an earlier process evaluated.
 
     The folds divide the training samples; samples that are held out take no part. The fits of a kernel machine share
     their kernel rows (`SVCSearch`), so cells that differ in C or nu alone form one group. Other cells are groups by
-    themselves.
-    Cells whose fits fail, such as those of an infeasible nu, have no number as score.
+    themselves. Cells whose fits fail, such as those of an infeasible nu, have no number as score.
 
-    Parameters
-    ----------
-    job : Job
-        The job. Its `grid` is not empty; its files are in HDF5.
-    cells : sequence of dict
-        Cells that an earlier process evaluated: `parameters`, `mean_score` and `std_score`.
-    keep : callable
-        Called after each group with all cells that are evaluated.
-    seconds : float
-        Time limit. The search ends after the first group that exceeds it.
-
-    Returns
-    -------
-    list of dict
-        The evaluated cells, first those of `cells`.
-
-    Raises
-    ------
-    ValueError
-        If the training samples do not fit in half of the memory, a value is not finite, the model lacks what the
-        scoring needs, or the fits of all cells fail.
+    The job's files are in HDF5. `keep` is called after each group with all cells that are evaluated. The search ends
+    after the first group that exceeds the time limit. ValueError says that the training samples do not fit in half of
+    the memory, a value is not finite, the model lacks what the scoring needs, or the fits of all cells fail.
     """
     end = time.perf_counter() + seconds
     found, known = list(cells), {_name(cell["parameters"]) for cell in cells}
@@ -103,10 +84,7 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
 def check_grid(job: Job) -> None:
     """Check the grid and the scoring of a job, as far as that is possible without the data.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a value of the grid or the scoring is not valid.
+    ValueError or TypeError says that a value of the grid or the scoring is not valid.
     """
     for parameters in ParameterGrid(dict(job.grid)):
         ESTIMATORS[job.kind](**{**job.parameters, **parameters})._check_parameters()
@@ -119,10 +97,7 @@ def check_grid(job: Job) -> None:
 def best_of(job: Job, cells: Sequence[Cell]) -> Cell:
     """Return the cell of the best score; of equal scores, the first in the order of the grid.
 
-    Raises
-    ------
-    ValueError
-        If no score is a number.
+    It raises ValueError if no score is a number.
     """
     by_name = {_name(cell["parameters"]): cell for cell in cells}
     names = map(_name, ParameterGrid(dict(job.grid)))

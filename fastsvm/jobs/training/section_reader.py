@@ -13,13 +13,7 @@ _UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.
 
 
 class SectionReader:
-    """Reads values from sections and raises errors that name the file, the section and the key.
-
-    Parameters
-    ----------
-    where : str
-        Name of the job file.
-    """
+    """Reads values from sections and raises errors that name the job file, the section and the key."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -112,18 +106,9 @@ class SectionReader:
 def parse_seconds(text: str | float) -> float:
     """Return a time in seconds.
 
-    Parameters
-    ----------
-    text : str or float
-        Seconds, or numbers with the units ms, s, min (or m), h, d, such as "1.5h" or "1h 30min".
+    A text has seconds, or numbers with the units ms, s, min (or m), h, d, such as "1.5h". ValueError says that it has
+    another form, or that the time is not positive.
 
-    Raises
-    ------
-    ValueError
-        If the text has another form, or the time is not positive.
-
-    Examples
-    --------
     >>> parse_seconds("1h 30min")
     5400.0
     """

@@ -36,77 +36,34 @@ __all__ = [
 
 
 class TrainingReport(NamedTuple):
-    """The result of `train`.
+    """The result of `train`; megabytes are 10⁶ bytes.
 
-    Attributes
-    ----------
-    model : str
-        File of the model, "" if it was not saved.
-    n_samples, n_features : int
-        Shape of the training data, without held-out samples.
-    n_classes : int or None
-        Number of classes; None for a regression.
-    accuracy : float or None
-        Share of the test samples whose class is predicted correctly; None for a regression or without test samples.
-    r2 : float or None
-        Coefficient of determination R² on the test samples; None for a classifier or without test samples.
-    n_test : int
-        Number of test samples.
-    objective, duality_gap, kkt_violation : float or None
-        Certificate of the fit.
-    converged : bool
-        Whether the fit ended within its tolerance.
-    stop_reason : str
-        Why the fit ended.
-    n_support : int or None
-        Number of support vectors; None for a linear model.
-    n_iter : int
-        Iterations of all two-class problems together, or epochs.
-    seconds : float
-        Time of the fit.
-    passes : float
-        Bytes read from the file during the fit, in multiples of the size of X.
-    read_mb_per_second : float
-        Speed of those reads, in 10⁶ bytes per second.
-    peak_memory_mb : float or None
-        Peak memory of the process so far, in 10⁶ bytes.
-    workers : dict or None
-        Of each worker of a cluster, by its address: rows, and seconds of reading, computing and waiting.
+    `workers` has, by address, the rows of each and its seconds of reading, computing and waiting.
     """
 
-    model: str
-    n_samples: int
+    model: str  # It is the file of the model, "" if it was not saved.
+    n_samples: int  # Held-out samples do not count.
     n_features: int
-    n_classes: int | None
-    accuracy: float | None
-    r2: float | None
+    n_classes: int | None  # It is None for a regression.
+    accuracy: float | None  # It is the share of correct classes of test samples; None for a regression or without them.
+    r2: float | None  # It is R² on the test samples; None for a classifier or without test samples.
     n_test: int
     objective: float | None
     duality_gap: float | None
     kkt_violation: float | None
-    converged: bool
+    converged: bool  # The fit ended within its tolerance.
     stop_reason: str
-    n_support: int | None
-    n_iter: int
-    seconds: float
-    passes: float
-    read_mb_per_second: float
-    peak_memory_mb: float | None
+    n_support: int | None  # It is None for a linear model.
+    n_iter: int  # It counts iterations of all two-class problems together, or epochs.
+    seconds: float  # It is the time of the fit.
+    passes: float  # The fit read so many bytes of the file, in multiples of the size of X.
+    read_mb_per_second: float  # It is the speed of those reads.
+    peak_memory_mb: float | None  # It is that of the process so far.
     workers: dict[str, dict[str, float]] | None = None
 
 
 class Tested(NamedTuple):
-    """The test samples of a model.
-
-    Attributes
-    ----------
-    path : str
-        Their file.
-    rows : ndarray of int
-        Their row numbers in the file.
-    truth, predicted : ndarray
-        Their labels, true and predicted.
-    """
+    """The test samples of a model: their file, their row numbers in it, and their labels, true and predicted."""
 
     path: str
     rows: np.ndarray
@@ -127,25 +84,10 @@ def train(
 ) -> Trained:
     """Train a model as a job says, save it, and measure it.
 
-    Parameters
-    ----------
-    job : Job
-        The job. Its files are in HDF5, with X and y. Its grid is ignored.
-    destination : str or Path or None
-        File for the model; None does not save it.
-    checkpointer : Checkpointer or None
-        Watches the fit.
-    checkpoint : tree or None
-        State of the fit to resume from, as a checkpointer received it; None begins a new fit.
-
-    Returns
-    -------
-    Trained
-
-    Raises
-    ------
-    ValueError, FileNotFoundError
-        If a file, a parameter or the destination is not usable. The destination is checked before the fit.
+    The job's files are in HDF5, with X and y; its grid is ignored. Without a destination the model is not saved.
+    `checkpointer` watches the fit. `checkpoint` is the state of the fit to resume from, as a checkpointer received it.
+    ValueError or FileNotFoundError says that a file, a parameter or the destination is not usable. The destination is
+    checked before the fit.
     """
     if destination is not None:
         check_output(destination, job.train, *([job.test] if job.test else []))
@@ -202,13 +144,7 @@ class _Cost(NamedTuple):
 
 
 def labels_of(data: HDF5Data) -> np.ndarray:
-    """Return the labels of a file.
-
-    Raises
-    ------
-    ValueError
-        If it has none.
-    """
+    """Return the labels of a file; ValueError says that it has none."""
     if data.y is None:
         raise ValueError(
             f"{data.path} has no labels; training needs them. They are the dataset y of HDF5 files, --label of others."
@@ -296,10 +232,7 @@ def _report(model: Any, tested: Tested | None, path: str | Path | None, n: int, 
 def split(n: int, holdout: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the row numbers of the training samples and of the held-out samples, each in ascending order.
 
-    Raises
-    ------
-    ValueError
-        If there are no training samples.
+    It raises ValueError if there are no training samples.
     """
     order = np.random.default_rng(seed).permutation(n)
     n_held = round(n * holdout)

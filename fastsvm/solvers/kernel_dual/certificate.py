@@ -12,6 +12,7 @@ import numpy as np
 from fastsvm.kernel_matrix.accurate_sums import UNIT, Samples, ValueBounds, accurate_sums
 from fastsvm.linalg.double_floats import Wide, minus
 from fastsvm.solvers.kernel_dual.problem import (
+    RETURNED,
     SEEN_GAP,
     SEEN_OBJECTIVE,
     SEEN_VIOLATION,
@@ -61,12 +62,13 @@ def certificate(
     (y, upper, target, _), alpha, F = formulation.problem, state.alpha, state.gradient
     share = (np.count_nonzero(alpha) + 16) * UNIT  # of the absolute values of a sum's terms, its error
     level = rho + margin * y
-    away, doubt = -y * (F - level), error + 2 * UNIT * np.abs(level)
+    away, doubt = -y * (F - level), error + 2 * UNIT * (abs(rho) + abs(margin))
     raw = float((upper * np.maximum(0, away) - alpha * away).sum())
     gap = float(np.maximum((upper - alpha) * (away + doubt), alpha * (doubt - away)).sum()) * (1 + share)
     gap += formulation.imbalance(alpha, rho, margin)
     dual = formulation.objective(state)
     slack = float(alpha @ (error + share * np.abs(target - F))) / 2
+    slack += formulation.of_coef * float(alpha @ (np.abs(away) + doubt))
     violation = formulation.violation(state, error)
     seen = gap + slack - raw > SEEN_GAP * raw + SEEN_OBJECTIVE * abs(dual)
     blurred = violation - formulation.gap(state) > SEEN_VIOLATION * tol
@@ -116,7 +118,7 @@ class GradientBounds:
         self._problem, self._samples, self._bounds = problem, samples, bounds
         self._sample_of = np.arange(len(problem.y)) % len(bounds.sizes)
         is_divided = problem.total > 0 and len(problem.y) == len(bounds.sizes) and np.ptp(problem.y) > 0
-        self._of_coef = 4 * UNIT if is_divided else 0.0  # ν-classification returns multipliers divided by the margin
+        self._of_coef = RETURNED if is_divided else 0.0
 
     def errors(self, state: KernelDualState, by_parts: bool = False) -> np.ndarray:
         """Return bounds on the errors of F where it was summed from the multipliers in float64, maybe by parts."""

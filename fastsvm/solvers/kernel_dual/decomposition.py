@@ -15,9 +15,8 @@ Where kernel values are cheap
     even where their rounding is visible. What it does to F is corrected in float64 where it matters (`dual_gradient`).
 
 Where that is slow
-    After many working sets, the next ones are chosen within an active set (`active_set`), and F of the other rows is
-    updated now and then. Steps are slow too once the free set is nearly right, most of all for large C. After as many
-    steps as cost the same, a Newton step on the free rows (`newton_step`) is tried, and kept if it raises the
+    Steps are slow once the free set is nearly right, most of all for large C. After as many steps as cost the same, a
+    Newton step on the free rows (`newton_step`) is tried, and kept if it raises the
     objective. Where too many rows are free for that, the last changes of the multipliers are combined
     (`extrapolation`). A small problem on which steps progress slowly, as with unscaled features, is solved by an
     interior-point method (`interior_trial`) after as many steps as cost the same.
@@ -37,12 +36,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from fastsvm._compiled.threads import Pool, spans
+from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.paired_rows import ProblemRows
 from fastsvm.solvers.kernel_dual.acceleration.extrapolation import Extrapolation
 from fastsvm.solvers.kernel_dual.acceleration.interior_trial import InteriorTrial
 from fastsvm.solvers.kernel_dual.acceleration.newton_step import NewtonTrial
-from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
 from fastsvm.solvers.kernel_dual.problem import (
     DecompositionMemory,
@@ -52,16 +50,10 @@ from fastsvm.solvers.kernel_dual.problem import (
     KernelSolution,
 )
 from fastsvm.solvers.kernel_dual.termination import Termination, Verdict
-from fastsvm.solvers.kernel_dual.working_set import select, settled
 from fastsvm.solvers.kernel_dual.working_set_steps import WorkingSetSteps
 from fastsvm.solvers.outer_loop import Report
 
 __all__ = ["Decomposition"]
-
-_SETS_BEFORE_ACTIVE = 128  # working sets after which progress is slow
-_ACTIVE_RATIO = 0.1  # of the gap, to which an active set is solved
-_INNER_SIZE = 1024  # rows of a working set within it
-_INNER_ITERATIONS = 100
 
 
 class Decomposition(ABC):
@@ -79,8 +71,6 @@ class Decomposition(ABC):
         Rows of a working set.
     pool : Pool
         Threads.
-    active : ActiveSet or None
-        Where most steps are taken, empty at first; None to take them on working sets of the whole problem.
     most_free : int, default=2000
         Rows of a Newton step at most, and of an interior-point method.
     deadline : float
@@ -97,13 +87,11 @@ class Decomposition(ABC):
         tol: float,
         size: int,
         pool: Pool,
-        active: ActiveSet | None = None,
         most_free: int = 2000,
         deadline: float = np.inf,
     ) -> None:
         self.problem, self.rows, self.tol, self.pool = problem, rows, tol, pool
         self.formulation = self.formulated(problem)
-        self.active = active
         self.working_sets = WorkingSetSteps(self.formulation, rows, size, pool)
         self.gradient = DualGradient(self.formulation, rows, self.working_sets.products, tol)
         self._termination = Termination(self.formulation, self.gradient, tol)
@@ -132,12 +120,13 @@ class Decomposition(ABC):
     def memory(self) -> DecompositionMemory:
         """Return what the solver knows beside the state."""
         products, newton, interior = self.gradient.products, self._newton, self._interior
-        active, extrapolation = self.active, self._extrapolation
+        extrapolation = self._extrapolation
         return DecompositionMemory(
             self._termination.aim, products.drift, newton.n_steps, newton.failures, self.working_sets.n_sets,
-            self._all_considered, None if active is None else active.contents(), None, interior.n_steps, interior.tried,
+            self._all_considered, None, interior.n_steps, interior.tried,
             self.gradient.rounding, products.largest, extrapolation.past, extrapolation.waited, extrapolation.failures,
-            self.gradient.least, self.gradient.waited,
+            self.gradient.least, self.gradient.waited, self._termination.best, self._termination.lowest,
+            self._termination.in_vain,
         )  # fmt: skip
 
     def recall(self, memory: DecompositionMemory) -> None:
@@ -149,11 +138,11 @@ class Decomposition(ABC):
         interior.n_steps, interior.tried = memory.n_steps, memory.interior_tried
         self.gradient.rounding, products.largest = memory.rounding, memory.largest
         self.gradient.least, self.gradient.waited = memory.least, memory.waited
+        termination = self._termination
+        termination.best, termination.lowest, termination.in_vain = memory.best, memory.lowest, memory.in_vain
         extrapolation = self._extrapolation
         extrapolation.past, extrapolation.waited = memory.past, memory.since_extrapolation
         extrapolation.failures = memory.extrapolation_failures
-        if self.active is not None and memory.active is not None:
-            self.active.refill(memory.active)
 
     def init(self, alpha: np.ndarray | None = None) -> KernelDualState:
         """Return the state at `alpha`, which is made feasible, or at the start of the problem, which may be zero."""
@@ -188,7 +177,7 @@ class Decomposition(ABC):
         self.working_sets.n_sets += 1
         self._consider_all_rows(state, level, (low + high) / 2)
         before = self.formulation.objective(state)
-        state, n_steps = self._slow_steps(state, self._termination.aim, most_steps)
+        state, n_steps = self._set_steps(state, self._termination.aim, most_steps)
         n_newton = self._newton.improve_if_slow(state, n_steps, before)
         n_interior = 0
         if n_steps < most_steps:
@@ -197,7 +186,7 @@ class Decomposition(ABC):
         return state, report._replace(
             n_newton=n_newton + n_interior,
             converged=report.converged and self.gradient.exact,  # else the next step confirms it
-            stalled=report.stalled and n_interior == 0,
+            stalled=(report.stalled or self._termination.is_vain(state, report)) and n_interior == 0,
         )
 
     def _set_steps(self, state: KernelDualState, tol: float, most_steps: int) -> tuple[KernelDualState, int]:
@@ -205,12 +194,6 @@ class Decomposition(ABC):
         if n_steps > 0:
             self._extrapolation.improve(state)
         return state, n_steps
-
-    def _slow_steps(self, state: KernelDualState, tol: float, most_steps: int) -> tuple[KernelDualState, int]:
-        """Step within the active set if there is one and progress is slow, else on a working set."""
-        if self.active is None or self.working_sets.n_sets <= _SETS_BEFORE_ACTIVE:
-            return self._set_steps(state, tol, most_steps)
-        return self._active_steps(self.active, state, tol, most_steps)
 
     def _consider_all_rows(self, state: KernelDualState, level: np.ndarray, middle: float) -> None:
         """Once a quarter of the rows is computed, compute all others if so many will be needed that it is cheaper.
@@ -225,46 +208,3 @@ class Decomposition(ABC):
         needed = self.rows.columns(np.flatnonzero((state.alpha > 0) | wrong))
         if len(np.unique(needed)) > self.rows.worth_filling * n:
             self.rows.fill()
-
-    # --- the active set --------------------------------------------------------------------------------------
-
-    def _active_steps(
-        self, active: ActiveSet, state: KernelDualState, tol: float, most_steps: int
-    ) -> tuple[KernelDualState, int]:
-        """Admit violators to the active set, solve the problem among its rows, then update F of all rows."""
-        level, (low, high) = self.formulation.levelled(state)
-        if high <= low:
-            return state, 0
-        rows = self._admit(active, state.alpha, level, (low, high))
-        target = max(_ACTIVE_RATIO * (high - low), 0.5 * tol)
-        inner = self.formulated(self.problem.take(rows))
-        sets = WorkingSetSteps(inner, active, _INNER_SIZE, self.pool)
-        local = KernelDualState(state.alpha[rows], state.gradient[rows], np.empty(0, np.int64))
-        n_steps = 0
-        for _ in range(_INNER_ITERATIONS):
-            local, taken = sets.take(local, target, most_steps - n_steps, self._solve_block)
-            n_steps += taken
-            if taken == 0 or n_steps >= most_steps:
-                break
-        delta = (local.alpha - state.alpha[rows]) * inner.problem.y
-        state.alpha[rows] = local.alpha
-        changed = delta != 0
-        self.working_sets.products.add_rows(state.gradient, rows[changed], delta[changed])
-        return state, n_steps
-
-    def _admit(self, active: ActiveSet, alpha: np.ndarray, level: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
-        """Put the worst violators into the active set and return its rows. `level` and its `ends` are `levelled`."""
-        y, upper = self.problem.box
-        present = active.rows
-        size = min(self.working_sets.size, active.capacity)
-        most = size if len(present) else active.capacity
-        chosen = np.empty(len(present) + most, np.int64)
-        count = select(y, upper, alpha, level, present, ends, chosen)
-        worst = [int(place) for end in ends for place in np.flatnonzero(level[present] == end)[:1]]
-        active.keep(worst)  # without them there might be nothing to do
-        entering = chosen[len(present) : count][: active.capacity - len(worst)]
-        for a, b in spans(len(entering), size):
-            part, inside = entering[a:b], active.rows
-            slack = settled(y[inside], upper[inside], alpha[inside], level[inside], *ends)
-            active.admit(part, self.rows.fetch(part), self.rows.store, slack)
-        return active.rows

@@ -23,11 +23,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from fastsvm.files.storable import storable
-from fastsvm.solvers.kernel_dual.active_set import ActiveContents
+from fastsvm.kernel_matrix.accurate_sums import UNIT
 from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_intercept
 
 __all__ = [
     "BALANCED",
+    "RETURNED",
     "SEEN_GAP",
     "SEEN_OBJECTIVE",
     "SEEN_VIOLATION",
@@ -46,6 +47,9 @@ __all__ = [
 
 BALANCED = 1e-13
 """Largest |Σ_i y_i α_i| that counts as 0, relative to Σ_i α_i."""
+
+RETURNED = 4 * UNIT
+"""Relative error of multipliers that are returned divided by the margin, as of ν-classification."""
 
 SEEN_VIOLATION = 0.1
 """Of the tolerance, what rounding may add to a violation before F is computed in more digits."""
@@ -115,8 +119,6 @@ class DecompositionMemory(NamedTuple):
         Steps since the last Newton step, how many Newton steps in a row gained little, and working sets so far.
     all_considered : bool
         Whether it was decided if all kernel rows should be computed.
-    active : ActiveContents or None
-        Rows of the active set.
     random : mapping or None
         State of the random number generator, if there is one.
     n_steps : int
@@ -133,6 +135,8 @@ class DecompositionMemory(NamedTuple):
         Working sets since such a step, and how many in a row gained little.
     least, waited : float, int
         The least gap by an F in more digits, and how often none was less since.
+    best, lowest, in_vain : float, float, tuple of int
+        The highest objective and the least gap after a working set, and how many sets and steps reached neither since.
     """
 
     aim: float
@@ -141,7 +145,6 @@ class DecompositionMemory(NamedTuple):
     failures: int
     n_sets: int
     all_considered: bool
-    active: ActiveContents | None
     random: Mapping[str, Any] | None = None
     n_steps: int = 0
     interior_tried: bool = False
@@ -152,6 +155,9 @@ class DecompositionMemory(NamedTuple):
     extrapolation_failures: int = 0
     least: float = np.inf
     waited: int = 0
+    best: float = -np.inf
+    lowest: float = np.inf
+    in_vain: tuple[int, int] = (0, 0)
 
 
 @storable("kernel solution")
@@ -188,6 +194,11 @@ class Formulation(ABC):
     def n_levels(self) -> int:
         """How many values F may have on the free rows: that of the intercept, or one a class."""
         return 1
+
+    @property
+    def of_coef(self) -> float:
+        """Relative error of the multipliers that are returned."""
+        return 0.0
 
     def __init__(self, problem: KernelProblem) -> None:
         self.problem = problem

@@ -10,6 +10,8 @@ End
 from collections.abc import Callable
 from enum import Enum, auto
 
+import numpy as np
+
 from fastsvm.solvers.kernel_dual.acceleration.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
@@ -20,6 +22,8 @@ __all__ = ["SetSteps", "Termination", "Verdict"]
 _STRICTER = 0.9  # of the gap aimed for, the next aim after F in float64 refused it
 _EXACT = 1e-11
 _MOST_POLISHED = 300
+_GAIN, _LOWER = 1e-15, 0.9  # of the objective, and of the gap: what counts as progress
+_SETS_IN_VAIN, _STEPS_IN_VAIN = 32, 1_000_000  # in a row without progress, after which a fit ends
 _POLISH_ROUNDS = 20
 
 SetSteps = Callable[[KernelDualState, float, int], tuple[KernelDualState, int]]
@@ -51,10 +55,13 @@ class Termination:
     ----------
     aim : float
         The gap that steps aim for: the tolerance, or less.
+    best, lowest, in_vain : float, float, tuple of int
+        The highest objective and the least gap after a working set, and how many sets and steps reached neither since.
     """
 
     def __init__(self, formulation: Formulation, gradient: DualGradient, tol: float) -> None:
         self.aim = tol
+        self.best, self.lowest, self.in_vain = -np.inf, np.inf, (0, 0)
         self._formulation, self._gradient, self._tol = formulation, gradient, tol
 
     def verdict(self, state: KernelDualState) -> Verdict:
@@ -72,9 +79,11 @@ class Termination:
             if high - low <= self.aim:
                 if state.alpha.any() and self._gradient.exact and not self._gradient.verified:
                     self._gradient.recompute(state)
+                    self.best, self.lowest = -np.inf, np.inf
                     continue
                 if not self._gradient.confirm(state):
                     return Verdict.CONFIRMED
+                self.best, self.lowest = -np.inf, np.inf  # those were of another F
                 low, high = self._formulation.bounds(state)
                 enough = self._tol - 2 * self._gradient.doubt
                 if not enough > 0:
@@ -85,6 +94,21 @@ class Termination:
             if not (self._gradient.is_blurred(max(high - low, self.aim)) and self._gradient.may_be_exact(state)):
                 return Verdict.CONTINUE
             self._gradient.correct(state)  # further steps should follow the true gradient
+            self.best, self.lowest = -np.inf, np.inf
+
+    def is_vain(self, state: KernelDualState, report: Report) -> bool:
+        """Return whether working sets only follow rounding errors: neither objective nor gap were better for long.
+
+        Where kernel values are huge but finite, F has errors that are larger than all that steps could gain.
+        """
+        objective, gap = report.objective, report.gap
+        is_better = not objective <= self.best + _GAIN * abs(self.best) or gap < _LOWER * self.lowest
+        self.best, self.lowest = max(self.best, objective), min(self.lowest, gap)
+        n_sets, n_steps = self.in_vain
+        self.in_vain = (0, 0) if is_better else (n_sets + 1, n_steps + report.n_steps)
+        if self.in_vain[0] == _SETS_IN_VAIN // 2:
+            self._gradient.recompute(state)  # the errors may be those that steps left there
+        return self.in_vain[0] >= _SETS_IN_VAIN and self.in_vain[1] >= _STEPS_IN_VAIN
 
     def report(self, state: KernelDualState, gap: float, n_steps: int = 0) -> Report:
         """Return the report of a step that reached a gap."""

@@ -22,14 +22,13 @@ from fastsvm.solvers.kernel_dual.problem import (
     feasible,
 )
 from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_intercept
-from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, huberized_hinge, squared_hinge
+from fastsvm.solvers.kernel_primal.margin_losses import MarginLoss
 
 __all__ = ["DualView", "SumsOf", "bounded_sums"]
 
 SumsOf = Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray]]
 """Returns K times a vector with bounds on its errors, in more digits than float64 has if asked and if possible."""
 
-_NO_SMOOTHING = 2.0**-60  # 1 + h rounds to 1, so that the loss is the hinge
 _AT_MARGIN = 1e-10
 
 
@@ -50,7 +49,7 @@ class DualView:
         y, upper = problem.box
         self._y, self._fit_intercept = y, fit_intercept
         self._factors = upper
-        self.loss = squared_hinge if squared else huberized_hinge(_NO_SMOOTHING)
+        self.loss = MarginLoss(squared)
         self.upper = np.full(len(y), np.inf) if squared else upper
         self._ridge = 1 / (2 * upper) if squared else np.zeros(len(y))
 
@@ -59,23 +58,22 @@ class DualView:
         found = bounds if self._fit_intercept else bounds_without_intercept
         return found(self._y, upper, alpha, gradient)
 
-    def primal(self, alpha: np.ndarray, sums: np.ndarray, intercept: float, loss: MarginLoss | None = None) -> float:
-        """Return the primal objective at y β, Kβ and b, with `loss` in place of the problem's loss if it is given."""
-        losses = (loss or self.loss).value(self._y * (sums + intercept))
+    def primal(self, alpha: np.ndarray, sums: np.ndarray, intercept: float) -> float:
+        """Return the primal objective at y β, Kβ and b."""
+        losses = self.loss.value(self._y * (sums + intercept))
         return float((self._y * alpha) @ sums) / 2 + float(self._factors @ losses)
 
-    def within(self, scores: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
-        """Return a mask of the rows with y f ≤ 1 + `smoothing`: those on or within the margin."""
-        return self._y * scores <= 1 + smoothing + _AT_MARGIN
+    def within(self, scores: np.ndarray) -> np.ndarray:
+        """Return a mask of the rows with y f ≤ 1: those on or within the margin."""
+        return self._y * scores <= 1 + _AT_MARGIN
 
     def linear(self, alpha: np.ndarray) -> float:
         """Return the terms of the dual objective that do not contain the kernel."""
         return float(alpha.sum() - self._ridge @ alpha**2 / 2)
 
     def solution(
-        self, alpha: np.ndarray, intercept: float, sums_of: SumsOf, tol: float, smoothing: float = 0.0,
-        is_feasible: bool = False,
-    ) -> KernelSolution:  # fmt: skip
+        self, alpha: np.ndarray, intercept: float, sums_of: SumsOf, tol: float, is_feasible: bool = False
+    ) -> KernelSolution:
         """Return the solution with its certificate, computed at dual feasible multipliers near `alpha`.
 
         Parameters
@@ -86,8 +84,6 @@ class DualView:
             Multiplies a vector by K.
         tol : float
             Largest violation at the end.
-        smoothing : float, default=0.0
-            Half-width h of the huberized hinge that was minimised; 0 for the squared hinge.
         is_feasible : bool, default=False
             Whether `alpha` is feasible already. Another projection would change it by rounding errors.
         """
@@ -96,7 +92,7 @@ class DualView:
         for is_last in (False, True):  # once more in more digits, where rounding is visible
             sums, error = sums_of(y * alpha, is_last)
             of_near = (sums, error) if np.array_equal(near, alpha) else sums_of(y * near, is_last)
-            within = self.within(sums + intercept, smoothing)
+            within = self.within(sums + intercept)
             primal, most = self._primal_bounds(alpha, sums, error, intercept)
             gradient = of_near[0] + self._ridge * y * near - y
             error = of_near[1] + 3 * UNIT * (np.abs(of_near[0]) + self._ridge * near + 1)

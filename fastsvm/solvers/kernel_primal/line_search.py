@@ -1,4 +1,4 @@
-"""Exact line search for a `MarginLoss`: the derivative is piecewise linear and nondecreasing, and its root is found."""
+"""Exact line search for the squared hinge: the root of the derivative, which is piecewise linear and nondecreasing."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
-from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss
+from fastsvm.solvers.kernel_primal.margin_losses import MarginLoss
 
 __all__ = ["Line", "best_intercept", "best_length", "slope_at_start"]
 
@@ -18,6 +18,8 @@ _LIMITS = RootLimits(
     width=1e-15,
 )
 _ENOUGH = 0.25  # sufficient decrease, relative to the slope at t = 0; a quadratic function decreases by half of it
+
+_ROUNDING = 4 * np.finfo(float).eps  # of the loss, a change that is rounding error
 
 
 class Line(NamedTuple):
@@ -31,19 +33,18 @@ class Line(NamedTuple):
 
 class _Objective(NamedTuple):
     problem: KernelProblem
-    loss: MarginLoss
     line: Line
 
 
 @slope_at.register(_Objective)
 def _slope(objective, t):
-    (start, curvature, width), (scores, direction, slope, penalty_curvature) = objective.loss, objective.line
+    scores, direction, slope, curvature = objective.line
     y, upper = objective.problem.y, objective.problem.upper
     total = 0.0
     for i in range(y.size):
-        excess = min(max(start - y[i] * (scores[i] + t * direction[i]), 0.0), width)
+        excess = max(1.0 - y[i] * (scores[i] + t * direction[i]), 0.0)
         total += upper[i] * excess * y[i] * direction[i]
-    return slope + penalty_curvature * t - curvature * total
+    return slope + curvature * t - 2.0 * total
 
 
 @jit
@@ -60,29 +61,29 @@ def _root(objective, low, high, limits):
     return illinois_root(objective, Bracket(low, at_low, high, slope_at(objective, high)), limits)
 
 
-def slope_at_start(problem: KernelProblem, loss: MarginLoss, line: Line) -> float:
+def slope_at_start(problem: KernelProblem, line: Line) -> float:
     """Return the derivative of penalty plus loss at t = 0."""
-    return _compiled_slope(_Objective(problem, loss, line), 0.0)
+    return _compiled_slope(_Objective(problem, line), 0.0)
 
 
-def best_length(problem: KernelProblem, loss: MarginLoss, line: Line) -> float:
+def best_length(problem: KernelProblem, line: Line) -> float:
     """Return the t ≤ 16 that minimises penalty plus loss, or 1 if the decrease there is sufficient.
 
-    A step of length 1 puts multipliers exactly at their bounds. A step of nearly that length would miss them slightly.
+    A step of length 1 makes the multipliers outside the margin exactly 0. A step of nearly that length would not.
     """
-    fall = _total_loss(problem, loss, line._replace(scores=line.scores + line.direction))
-    fall += line.slope + line.curvature / 2 - _total_loss(problem, loss, line)
-    if fall <= _ENOUGH * slope_at_start(problem, loss, line):
+    before, after = (_total_loss(problem, scores) for scores in (line.scores, line.scores + line.direction))
+    change = after - before + line.slope + line.curvature / 2
+    if change <= _ENOUGH * slope_at_start(problem, line) + _ROUNDING * before:
         return 1.0
-    return _root(_Objective(problem, loss, line), 0.0, 1.0, _LIMITS)
+    return _root(_Objective(problem, line), 0.0, 1.0, _LIMITS)
 
 
-def _total_loss(problem: KernelProblem, loss: MarginLoss, line: Line) -> float:
-    return float(problem.upper @ loss.value(problem.y * line.scores))
+def _total_loss(problem: KernelProblem, scores: np.ndarray) -> float:
+    return float(problem.upper @ MarginLoss(squared=True).value(problem.y * scores))
 
 
-def best_intercept(problem: KernelProblem, loss: MarginLoss, scores: np.ndarray) -> float:
+def best_intercept(problem: KernelProblem, scores: np.ndarray) -> float:
     """Return the intercept to add to the scores that minimises the loss."""
     line = Line(scores, np.ones(len(scores)), 0.0, 0.0)
-    beyond = 2 * (np.abs(scores).max() + loss.start + 1)  # where one class has zero loss
-    return _root(_Objective(problem, loss, line), -beyond, beyond, _LIMITS)
+    beyond = 2 * (np.abs(scores).max() + 2)  # where one class has zero loss
+    return _root(_Objective(problem, line), -beyond, beyond, _LIMITS)

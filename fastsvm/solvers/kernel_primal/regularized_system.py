@@ -1,4 +1,4 @@
-"""Solution of kernel systems with a ridge, by Cholesky factorisation or preconditioned conjugate gradients."""
+"""Solution of kernel systems with a ridge, by Cholesky factorisation or conjugate gradients."""
 
 import contextlib
 import time
@@ -12,13 +12,10 @@ from fastsvm.kernel_matrix.interface import KernelRows
 from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
-from fastsvm.solvers.kernel_primal.nystrom import features, weighted_square, whitening
 
-__all__ = ["MOST_FEATURES", "RidgeSystem", "refused_if_indefinite"]
+__all__ = ["RidgeSystem", "refused_if_indefinite"]
 
 _MOST_ITERATIONS = 1000
-MOST_FEATURES = 512
-_SOME_RIDGE = 1e-6  # relative to the mean of the diagonal
 _EXACT = 1e-13
 
 
@@ -47,9 +44,8 @@ class RidgeSystem:
     """Solves (K_BB + D) x + b = v for sets B of rows and a diagonal D > 0, with given Σ x or with b = 0.
 
     A small system is solved by Cholesky factorisation. A large one is solved by conjugate gradients, which need only
-    products with kernel rows. The preconditioner is a Nyström approximation from some of the rows (Frangella, Tropp and
-    Udell 2023).
-    The iterates stay in the set of vectors with the given sum (Gould, Hribar and Nocedal 2001).
+    products with kernel rows. The iterates stay in the set of vectors with the given sum (Gould, Hribar and Nocedal
+    2001).
 
     Parameters
     ----------
@@ -104,11 +100,8 @@ class RidgeSystem:
 
         It is proportional to the largest kernel value, which a single row far from all others may determine.
         """
-        store, most = self._rows.store, 0.0
-        for a, b in spans(len(inside), self._rows.n_slots):
-            some = inside[a:b]
-            most = max(most, float(np.abs(store[self._rows.fetch(some), some]).max()))
-        return len(inside) * float(np.finfo(store.dtype).eps) * most
+        largest = float(np.abs(self._diagonal(inside)).max())
+        return len(inside) * float(np.finfo(self._rows.store.dtype).eps) * largest
 
     def _by_factorisation(
         self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float
@@ -125,17 +118,17 @@ class RidgeSystem:
     def _by_conjugate_gradients(
         self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float
     ) -> tuple[np.ndarray, float]:
-        precondition = _Preconditioner(self._features(inside), ridge, self._pool)
-        of_ones = precondition(np.ones(len(inside)))
-        of_all = float(of_ones.sum())
-        if not of_all > 0:  # what is left of it is rounding
+        diagonal = self._diagonal(inside) + ridge
+        if not diagonal.min() > 0:
             raise linalg.LinAlgError
+        of_ones = 1 / diagonal  # the preconditioner
+        of_all = float(of_ones.sum())
         share = 0.0 if total is None else 1.0 / of_all
         x = (total or 0.0) * share * of_ones
         residual = wanted - self._product(inside, ridge, x) if x.any() else wanted.copy()
         p, square, least, b = np.zeros(len(x)), np.inf, 0.0, 0.0
         for _ in range(_MOST_ITERATIONS):
-            z = precondition(residual)
+            z = of_ones * residual
             shift = share * float(z.sum())  # so that the sum of x stays, up to the rounding of what is left
             z, residual, b = z - shift * of_ones, residual - shift, b + shift
             before, square = square, float(z @ residual)
@@ -154,31 +147,12 @@ class RidgeSystem:
             residual -= length * product
         return x, b
 
+    def _diagonal(self, inside: np.ndarray) -> np.ndarray:
+        """Return the kernel of each row with itself."""
+        store, parts = self._rows.store, spans(len(inside), self._rows.n_slots)
+        return np.concatenate([store[self._rows.fetch(some), some] for some in (inside[a:b] for a, b in parts)])
+
     def _product(self, inside: np.ndarray, ridge: np.ndarray, vector: np.ndarray) -> np.ndarray:
         sums = np.zeros(self._rows.store.shape[1])
         self._products.add_rows(sums, inside, vector)
         return sums[inside] + ridge * vector
-
-    def _features(self, inside: np.ndarray) -> np.ndarray:
-        """Return Nyström features of B from evenly spaced rows of it."""
-        count = min(MOST_FEATURES, self._rows.n_slots, len(inside))
-        some = inside[np.linspace(0, len(inside) - 1, count).astype(np.int64)]
-        slots, store = self._rows.fetch(some), self._rows.store
-        inverse = whitening(store, slots, some, _SOME_RIDGE).astype(store.dtype)
-        return features(inverse, (store, slots), inside, self._pool)
-
-
-class _Preconditioner:
-    """The inverse of Φᵀ Φ + D for features Φ, by the Sherman–Morrison–Woodbury formula."""
-
-    def __init__(self, features: np.ndarray, ridge: np.ndarray, pool: Pool) -> None:
-        self._features, self._ridge = features, ridge
-        system = weighted_square(features, 1 / ridge, pool)
-        system[np.diag_indices_from(system)] += 1
-        self._factor = linalg.cho_factor(system, lower=True)
-
-    def __call__(self, vector: np.ndarray) -> np.ndarray:
-        scaled = vector / self._ridge
-        narrow = scaled.astype(self._features.dtype)
-        inner = linalg.cho_solve(self._factor, self._features @ narrow, check_finite=False)
-        return scaled - (inner.astype(self._features.dtype) @ self._features) / self._ridge

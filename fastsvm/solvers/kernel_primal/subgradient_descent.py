@@ -124,8 +124,7 @@ class PrimalDescent(Memoryless):
     def _gradient(self, state: SubgradientState) -> tuple[np.ndarray, float, float]:
         """Return the gradient by β, minus the derivative by the intercept, and the largest absolute value."""
         y, upper = self.problem.box
-        loss = self._dual.loss
-        loss_term = y * upper * (loss.curvature * loss.excess(y * (state.sums + state.intercept)))
+        loss_term = y * upper * self._dual.loss.fall(y * (state.sums + state.intercept))
         gradient = self._products.times(y * state.alpha - loss_term)
         missing = float(loss_term.sum()) if self._fit_intercept else 0.0
         return gradient, missing, max(float(np.abs(gradient).max()), abs(missing))

@@ -173,8 +173,7 @@ class LinearDualAscent:
         source, common = problem.source, (problem.loss, problem.demands, state.dual)
         found: Epochs[Any]
         if source.sparse:
-            values_of_row = source.nbytes / (source.dtype.itemsize + 4) / max(1, len(source))
-            found = SparseEpochs(*common, values_of_row, problem.constant, self.pool)
+            found = SparseEpochs(*common, source.values_per_row, problem.constant, self.pool)
         else:
             sizes = settings.block_rows, settings.n_sweeps, settings.kept_blocks
             layout = Layout(*sizes, problem.shift, problem.scale, settings.part_bytes)

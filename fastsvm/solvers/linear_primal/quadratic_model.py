@@ -88,8 +88,7 @@ def update_models(
 
 def _products_of_row(problem: LinearProblem, model: QuadraticModel) -> float:
     """Return the number of products that a row adds to a Hessian, on average."""
-    source = problem.source
-    stored = source.nbytes / (source.dtype.itemsize * len(source)) if source.sparse else np.inf
+    stored = problem.source.values_per_row if problem.source.sparse else np.inf
     return min(stored, len(model.features)) ** 2 / 2
 
 

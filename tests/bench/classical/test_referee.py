@@ -22,7 +22,7 @@ def naive_objectives(parameters, data, answer):
     return norm + C * sum(missing), dual
 
 
-@pytest.mark.parametrize("group", ["hinge", "squared"])
+@pytest.mark.parametrize("group", ["primal loop", "squared"])
 @pytest.mark.parametrize("has_intercept", [False, True])
 def test_objectives_are_those_of_a_naive_calculation(group, has_intercept, small):
     (parameters, data), rng = small(group), np.random.default_rng(1)
@@ -34,8 +34,8 @@ def test_objectives_are_those_of_a_naive_calculation(group, has_intercept, small
 @pytest.mark.parametrize(
     ("group", "has_intercept", "given"),
     [
-        ("hinge", True, {}),
-        ("hinge", False, {"solver": "coordinate"}),
+        ("primal loop", True, {}),
+        ("primal loop", False, {"solver": "coordinate"}),
         ("squared", True, {"solver": "primal", "loss": "squared_hinge"}),
     ],
 )
@@ -70,7 +70,7 @@ def test_dual_of_the_squared_hinge_is_that_of_the_shifted_matrix(small):
 
 
 def test_findings_compare_signs_with_the_first_and_predictions_with_the_answer(small):
-    parameters, data = small("hinge")
+    parameters, data = small("primal loop")
     model = SVC(**parameters.estimator, tol=1e-8).fit(data.X, data.y)
     right = {**answer_of_all(model, 40, True)._asdict(), "predicted": model.predict(data.X_test)}
     turned = {**right, "beta": -right["beta"], "intercept": -right["intercept"]}

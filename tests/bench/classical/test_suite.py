@@ -62,9 +62,9 @@ def check_result(case, one):
 def test_exit_code_is_one_if_an_answer_is_wrong(command_in_process, tmp_path, capsys, monkeypatch):
     view = SUITES["classical"].view._replace(failures=lambda finished: ["an answer is wrong"])
     monkeypatch.setitem(SUITES, "classical", replace(SUITES["classical"], view=view))
-    command = ["classical", "--case", "primal-*-hinge", "--case", "primal-digits-hinge", "--only", "sklearn"]
+    command = ["classical", "--case", "primal-*-squared", "--only", "sklearn, shifted matrix"]
     monkeypatch.delenv("FASTSVM_DATA", raising=False)
     assert main([*command, "--repeat", "1", "--out", str(tmp_path)]) == 1
     told = capsys.readouterr().out
     assert "FAILED: an answer is wrong" in told
-    assert "primal-mnist-5000-hinge is skipped: FASTSVM_DATA names no folder" in told
+    assert "primal-mnist-5000-squared is skipped: FASTSVM_DATA names no folder" in told

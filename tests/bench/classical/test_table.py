@@ -41,7 +41,7 @@ def test_time_to_a_goal_counts_what_was_not_recorded():
 
 
 def test_ratio_is_to_the_time_to_the_goal_if_there_is_one(options):
-    first, loop = result("primal, exact", 4.0), result("numpy primal loop", 10.0, primal=2.1)
+    first, loop = result("smo, exact", 4.0), result("numpy primal loop", 10.0, primal=2.1)
     first.records[0]["curve"] = {"time": [1.0, 3.0], "objective": [2.05, 2.0]}
     both = finished(first, loop, group="primal loop")
     assert compared(first, both) == {"gaps": [1e-5], "reached_s": 2.0, "ratio": 1, "ratio_to_goal": None}
@@ -52,7 +52,7 @@ def test_ratio_is_to_the_time_to_the_goal_if_there_is_one(options):
     assert own[3:] == ["4.0000", "4.0000-4.0000", "2.0000", "1.00", "2", "1.0e-05", "1.0e-05", "0.9000", "1.0000"]
     # What the loop claims would be of another problem.
     assert row[4:] == ["10.0000", "10.0000-10.0000", "5.00", "2.1", "4.8e-02", "0.9000", "1.0000"]
-    slower = result("primal, exact", 4.0, primal=3.0)
+    slower = result("smo, exact", 4.0, primal=3.0)
     slower.records[0]["curve"] = first.records[0]["curve"]
     assert "the objective of numpy primal loop was not reached" in failed(slower, loop, group="primal loop")
 

@@ -85,7 +85,7 @@ def files(tmp_path_factory):
 
 CASES = {
     "svc": ("dense", "svc", {"C": 2.0, "gamma": 0.1}),
-    "svc in the primal": ("dense", "svc", {"solver": "primal", "gamma": 0.1}),
+    "svc in the primal": ("dense", "svc", {"solver": "primal", "loss": "squared_hinge", "gamma": 0.1}),
     "linear": ("dense", "linear", {"C": 0.1}),
     "sgd": ("dense", "sgd", {"max_iter": 5, "tol": None, "early_stopping": True}),
     "regression": ("targets", "linear-regressor", {}),

@@ -12,9 +12,7 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.solvers.kernel_dual import decomposition
 from fastsvm.solvers.kernel_dual.acceleration import newton_step as newton_file
-from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
@@ -24,15 +22,14 @@ NO_LIMITS = Limits(10**8, np.inf)
 
 
 def solve(
-    K, y, upper, tol=1e-8, size=1024, n_slots=None, alpha=None, limits=NO_LIMITS, capacity=0, seed=None, seen=None,
+    K, y, upper, tol=1e-8, size=1024, n_slots=None, alpha=None, limits=NO_LIMITS, seed=None, seen=None,
     **more,
 ):  # fmt: skip
     """Return the solution, why it ended, and the number of steps, for a kernel matrix in its type."""
     with Pool.open() as pool:
         rows = cache(K, pool, n_slots)
-        active = ActiveSet(capacity, rows, pool) if capacity else None
         rng = None if seed is None else np.random.default_rng(seed)
-        solver = Coordinate(KernelProblem(y, upper, y), rows, tol, size, pool, active, rng=rng, **more)
+        solver = Coordinate(KernelProblem(y, upper, y), rows, tol, size, pool, rng=rng, **more)
 
         def watch(state, report):
             if seen is not None:
@@ -40,7 +37,6 @@ def solve(
             return False
 
         state, reason, n_steps = drive(solver, solver.init(alpha), limits, watch)
-    assert active is None or len(active.rows)  # it was used
     return solver.finish(state), reason, n_steps
 
 
@@ -127,19 +123,6 @@ def test_expensive_rows(size, n_slots, monkeypatch):
     monkeypatch.setattr(RowCache, "expensive", True)
     solution, reason, _ = solve(K, y, upper, size=size, n_slots=n_slots)
     check(solution, reason, K, y, upper, wanted=wanted)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("capacity", [8, 40, 100])
-@pytest.mark.parametrize("seed", [None, 1])
-def test_an_active_set(seed, capacity, dtype, monkeypatch):
-    monkeypatch.setattr(decomposition, "_SETS_BEFORE_ACTIVE", 0)
-    K, y, upper = problem(5, 150, C=10.0)
-    wanted = solve(K, y, upper)[0].objective
-    tol = 1e-8 if dtype is np.float64 else 1e-4
-    solution, reason, _ = solve(K.astype(dtype), y, upper, tol, size=16, capacity=capacity, seed=seed)
-    check(solution, reason, K.astype(dtype), y, upper, tol, wanted=wanted if dtype is np.float64 else None)
-    assert solution.objective == pytest.approx(wanted, rel=1e-4)
 
 
 @given(

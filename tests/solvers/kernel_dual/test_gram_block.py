@@ -8,7 +8,6 @@ from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
 from fastsvm.solvers.kernel_dual import gram_block
-from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 from fastsvm.sources import MemorySource
 
@@ -42,8 +41,7 @@ def test_the_block_is_the_kernel_among_the_chosen(seed, dtype, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("within", [False, True])
-def test_a_block_that_is_cheap_to_compute_is_not_gathered(dtype, within, monkeypatch):
+def test_a_block_that_is_cheap_to_compute_is_not_gathered(dtype, monkeypatch):
     monkeypatch.setattr(gram_block, "_gather", None)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
@@ -52,27 +50,11 @@ def test_a_block_that_is_cheap_to_compute_is_not_gathered(dtype, within, monkeyp
         assert gram.cheap_among
         rows = RowCache(gram, np.empty(60 * 60 * 8, np.uint8))
         wanted = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
-        if within:
-            active = ActiveSet(41, rows, pool)
-            entering = rng.permutation(60)[:41]
-            active.admit(entering, rows.fetch(entering), rows.store, np.empty(0))
-            rows, wanted = active, wanted[np.ix_(entering, entering)]
         n = len(wanted)
         block = WorkingBlock(rows, pool)
         for chosen in working_sets(rng, n, 30):
             found = block.of(chosen, rows.fetch(chosen))
             np.testing.assert_allclose(found, wanted[np.ix_(chosen, chosen)], rtol=0, atol=4 * np.finfo(dtype).eps)
-
-
-def test_the_block_among_all_rows_of_an_active_set():
-    K = distinct_kernel(40)
-    with Pool.open() as pool:
-        active = ActiveSet(12, cache(K, pool, 1), pool)
-        active.admit(np.arange(5, 17), np.arange(5, 17), K, np.empty(0))
-        block = WorkingBlock(active, pool)
-        for places in (np.arange(12), np.arange(1, 12), np.arange(12)):
-            wanted = K[np.ix_(places + 5, places + 5)]
-            np.testing.assert_array_equal(block.of(places, active.fetch(places)), wanted)
 
 
 def test_the_block_after_one_that_was_interrupted(monkeypatch):

@@ -49,7 +49,7 @@ def test_steps_in_float32_see_gaps_beside_large_targets():
     with Pool.open() as pool:
         gram = float_gram(X, pool, dtype=np.float32)
         found = [
-            solved(SMO(KernelProblem(y, upper, y + far), RecomputedRows(gram), 1e-3, 150, pool, None, 0))
+            solved(SMO(KernelProblem(y, upper, y + far), RecomputedRows(gram), 1e-3, 150, pool, 0))
             for far in (0.0, 1e6)
         ]
     assert [reason for _, reason, _ in found] == [StopReason.CONVERGED] * 2
@@ -126,7 +126,7 @@ def test_errors_of_float32_are_made_up_for_where_values_in_float64_are_dear(monk
     monkeypatch.setattr(dual_gradient.DualGradient, "_correct", None)  # not called
     with Pool.open() as pool:
         rows = RowCache(float_gram(X, pool, dtype=np.float32), np.empty(900 * 900 * 4, np.uint8))
-        solver = SMO(KernelProblem(y, upper, y), rows, tol, 150, pool, None, 0)
+        solver = SMO(KernelProblem(y, upper, y), rows, tol, 150, pool, 0)
         found, reason, _ = solved(solver)
         K = np.empty((900, 900))
         float_gram(X, pool).rows(np.arange(900), K, np.arange(900))
@@ -153,14 +153,14 @@ def test_rows_are_computed_only_for_samples_whose_multipliers_changed(method):
     upper, changed, K = np.full(900, 10.0), np.zeros(900, bool), np.empty((900, 900))
     with Pool.open() as pool:
         rows = RowCache(float_gram(X, pool), np.empty(900 * 900 * 8, np.uint8))
-        solver = method(KernelProblem(y, upper, y), rows, 1e-4, 60, pool, None, 0)
+        solver = method(KernelProblem(y, upper, y), rows, 1e-4, 60, pool, 0)
         state = solver.init()
         for _ in range(30):
             before = state.alpha.copy()
             state, _ = solver.step(state, 10**7)
             changed |= state.alpha != before
         assert rows.n_computed == changed.sum() < 900
-        solution, reason, _ = solved(method(KernelProblem(y, upper, y), rows, 1e-4, 60, pool, None, 0))
+        solution, reason, _ = solved(method(KernelProblem(y, upper, y), rows, 1e-4, 60, pool, 0))
         float_gram(X, pool).rows(np.arange(900), K, np.arange(900))
     assert reason is StopReason.CONVERGED
     assert naive.kkt_violation(K, y, upper, solution.alpha, method is SMO) <= 1.1e-4

@@ -4,15 +4,12 @@ from kernel_rows import cache
 from naive import problem
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.kernel_primal import regularized_system
 from fastsvm.solvers.kernel_primal.regularized_system import RidgeSystem
 
 
 @pytest.mark.parametrize("total", [None, 0.0, -2.5])
 @pytest.mark.parametrize("most", [0, 100])
-@pytest.mark.parametrize("features", [3, 512])
-def test_systems_with_a_ridge(features, most, total, monkeypatch):
-    monkeypatch.setattr(regularized_system, "MOST_FEATURES", features)
+def test_systems_with_a_ridge(most, total):
     K, _, _ = problem(0, 50)
     rng = np.random.default_rng(0)
     inside = np.sort(rng.choice(50, 20, replace=False))
@@ -37,8 +34,7 @@ def test_a_row_far_from_all_others_is_no_reason_to_refuse_a_kernel(place):
     assert np.isfinite(x).all()
 
 
-def test_a_coarse_system_is_solved_to_its_accuracy_and_no_further(monkeypatch):
-    monkeypatch.setattr(regularized_system, "MOST_FEATURES", 3)
+def test_a_coarse_system_is_solved_to_its_accuracy_and_no_further():
     K, _, _ = problem(0, 80, gamma=2.0)
     inside, ridge, wanted = np.arange(80), np.full(80, 0.01), np.random.default_rng(0).normal(size=80)
     with Pool.open() as pool:

@@ -36,7 +36,7 @@ from fastsvm.estimators.kernel.statements import Statement
 from fastsvm.estimators.kernel.two_class import Outcome
 from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.kernels import Linear
-from fastsvm.memory import parse_memory
+from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.outer_loop import Limits, StopReason
 from fastsvm.sources import MemorySource, is_stored
 
@@ -129,7 +129,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
         stated = self._state(data)
         classes = stated.classes
         session.begin()
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             budget = parse_memory(self.memory, enough_memory(data.source, pool.n_threads))
             prepared = prepare(self, data, stated, budget, pool, session.has_callbacks)
             del data  # whose samples may be in memory, where the fit reads them in each pass
@@ -184,6 +184,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
             "kkt_violation_": violation,
             "converged_": reason is StopReason.CONVERGED,
             "stop_reason_": str(reason),
+            "solver_": task.solved_by or self.solver,
             "passes_": task.passes,
             "fit_status_": int(reason is not StopReason.CONVERGED),
         }
@@ -262,7 +263,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
         vectors = self.support_vectors_
         self._check_unaltered(len(self.support_) if is_precomputed(self) else _num_samples(vectors))
         source = check_rows(self, samples_for(self, X, vectors), reset=False)
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             predictor = Predictor(self, self._expansion_coefficients(), source, pool)
             found: list[np.ndarray] = []
             for start, decisions in predictor.decisions(source, self.intercept_, is_checked=not is_stored(X)):

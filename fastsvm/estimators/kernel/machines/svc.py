@@ -50,9 +50,11 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     solver : {"smo", "coordinate", "primal"}, default="smo"
         "smo" solves the dual problem, two multipliers at a time. "coordinate" solves the dual problem without an
         intercept, one multiplier at a time, and computes the intercept afterwards. "primal" minimises over
-        the coefficients of the decision function, by Newton's method.
+        the coefficients of the decision function, by Newton's method with `loss="squared_hinge"`, or with a
+        `learning_rate` by gradient descent.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        Loss of a sample in units of C, max(0, 1 - y f(x)) or its square; the square for "primal" only.
+        Loss of a sample in units of C, max(0, 1 - y f(x)) or its square; the square for "primal" only, which has the
+        other with a `learning_rate` only.
     fit_intercept : bool, default=True
         Whether decision values have an intercept. "smo" needs one. With "coordinate" it is no part of the problem,
         but the mean of y - f(x) over the support vectors that are not at their bounds.
@@ -63,7 +65,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     selection : {"cyclic", "random"}, default="cyclic"
         Order in which "coordinate" updates multipliers.
     shrinking : bool, default=True
-        Whether a fit that progresses slowly is restricted for a while to samples whose multipliers may change.
+        Ignored: each fit looks at all samples. It is there because scikit-learn's machines have it.
     standardize : bool, default=False
         Whether the kernel sees features standardised to mean 0 and variance 1, by weighted statistics of one more
         pass over the samples. The model stores them, so that predictions take samples as they are. Sparse samples are
@@ -98,8 +100,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     verbose : bool, default=False
         Show progress, on a terminal.
     random_state : int, RandomState or None, default=None
-        Seed of the order of multipliers, and of the rows that are drawn for "primal". None draws the same every
-        time.
+        Seed of the order of multipliers. None draws the same every time.
 
     Attributes
     ----------
@@ -132,6 +133,9 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         Whether the violation is within `tol`.
     stop_reason_ : str
         "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
+    solver_ : str
+        What solved the problem, chosen by its size: "small-rows" or "small-matrix" for few samples at once,
+        "smo", "coordinate" or "primal" for the steps that `solver` names.
     n_iter_ : ndarray of int64, shape (n_classes * (n_classes - 1) / 2,)
         Steps of each two-class problem.
     history_ : dict of str to ndarray

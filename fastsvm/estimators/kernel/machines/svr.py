@@ -40,7 +40,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         "smo" solves the dual problem, two multipliers at a time. "coordinate" solves the dual problem without an
         intercept, one multiplier at a time, and `intercept_` is 0.
     shrinking : bool, default=True
-        Whether a fit that progresses slowly is restricted for a while to samples whose multipliers may change.
+        Ignored: each fit looks at all samples. It is there because scikit-learn's machines have it.
     standardize : bool, default=False
         Whether the kernel sees features standardised to mean 0 and variance 1, by weighted statistics of one more
         pass over the samples. The model stores them, so that predictions take samples as they are. Sparse samples are
@@ -88,6 +88,9 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         Whether the violation is within `tol`.
     stop_reason_ : str
         "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
+    solver_ : str
+        What solved the problem, chosen by its size: "small-rows" or "small-matrix" for few samples at once,
+        "smo" for working sets.
     n_iter_ : int
         Steps.
     history_ : dict of str to ndarray

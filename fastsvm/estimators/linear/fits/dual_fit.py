@@ -131,7 +131,7 @@ def _settings(estimator: Any, problem: LinearProblem, memory: int, seed: int) ->
     item = product_type(source.dtype).itemsize
     if source.resident:
         size = block_rows_of(d)
-        per_row = max(1, source.nbytes // (source.dtype.itemsize * max(1, n)) if source.sparse else d) * k
+        per_row = max(1, round(source.values_per_row)) * k
         window = max(size, _WINDOW_WORK // per_row // size * size)
     else:
         beside, of_score = _SAMPLE_BYTES

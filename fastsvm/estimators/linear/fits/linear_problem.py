@@ -12,7 +12,6 @@ from fastsvm.losses import Demands, Loss
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.curvature import mean_square
 from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.sources import ScaledSource
 
 __all__ = ["demands_of", "facts_of", "fingerprint_of", "problem_of"]
 
@@ -23,12 +22,10 @@ _LONGER = 2.0  # times the length of the rows: the constant feature whose weight
 def facts_of(estimator: Any, task: Task, loss: Loss, is_watched: bool) -> LinearFacts:
     """Return what decides which solver learns a task; `is_watched` says whether its steps are to be seen."""
     source, (n, d) = task.source, task.source.shape
-    is_stored = source.sparse and source.resident
-    stored = source.source if isinstance(source, ScaledSource) else source  # which has as many values
     needed = 8 * (2 * source.nbytes if source.sparse else n * (d + 1)) + 32 * n * n
     return LinearFacts(
         n_samples=n, n_weights=d + 1, resident=source.resident, sparse=source.sparse, loss=loss,
-        mean_values=stored.in_memory().block.stored.size / max(1, d) if is_stored else float(n),
+        mean_values=source.values_per_row * n / max(1, d),
         l1=estimator._has_l1_penalty(), one_class=task.share is not None, by_gap=estimator.criterion == "gap",
         is_watched=is_watched,
         fits_gram=estimator.max_time is None and needed <= parse_memory(estimator.memory, needed),
@@ -50,7 +47,7 @@ def problem_of(estimator: Any, task: Task, loss: Loss) -> LinearProblem:
 
 def demands_of(estimator: Any, task: Task) -> Demands:
     """Return targets and costs of the rows; raise ValueError if a cost underflows, or squares of costs overflow."""
-    return Demands(task.targets, _costs(task, float(estimator.C)), task.balance, task.coding)
+    return Demands(task.targets, _costs(task, float(estimator.C)), task.balance, task.pairs)
 
 
 def _costs(task: Task, C: float) -> np.ndarray:

@@ -170,6 +170,7 @@ def _window_rows(source: Source, batch_size: int, memory: int) -> int:
     if not source.resident:
         return max(1, memory // _WINDOW_SHARE // row_bytes)
     most = max(_WINDOW_BYTES, _COPIES * source.shape[1])  # the steps of a window are taken on a copy of the weights
+    row_bytes = max(1, round((source.dtype.itemsize + 4) * source.values_per_row))  # whatever the types of indices are
     n_rows = most // row_bytes if source.sparse else _WINDOW_VALUES // max(1, source.shape[1])
     return max(1, n_rows // batch_size) * batch_size
 

@@ -1,1 +1,1 @@
-"""Interior point method for the dual of a small kernel machine, and crossover to a vertex."""
+"""Interior point method for the dual of a small kernel machine."""

@@ -178,22 +178,13 @@ class Scaled(NamedTuple):
                 x = np.clip(x - (self.balance @ x) / share * weight, 0, self.upper)
         return x
 
-    def exact_slope(self, x: np.ndarray) -> np.ndarray:
-        """Return Qx − c, summed in extended precision."""
-        return extended_sums(self.matrix, x, -self.linear)
-
-    def freedom(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return masks of the y α that may rise and that may fall."""
-        rising = self.balance > 0
-        return np.where(rising, x < self.upper, x > 0), np.where(rising, x > 0, x < self.upper)
-
-    def judged(self, x: np.ndarray, slope: np.ndarray | None = None) -> Judgement:
-        """Return the judgement of x, infinite if aᵀx ≠ 0. `slope` is Qx − c, computed here if None."""
+    def judged(self, x: np.ndarray) -> Judgement:
+        """Return the judgement of x, infinite if aᵀx ≠ 0."""
         if self.balanced and abs(self.balance @ x) > _BALANCED * (np.abs(self.balance) @ x):
             return _WORST
-        slope = self.matrix @ x - self.linear if slope is None else slope
-        gradient = slope / self.balance  # F
-        rises, falls = self.freedom(x)
+        gradient = (self.matrix @ x - self.linear) / self.balance  # F
+        rising = self.balance > 0
+        rises, falls = np.where(rising, x < self.upper, x > 0), np.where(rising, x > 0, x < self.upper)
         zero = np.inf if self.balanced else 0.0
         low, high = np.min(gradient[rises], initial=zero), np.max(gradient[falls], initial=-zero)
         margin = np.sign(self.balance) * (gradient - ((low + high) / 2 if self.balanced else 0.0))  # y (f(x) − t)

@@ -20,7 +20,14 @@ from math import fsum
 
 import numpy as np
 
-from fastsvm.solvers.kernel_dual.problem import BALANCED, Formulation, KernelDualState, KernelProblem, WithIntercept
+from fastsvm.solvers.kernel_dual.problem import (
+    BALANCED,
+    RETURNED,
+    Formulation,
+    KernelDualState,
+    KernelProblem,
+    WithIntercept,
+)
 from fastsvm.solvers.kernel_dual.working_set import bounds
 
 __all__ = ["WithinClasses", "filled", "formulated"]
@@ -36,6 +43,11 @@ class WithinClasses(Formulation):
     def n_levels(self) -> int:
         """Return the number of classes, 1 or 2."""
         return 2 if self.problem.y.min(initial=1.0) < 0 < self.problem.y.max(initial=-1.0) else 1
+
+    @property
+    def of_coef(self) -> float:
+        """Relative error of the multipliers that are returned: of two classes they are divided by the margin."""
+        return RETURNED if self.n_levels > 1 else 0.0
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Return multipliers near `alpha` that satisfy the constraints."""
@@ -68,9 +80,14 @@ class WithinClasses(Formulation):
         return sum(levels) / len(levels)
 
     def margin(self, state: KernelDualState) -> float:
-        """Return half of the difference between the levels of the classes, 0 for one class."""
+        """Return half of the difference between the levels of the classes, 0 for one class.
+
+        It is the margin, or minus half of the width of a tube, neither of which is less than 0. Rounding, or a fit that
+        ended early, may lead to less.
+        """
         levels = self._levels(state)
-        return (levels[0] - levels[-1]) / 2
+        found = (levels[0] - levels[-1]) / 2
+        return min(0.0, found) if self.problem.target.any() else max(0.0, found)
 
     def is_certified(self, state: KernelDualState, tol: float) -> bool:
         """Return True: the gap bounds the violation, and the duality gap follows."""

@@ -23,7 +23,7 @@ import numpy as np
 from fastsvm._compiled.compiler import inlined, jit
 from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS, UNIT
 from fastsvm.kernel_matrix.rows_on_demand import diagonal_value, kernel_row, known_row, rows_among
-from fastsvm.solvers.kernel_dual.problem import SEEN_GAP, SEEN_OBJECTIVE, SEEN_VIOLATION, KernelProblem
+from fastsvm.solvers.kernel_dual.problem import RETURNED, SEEN_GAP, SEEN_OBJECTIVE, SEEN_VIOLATION, KernelProblem
 from fastsvm.solvers.kernel_dual.small.newton_steps import newton_steps
 from fastsvm.solvers.kernel_dual.smo_block import pair_steps
 from fastsvm.solvers.kernel_dual.working_set import bounds
@@ -59,8 +59,9 @@ class SmallPairs(NamedTuple):
         Rows that each sample has, 1 or 2.
     y, upper, target : ndarrays of float64
         Signs ±1, upper bounds and targets.
-    by_class : bool
-        Whether the total of each class is given (`within_classes`). The rows of a problem with y = 1 come first then.
+    totals : ndarray of float64, shape (n_problems,)
+        Sum of the multipliers of each class where it is given (`within_classes`), else 0. The rows of such a problem
+        with y = 1 come first.
     """
 
     starts: np.ndarray
@@ -69,7 +70,7 @@ class SmallPairs(NamedTuple):
     y: np.ndarray
     upper: np.ndarray
     target: np.ndarray
-    by_class: bool
+    totals: np.ndarray
 
 
 @jit
@@ -96,24 +97,23 @@ def solve_pairs(given, pairs, which, limits, memory, alpha, certificate):
     tol, most_steps = limits
     for number in range(*which):
         a, b = pairs.starts[number], pairs.starts[number + 1]
-        problem = KernelProblem(pairs.y[a:b], pairs.upper[a:b], pairs.target[a:b], 0.0)
+        problem = KernelProblem(pairs.y[a:b], pairs.upper[a:b], pairs.target[a:b], pairs.totals[number])
         places = pairs.places[a // pairs.rows_of_sample : b // pairs.rows_of_sample]
         rows = rows_among(given, places, b - a, memory)
-        groups = _groups(problem.y, pairs.by_class)
-        _solve(rows, problem, groups, (tol, most_steps), alpha[a:b], certificate[number], pairs.by_class)
+        _solve(rows, problem, _groups(problem), (tol, most_steps), alpha[a:b], certificate[number])
 
 
 @jit
-def _groups(y, by_class):
+def _groups(problem):
     """Return where the groups of rows begin and end: one, or one a class, of which that with y = 1 comes first."""
-    n_first = 0
-    while by_class and n_first < y.size and y[n_first] > 0:
+    y, n_first = problem.y, 0
+    while problem.total > 0 and n_first < y.size and y[n_first] > 0:
         n_first += 1
     return np.array([0, n_first, y.size]) if 0 < n_first < y.size else np.array([0, y.size])
 
 
 @inlined
-def _solve(rows, problem, groups, limits, alpha, certificate, is_total_given):
+def _solve(rows, problem, groups, limits, alpha, certificate):
     tol, n = limits[0], alpha.size
     gradient = np.empty(n)
     for k in range(n):
@@ -127,7 +127,7 @@ def _solve(rows, problem, groups, limits, alpha, certificate, is_total_given):
     low, high = _bounds(problem, groups, alpha, gradient)
     certificate[3] = _violation(problem, groups, alpha, gradient, error)
     certificate[4], certificate[5], certificate[6] = n_steps, rows.slot_of[n], certificate[3] <= tol
-    _certify(problem, groups, alpha, gradient, error, certificate, is_total_given)
+    _certify(problem, groups, alpha, gradient, error, certificate)
     if certificate[3] - max(0.0, high - low) > SEEN_VIOLATION * tol:
         certificate[8] = 1
 
@@ -268,12 +268,12 @@ def _error_bounds(rows, problem, alpha, gradient):
         place = rows.places[k % n_samples]
         n_support += alpha[k] != 0
         size, spread = size + alpha[k] * given.sizes[place], spread + alpha[k] * given.spreads[place]
-    n_terms = 16 + min(n_support, SUMMED_ROWS) + n_support // SUMMED_ROWS
-    size, spread, error = size * n_terms * UNIT, spread * given.error, np.empty(alpha.size)
+    of_sums, error = (16 + min(n_support, SUMMED_ROWS) + n_support // SUMMED_ROWS) * UNIT, np.empty(alpha.size)
     for k in range(alpha.size):
         place = rows.places[k % n_samples]
         of_last = 2 * UNIT * (abs(gradient[k]) + abs(problem.target[k]))
-        error[k] = size * given.sizes[place] + spread * given.spreads[place] + of_last
+        largest = size * given.sizes[place]
+        error[k] = min(spread * given.error * given.spreads[place], 2 * largest) + of_sums * largest + of_last
     return error
 
 
@@ -291,37 +291,56 @@ def _violation(problem, groups, alpha, gradient, error):
 
 
 @jit
-def _certify(problem, groups, alpha, gradient, error, certificate, is_total_given):
+def _certify(problem, groups, alpha, gradient, error, certificate):
     """Write intercept, objective, duality gap, margin, and whether rounding is visible in the gap.
 
     As `kernel_dual.certificate` does, which has the same bounds for all other problems.
     """
     y, upper, target = problem.y, problem.upper, problem.target
     rho, margin = _levels(problem, groups, alpha, gradient)
-    dual, raw, gap, slack, balance, share = 0.0, 0.0, 0.0, 0.0, 0.0, 16 * UNIT
+    dual, raw, gap, slack, share = 0.0, 0.0, 0.0, 0.0, 16 * UNIT
+    of_coef = RETURNED * (problem.total > 0 and groups.size > 2)
     for k in range(y.size):
         share += UNIT * (alpha[k] != 0)
     for k in range(y.size):
         level, missing = rho + margin * y[k], y[k] * (target[k] - gradient[k])
-        away, doubt = -y[k] * (gradient[k] - level), error[k] + 2 * UNIT * abs(level)
+        away, doubt = -y[k] * (gradient[k] - level), error[k] + 2 * UNIT * (abs(rho) + abs(margin))
         raw += upper[k] * max(0.0, away) - alpha[k] * away
         gap += max((upper[k] - alpha[k]) * (away + doubt), alpha[k] * (doubt - away)) * (1 + share)
         dual += alpha[k] * missing / 2
-        slack += alpha[k] * (error[k] + share * abs(missing)) / 2
-        balance += alpha[k] * y[k]
-    gap += slack + (0.0 if is_total_given else abs(balance * rho))
+        slack += alpha[k] * (error[k] + share * abs(missing)) / 2 + of_coef * alpha[k] * (abs(away) + doubt)
+    gap += slack + _imbalance(problem, groups, alpha, (rho, margin), share)
     certificate[0], certificate[1], certificate[2], certificate[7] = -rho, dual, gap, margin
     certificate[8] = gap - raw > SEEN_GAP * raw + SEEN_OBJECTIVE * abs(dual)
 
 
 @jit
+def _imbalance(problem, groups, alpha, levels, share):
+    """Return what rounding of the multipliers' sums, these ones included, may add to a dual objective."""
+    (rho, margin), above, below = levels, 0.0, 0.0
+    for k in range(alpha.size):
+        if problem.y[k] > 0:
+            above += alpha[k]
+        else:
+            below += alpha[k]
+    of_sums = share * (abs(rho) + abs(margin)) * (above + below)
+    if problem.total == 0:
+        return of_sums + abs(rho * (above - below))
+    found = of_sums + abs((rho + margin) * (above - problem.total))
+    return found + abs((rho - margin) * (below - problem.total)) if groups.size > 2 else found
+
+
+@jit
 def _levels(problem, groups, alpha, gradient):
-    """Return the mean of the levels of the groups and half of their difference."""
-    levels = np.empty(groups.size - 1)
+    """Return the mean of the levels of the groups and half of their difference, as `WithinClasses` does."""
+    levels, is_tube = np.empty(groups.size - 1), False
     for group in range(levels.size):
         a, b = groups[group], groups[group + 1]
         levels[group] = _level(problem.y[a:b], problem.upper[a:b], alpha[a:b], gradient[a:b])
-    return (levels[0] + levels[-1]) / 2, (levels[0] - levels[-1]) / 2
+    for k in range(alpha.size):
+        is_tube = is_tube or problem.target[k] != 0
+    margin = (levels[0] - levels[-1]) / 2
+    return (levels[0] + levels[-1]) / 2, min(0.0, margin) if is_tube else max(0.0, margin)
 
 
 @jit

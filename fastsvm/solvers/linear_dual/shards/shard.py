@@ -197,11 +197,12 @@ class Shard:
         known = self._epochs_metric
         if known is None or not all(map(np.array_equal, metric, known)):
             most = np.empty((0, problem.n_scores), dual.dtype)  # of scores at a time
+            rest: Any
             if source.sparse:
-                values = source.nbytes / (source.dtype.itemsize + 4) / len(source)
-                self._epochs = SparseEpochs(problem.loss, demands, most, values, problem.constant, self.pool)
+                rest = source.values_per_row, problem.constant, self.pool
+                self._epochs = SparseEpochs(problem.loss, demands, most, *rest)
             else:
-                rest: Any = source.shape[1], problem.constant, self.pool, self._layout, source.dtype
+                rest = source.shape[1], problem.constant, self.pool, self._layout, source.dtype
                 self._epochs = DenseEpochs(problem.loss, demands, most, *rest)
             self._epochs_metric = metric
         epochs = self._epochs

@@ -13,7 +13,8 @@ import fastsvm
 from bench.machines.referee import examine_machine
 from fastsvm import SVR, NuSVC, NuSVR, OneClassSVM
 from fastsvm.estimators.fitting.checkpoints import checkpointed
-from fastsvm.estimators.kernel import prepare, small_problems
+from fastsvm.estimators.fitting.tuning import changed, tuned
+from fastsvm.estimators.kernel import prepare
 from fastsvm.kernel_matrix.memory_plan import plan
 
 GAMMA = 0.3
@@ -59,9 +60,10 @@ def fitted():
 
 
 @pytest.fixture
-def decomposition(monkeypatch):
+def decomposition():
     """Leave small problems to the decomposition too."""
-    monkeypatch.setattr(small_problems, "_MOST_ROWS", 0)
+    with tuned(changed({"kernel": {"small": False}})):
+        yield
 
 
 # --- answers -----------------------------------------------------------------------------------------------

@@ -386,3 +386,35 @@ def test_a_fit_at_the_rounding_error_of_its_kernel_values_says_so_soon():
     assert 1e-3 < violation <= 16 * rounding
     # Decision values are off by as much, so a few rows near the hyperplane fall on the other side.
     assert model.score(X, labels) >= SVC(kernel="linear", C=1e4).fit(X, labels).score(X, labels) - 0.05
+
+
+# --- the features' scales differ -------------------------------------------------------------------------
+
+
+def columns(seed, n, d, noise, classes=2):
+    """Return a table whose columns have scales from 1e-2 to 1e5."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, d))
+    score = Z[:, 0] + 0.7 * Z[:, -1] + 0.5 * Z[:, 2] * Z[:, 3] + noise * rng.normal(size=n)
+    return Z * 10.0 ** np.linspace(-2, 5, d), np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+
+
+@pytest.mark.filterwarnings("ignore:The features have very different lengths")
+@pytest.mark.parametrize("n", [120, 300, 500])
+def test_a_fit_of_any_few_samples_has_room_for_it(n):
+    model = SVC(kernel="linear").fit(*columns(0, n, 8, 0.5))
+    assert model.converged_
+    assert (model.n_iter_ <= 300_000).all()
+
+
+@pytest.mark.filterwarnings("ignore:The features have very different lengths")
+def test_a_fit_whose_optimum_is_lost_in_rounding_ends_soon_and_says_so():
+    X, y = columns(1, 600, 5, 0.5, classes=3)
+    with pytest.warns(ConvergenceWarning, match="floating point"):
+        model = SVC(kernel="poly", gamma="auto", max_time=120).fit(X, y)
+    assert model.stop_reason_ == "stalled"
+    assert not model.converged_
+    assert (model.n_iter_ <= 300_000).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert SVC(kernel="poly", gamma="auto").fit(X / X.std(axis=0), y).converged_

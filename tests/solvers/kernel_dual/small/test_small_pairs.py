@@ -22,7 +22,8 @@ def problems(X, y, C, n_problems=2):
     starts = np.cumsum([0, *map(len, places)])
     every = np.concatenate(places)
     upper = C * rng.uniform(0.5, 1.5, len(every))
-    return SmallPairs(starts, every, 1, y[every], upper, y[every], False), np.empty(len(y) * (len(y) + PADDING))
+    pairs = SmallPairs(starts, every, 1, y[every], upper, y[every], np.zeros(n_problems))
+    return pairs, np.empty(len(y) * (len(y) + PADDING))
 
 
 def solved(given, pairs, memory, tol=1e-3, most_steps=20_000, alpha=None):

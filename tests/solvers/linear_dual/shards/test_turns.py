@@ -39,11 +39,11 @@ def test_a_loss_of_all_classes_has_one_run():
     assert turns(3, 4, "crammer_singer").runs == [(0, 4)]
 
 
-@pytest.mark.parametrize("coding", [np.empty((0, 0)), np.array([[1.0, -1, 0], [0.5, 0, -1], [0, 2, -1], [1, 0, 0]])])
+@pytest.mark.parametrize("pairs", [np.empty((0, 2), np.int64), np.array([[0, 1], [0, 2], [1, 2], [2, 1]])])
 @pytest.mark.parametrize("scores", [(0, 4), (1, 3), (2, 3)])
-def test_scores_alone_have_the_same_targets_and_costs(scores, coding):
+def test_scores_alone_have_the_same_targets_and_costs(scores, pairs):
     rng = np.random.default_rng(0)
-    demands = Demands(rng.integers(0, 3, 20).astype(float), rng.random(20), rng.random(4), coding)
+    demands = Demands(rng.integers(0, 3, 20).astype(float), rng.random(20), rng.random(4), pairs)
     own, every = targets_and_costs(demands_of_scores(demands, scores)), targets_and_costs(demands)
     for found, expected in zip(own, every, strict=True):
         np.testing.assert_array_equal(np.broadcast_to(found, (20, scores[1] - scores[0])), expected[:, slice(*scores)])
