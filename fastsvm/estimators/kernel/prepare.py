@@ -23,7 +23,7 @@ from fastsvm.estimators.kernel.small_problems import SmallProblems
 from fastsvm.estimators.kernel.solver_parameter import is_dual, solver_of
 from fastsvm.estimators.kernel.standardization import Standardization, warn_of_lengths
 from fastsvm.estimators.kernel.statements import Statement
-from fastsvm.estimators.kernel.two_class import TwoClass, sizes_of
+from fastsvm.estimators.kernel.two_class import ClassPairs, TwoClass, sizes_of
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
@@ -32,7 +32,9 @@ from fastsvm.sources import Source
 
 __all__ = ["PreparedFit", "check_memory", "enough_memory", "plan_shared", "prepare"]
 
-_PROBLEM_BYTES = 40  # for a row of a two-class problem: number, label, bound, multiplier and coefficient
+_PROBLEM_BYTES = 56  # for a row of a two-class problem: number, label, bound, multiplier, and three of its coefficient
+_RECORD_BYTES = 300  # for a two-class problem: its classes, and twice its certificate and its record in the history
+_OBJECT_BYTES = 2200  # for one that is stated by an object of its own
 _STATES = {1: 1, 2: 5}  # the state of a second multiplier of each row takes as much as four such rows
 _MATRICES = 48  # of the samples with each other and of their features in float64, with which Newton steps have room
 _PART_SEED = 0  # of the samples of which a part is fitted
@@ -121,7 +123,8 @@ def prepare(
         counts, n = _sizes(labels)
         workers = pool.n_threads if isinstance(pairwise, Uint8Pairwise) and not observed else 1
         recomputable = is_dual(estimator) and pairwise.parallel and (rows.source.resident or n == len(rows.source))
-        need = _need(rows.source, pairwise, counts, n, k, workers, recomputable)._replace(held_bytes=held)
+        objects = 0 if isinstance(pairs, ClassPairs) else _OBJECT_BYTES * len(pairs)
+        need = _need(rows.source, pairwise, counts, n, k, workers, recomputable)._replace(held_bytes=held + objects)
         return _spent(estimator, budget, need)
 
     if not source.resident and plan_of(labels).resident:
@@ -225,9 +228,11 @@ def check_memory(source: Source, n: int, n_classes: int, budget: int, in_memory:
     if not source.sparse and source.dtype != np.uint8:
         row_bytes = real * source.shape[1]
     states = _STATES[1] * max(1, n_classes - 1) if n_classes else _STATES[2]
+    n_problems = max(1, n_classes * (n_classes - 1) // 2)
     stored = 0 if in_memory else source.nbytes * n // max(1, len(source))
     need = Need(
-        n_rows=n, row_bytes=row_bytes, value_bytes=real, problem_bytes=_PROBLEM_BYTES * states * n,
+        n_rows=n, row_bytes=row_bytes, value_bytes=real,
+        problem_bytes=_PROBLEM_BYTES * states * n + _RECORD_BYTES * n_problems,
         stored_bytes=stored, n_stored_rows=n, copied_bytes=0, block_rows=min(source.block_rows, n),
     )  # fmt: skip
     plan(budget, need, None)
@@ -256,6 +261,7 @@ def _need(
         row_bytes=pairwise.row_bytes(source),
         value_bytes=pairwise.dtype.itemsize,
         problem_bytes=_PROBLEM_BYTES * max(1, len(counts) - 1) * int(counts.sum()) * _STATES[rows_of_sample]
+        + _RECORD_BYTES * max(1, len(counts) * (len(counts) - 1) // 2)
         + converted,
         stored_bytes=0 if source.resident else source.nbytes,
         n_stored_rows=len(source),

@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.svm import SVC as LIBSVM
 
-from fastsvm import SVC, compress
+from fastsvm import SVC, NuSVC, compress
 from fastsvm.estimators.kernel.two_class import ClassPairs
 from fastsvm.kernel_matrix import expansion
 from fastsvm.multiclass import pair_coefficients
@@ -75,6 +75,21 @@ def test_memory_of_two_hundred_classes():
     assert of_one_row < dense / 30
     assert of_fit < dense / 2
     assert of_all_rows < 8 * n_pairs * len(X) / 2
+
+
+@pytest.mark.parametrize(("model", "n_classes"), [(SVC(), 300), (NuSVC(nu=0.3), 120)])
+def test_pairs_are_within_the_memory(model, n_classes):
+    X, y = persons(n_classes, 3)
+    model.fit(*persons(30, 2))
+    tracemalloc.start()
+    try:
+        model.set_params(memory="64MB").fit(X, y)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken < 64_000_000
+    with pytest.raises(ValueError, match=r"memory=.* MB is too little"):
+        model.set_params(memory=taken).fit(X, y)  # which leaves nothing for kernel values, and for the allocator
 
 
 def test_a_compression_counts_its_pairs():
