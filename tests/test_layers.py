@@ -31,7 +31,6 @@ LAYERS = [
     {"dask", "displays", "persistence"},
     {"exchange"},
     {"__init__"},
-    {"jobs.training.checkpoint_version_1"},
     {"jobs.fingerprint", "jobs.nearest", "jobs.say", "jobs.stopping", "jobs.visible"},
     {"jobs.inputs", "jobs.labels", "jobs.models"},
     {"jobs.training", "jobs.prediction", "jobs.inspection"},

@@ -128,7 +128,6 @@ def _command(added: Any, name: str, run: Callable, words: str) -> argparse.Argum
 def _add_run_folder(parser: argparse.ArgumentParser, words: str) -> None:
     """Add the option of a run's folder; -o and --output name files."""
     parser.add_argument("--folder", metavar="FOLDER", help=words)
-    parser.add_argument("--out", dest="folder", help=argparse.SUPPRESS)  # as in earlier versions
 
 
 def _add_scheduler(parser: argparse.ArgumentParser) -> None:

@@ -36,7 +36,6 @@ __all__ = ["resume", "run", "status"]
 
 # Keys that do not change a model.
 _NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test", "cluster"}
-_LATER = {"label", "id", "sample_weight", "first_index"}  # keys that runs of earlier versions do not have
 _BAD_INPUT = (ValueError, TypeError, BlockingIOError, FileNotFoundError)
 _SEARCH_SHARE = 0.5  # of the time limit that a search may take
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
@@ -291,7 +290,6 @@ class _Run:
             self.cells = self.folder.search["cells"]
             job = job._replace(parameters={**job.parameters, **best["parameters"]})
         model = load(self.folder.model_file)
-        result = {"n_test": result.get("n_holdout"), **result}  # its name in earlier versions
         report = TrainingReport(**{name: result[name] for name in TrainingReport._fields if name in result})
         write_report(self.folder, job, Trained(model, report, measured(model, job)), result, self.cells)
 
@@ -358,7 +356,6 @@ def _check_files(job: Job) -> None:
 def _digest(job: Job) -> str:
     """Return a digest of the keys that determine the model."""
     words = {name: value for name, value in job._asdict().items() if name not in _NOT_OF_THE_MODEL}
-    words = {name: value for name, value in words.items() if name not in _LATER or value is not None}
     return hashlib.blake2b(json.dumps(words, sort_keys=True, default=dict).encode(), digest_size=8).hexdigest()
 
 

@@ -15,17 +15,14 @@ from fastsvm.files.atomic_file import atomic_write
 from fastsvm.persistence.model_checks import check_fitted, check_name, is_fitted_name
 from fastsvm.persistence.search_content import search_content, search_of
 from fastsvm.persistence.values import kernel_object, kernel_words, plain
-from fastsvm.persistence.version_1 import is_version_1, read_version_1
 from fastsvm.sources import Origin
 
 __all__ = ["is_model_file", "load", "save"]
 
 FORMAT = "fastsvm-model"
 VERSION = 2
-_HDF5 = b"\x89HDF\r\n\x1a\n"
 _CSR = ("data", "indices", "indptr")
 _MACHINES = "cells_"
-_GONE = ("n_components",)  # parameters that SVC had in older versions
 
 
 def save(model: Any, path: str | Path) -> None:
@@ -134,8 +131,7 @@ def load(path: str | Path) -> Any:
     """Read a model that `save` wrote.
 
     The checksum is compared first, then every parameter and attribute is validated. Damaged and forged files are
-    refused in bounded time, with at most as much memory as the file has bytes. Models of fastsvm 0.1.0, HDF5 files
-    without a checksum, are read too.
+    refused in bounded time, with at most as much memory as the file has bytes.
 
     Parameters
     ----------
@@ -152,7 +148,7 @@ def load(path: str | Path) -> Any:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not a model file, is damaged, or was written by a newer version.
+        If it is not a model file, is damaged, or was written by a version with another format.
 
     Examples
     --------
@@ -166,12 +162,9 @@ def load(path: str | Path) -> Any:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {path}.")
-    if is_array_file(path):
-        header, arrays = read_arrays(path)
-    elif _begins_as_hdf5(path):
-        header, arrays = read_version_1(path)
-    else:
+    if not is_array_file(path):
         raise ValueError(f"{path} is not a model file, or is damaged: its first bytes are not those of one.")
+    header, arrays = read_arrays(path)
     _check_header(header, path)
     try:
         is_search = header["estimator"] == SVCSearch.__name__
@@ -182,26 +175,24 @@ def load(path: str | Path) -> Any:
 
 
 def is_model_file(path: str | Path) -> bool:
-    """Return whether a file begins like a model of this or of the first version of the format."""
+    """Return whether a file begins like a model."""
     path = Path(path)
-    return path.is_file() and (is_array_file(path) or (_begins_as_hdf5(path) and is_version_1(path)))
+    return path.is_file() and is_array_file(path)
 
 
 def _classes() -> dict[str, type]:
     return {kind.__name__: kind for kind in ESTIMATORS.values()}
 
 
-def _begins_as_hdf5(path: Path) -> bool:
-    with open(path, "rb") as file:
-        return file.read(len(_HDF5)) == _HDF5
-
-
 def _check_header(header: dict[str, Any], path: Path) -> None:
     version = header.get("version")
     if header.get("format") != FORMAT or not isinstance(version, int):
         raise ValueError(f"{path} holds arrays but is not a fastsvm model.")
-    if version > VERSION:
-        raise ValueError(f"{path} has model format {version}; this fastsvm reads up to {VERSION}: install a newer one.")
+    if version != VERSION:
+        raise ValueError(
+            f"{path} has model format {version}; this fastsvm reads format {VERSION}. Install the version that wrote "
+            "it."
+        )
 
 
 def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
@@ -216,9 +207,7 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     if header["estimator"] not in classes:
         raise ValueError(f"there is no estimator {header['estimator']!r}")
     kind, parameters = classes[header["estimator"]], header["parameters"]
-    known = set(kind().get_params())
-    parameters = {name: value for name, value in parameters.items() if name in known or name not in _GONE}
-    unknown = set(parameters) - known
+    unknown = set(parameters) - set(kind().get_params())
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameters {sorted(unknown)} in this version")
     if isinstance(parameters.get("class_weight"), list):

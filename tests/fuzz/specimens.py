@@ -20,7 +20,6 @@ from csr_group import write_csr
 from fuzz import published
 from fuzz.damage import changed
 from scipy import sparse
-from version_1 import save_version_1
 
 import fastsvm
 from fastsvm.formats import convert
@@ -100,10 +99,6 @@ def _models() -> dict[str, Any]:
 
 def _make_model(name: str) -> Callable[[Path], None]:
     return lambda folder: fastsvm.save(_models()[name], folder / "model.h5")
-
-
-def _make_old_model(name: str) -> Callable[[Path], None]:
-    return lambda folder: save_version_1(_models()[name], folder / "model.h5")
 
 
 def _read_model(folder: Path) -> str:
@@ -322,7 +317,6 @@ SPECIMENS: dict[str, Specimen] = {
     **{f"model {name}": Specimen(_make_model(name), ("model.h5",), _read_model, exact=True)
        for name in MODELS},
     "forged": Specimen(_make_forged, (), _read_forged),
-    **{f"old model {name}": Specimen(_make_old_model(name), ("model.h5",), _read_model) for name in ("svc", "csr")},
     "data": Specimen(lambda folder: _make_data(folder, csr=False), ("data.h5",), _read_data),
     "data packed": Specimen(lambda folder: _make_data(folder, csr=False, **_PACKED), ("data.h5",), _read_data),
     "data csr": Specimen(lambda folder: _make_data(folder, csr=True), ("data.h5",), _read_data),

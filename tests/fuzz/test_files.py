@@ -19,7 +19,7 @@ from fuzz.worker import Servant
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of processes are those of Linux")
 
 MANY = (
-    "model svc", "model csr", "model linear", "old model svc", "old model csr", "data", "data packed", "data csr",
+    "model svc", "model csr", "model linear", "data", "data packed", "data csr",
 )  # fmt: skip
 """Files whose bytes are damaged most often."""
 

@@ -1,7 +1,6 @@
 """Runs in their folders: results, reports, what may go wrong, and other forms of a job."""
 
 import json
-import shutil
 import zipfile
 from pathlib import Path
 
@@ -42,23 +41,6 @@ def test_the_result_of_a_run(file, finished):
         assert model.predict(data.X).shape == (N,)
     assert resume(folder.path) == result  # nothing is left to do
     assert folder.model_file.name == "model.fastsvm" and zipfile.is_zipfile(folder.model_file)
-
-
-def test_a_run_of_an_earlier_version(file, finished, tmp_path, capsys):
-    """Its model is model.h5, whether the run has ended or not."""
-    folder = shutil.copytree(finished, tmp_path / "run")
-    (folder / "model.fastsvm").rename(folder / "model.h5")
-    wanted = (folder / "report.html").read_text(encoding="utf-8")
-    (folder / "report.html").unlink()
-    stored = RunFolder(folder).result
-    (folder / "result.json").write_text(json.dumps({"n_holdout": stored.pop("n_test"), **stored}))
-    result = resume(folder)
-    assert status(folder)["result"] == result == {"n_holdout": 600, **stored}
-    assert (folder / "report.html").read_text(encoding="utf-8") == wanted
-    assert main(["evaluate", str(folder / "model.h5"), str(file)]) == 0
-    (folder / "result.json").unlink()  # as if the process had been killed before it wrote the result
-    resume(folder)
-    assert Path(RunFolder(folder).result["model"]).name == "model.h5" and not (folder / "model.fastsvm").exists()
 
 
 # --- what may go wrong -------------------------------------------------------------------------------------------

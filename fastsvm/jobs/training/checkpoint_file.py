@@ -6,7 +6,6 @@ belongs to, and is refused for others.
 """
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,19 +14,17 @@ import numpy as np
 from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.files.storable import storable_class, stored_name
-from fastsvm.jobs.training.checkpoint_version_1 import is_version_1, read_version_1, record_of_version_1
 
 __all__ = ["Checkpoints", "DamagedCheckpoint", "FoundCheckpoint", "check_bound"]
 
 FORMAT = "fastsvm-checkpoint"
 VERSION = 2
 _KEPT = 2
-_SUFFIXES = ".fastsvm", ".h5"  # of this version and of version 1
 _KIND = "$"  # key of the skeleton that tells what an object stands for
 
 
 class DamagedCheckpoint(ValueError):
-    """A file that is damaged, is not a checkpoint, or was written by a newer version."""
+    """A file that is damaged, is not a checkpoint, or was written by another version."""
 
 
 class FoundCheckpoint(NamedTuple):
@@ -54,8 +51,7 @@ class Checkpoints:
 
     def files(self) -> list[Path]:
         """Return the checkpoint files, the latest first."""
-        found = (path for suffix in _SUFFIXES for path in self.folder.glob(f"checkpoint-*{suffix}"))
-        return sorted(found, key=_number, reverse=True)
+        return sorted(self.folder.glob("checkpoint-*.fastsvm"), key=_number, reverse=True)
 
     def save(self, tree: Any) -> Path:
         """Write a checkpoint, then remove all but the last two; return its file.
@@ -67,7 +63,7 @@ class Checkpoints:
         """
         last = self.files()
         number = 1 + (_number(last[0]) if last else 0)
-        path = self.folder / f"checkpoint-{number:08d}{_SUFFIXES[0]}"
+        path = self.folder / f"checkpoint-{number:08d}.fastsvm"
         with atomic_write(path) as part:
             write(part, tree, self.bound_to)
         for old in self.files()[_KEPT:]:
@@ -120,33 +116,26 @@ def read(path: Path, bound_to: dict[str, Any]) -> Any:
     Raises
     ------
     DamagedCheckpoint
-        If the file is damaged, is not a checkpoint, or was written by a newer version.
+        If the file is damaged, is not a checkpoint, or was written by another version.
     ValueError
         If it belongs to another job or other data.
     """
     try:
-        header, arrays, records = _content(path)
+        header, arrays = read_arrays(path)
     except (OSError, ValueError) as error:
         raise DamagedCheckpoint(f"{path} is damaged or not a checkpoint: {error}") from error
     if header.get("format") != FORMAT:
         raise DamagedCheckpoint(f"{path} holds arrays but is not a checkpoint.")
-    if header.get("version") not in (1, VERSION):
+    if header.get("version") != VERSION:
         raise DamagedCheckpoint(
-            f"{path} has checkpoint format {header.get('version')}; this fastsvm reads up to {VERSION}. Install a "
-            "newer version."
+            f"{path} has checkpoint format {header.get('version')}; this fastsvm reads format {VERSION}. Install the "
+            "version that wrote it."
         )
     check_bound(header["bound_to"], bound_to, path)
     try:
-        return _tree(header["tree"], arrays, records)
+        return _tree(header["tree"], arrays)
     except Exception as error:  # a forged skeleton may hold any JSON value anywhere
         raise DamagedCheckpoint(f"{path} holds a state that this fastsvm does not know: {error}.") from error
-
-
-def _content(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], Callable]:
-    """Return the header and the arrays of a file, and the function that makes the records of its version."""
-    if is_version_1(path):
-        return *read_version_1(path), record_of_version_1
-    return *read_arrays(path), _record
 
 
 def check_bound(found: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
@@ -182,8 +171,8 @@ def _skeleton(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     raise TypeError(f"{type(tree).__name__} cannot be stored in a checkpoint.")
 
 
-def _tree(words: Any, arrays: dict[str, np.ndarray], record: Callable[[dict, dict], Any]) -> Any:
-    """Return the tree of a skeleton and arrays; `record` makes a NamedTuple of its description and its values."""
+def _tree(words: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Return the tree of a skeleton and arrays."""
     if not isinstance(words, dict):
         return words
     kind = words[_KIND]
@@ -192,16 +181,16 @@ def _tree(words: Any, arrays: dict[str, np.ndarray], record: Callable[[dict, dic
     if kind == "words":
         return np.array(words["values"], dtype=words["dtype"])
     if kind == "dict":
-        return {_tree(key, arrays, record): _tree(value, arrays, record) for key, value in words["pairs"]}
+        return {_tree(key, arrays): _tree(value, arrays) for key, value in words["pairs"]}
     if kind == "record":
-        return record(words, {name: _tree(value, arrays, record) for name, value in words["values"].items()})
-    values = [_tree(value, arrays, record) for value in words["values"]]
+        return _record(words["name"], {name: _tree(value, arrays) for name, value in words["values"].items()})
+    values = [_tree(value, arrays) for value in words["values"]]
     return tuple(values) if kind == "tuple" else values
 
 
-def _record(words: dict[str, Any], values: dict[str, Any]) -> Any:
-    kind = storable_class(words["name"])
+def _record(name: str, values: dict[str, Any]) -> Any:
+    kind = storable_class(name)
     fields, defaults = set(getattr(kind, "_fields", ())), set(getattr(kind, "_field_defaults", ()))
     if kind is None or not fields - defaults <= set(values) <= fields:  # older files lack fields that were added since
-        raise ValueError(f"a {words['name']!r} with {sorted(values)}")
+        raise ValueError(f"a {name!r} with {sorted(values)}")
     return kind(**values)

@@ -29,17 +29,12 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.job_file, self.result_file = self.path / "job.json", self.path / "result.json"
-        self.report_file, self.search_file = self.path / "report.html", self.path / "search.json"
-        self.log_file, self.lock_file = self.path / "log.jsonl", self.path / "lock"
+        self.job_file, self.model_file = self.path / "job.json", self.path / "model.fastsvm"
+        self.result_file, self.report_file = self.path / "result.json", self.path / "report.html"
+        self.search_file, self.log_file = self.path / "search.json", self.path / "log.jsonl"
+        self.lock_file = self.path / "lock"
         self._lost_events = 0
         self._made: list[Path] = []  # the folders that `begun` made, the innermost first
-
-    @property
-    def model_file(self) -> Path:
-        """The file of the model: `model.fastsvm`, or the `model.h5` that an earlier version wrote."""
-        of_earlier_version = self.path / "model.h5"
-        return of_earlier_version if of_earlier_version.exists() else self.path / "model.fastsvm"
 
     @classmethod
     @contextmanager

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from version_1 import RECORDS, STORED_AS, Record, write_version_1
 
 from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.files.storable import storable, storable_class, stored_name
@@ -172,28 +171,3 @@ def test_a_class_without_a_name_is_not_stored(tmp_path):
     assert (
         stored_name(KernelDualState) == "kernel dual state" and storable_class("kernel dual state") is KernelDualState
     )
-
-
-def test_checkpoints_of_the_first_version_are_read(tmp_path):
-    path = tmp_path / "checkpoint-00000007.h5"
-    write_version_1(path, tree(), BOUND)
-    checkpoints = Checkpoints(tmp_path, BOUND)
-    found = checkpoints.latest()
-    assert found.number == 7
-    assert_same(found.tree, tree())
-    checkpoints.save({"k": 1})
-    assert [file.name for file in checkpoints.files()] == ["checkpoint-00000008.fastsvm", path.name]
-    checkpoints.files()[0].write_bytes(b"")
-    truncated(path, 0.5)
-    with pytest.raises(DamagedCheckpoint, match="Nothing was overwritten"):
-        checkpoints.latest()
-
-
-@pytest.mark.parametrize("name", RECORDS)
-def test_every_record_of_the_first_version_has_a_class(name, tmp_path):
-    """A record that was stored under the name of its module becomes that of today; later fields have their defaults."""
-    path, n_fields = tmp_path / "x.h5", len(RECORDS[name].split())
-    write_version_1(path, Record(name, tuple(range(n_fields))), BOUND)
-    found = read(path, BOUND)
-    assert type(found) is storable_class(STORED_AS[name])
-    assert found[:n_fields] == tuple(range(n_fields))
