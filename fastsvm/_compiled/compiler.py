@@ -99,6 +99,16 @@ class _Stored(caching.CompileResultCacheImpl):
         return found if _Dispatcher.nested() else None
 
 
+class _Index(caching.IndexDataCacheFile):
+    """The code of a function by its types; none if some of them are classes that only another version has."""
+
+    def _load_index(self) -> dict:
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):
+            return {}
+
+
 class _OurCode(caching.FunctionCache):
     """Cache on disk for code of the package's own classes; code of a user's class is compiled in each process.
 
@@ -125,7 +135,7 @@ class _OurCode(caching.FunctionCache):
         return f"{digest}.py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
 
     def _index(self, folder: Path) -> Any:
-        return caching.IndexDataCacheFile(str(folder), f"{self._name_of_files}-{self._version}", self._version)
+        return _Index(str(folder), f"{self._name_of_files}-{self._version}", self._version)
 
     @property
     def cache_path(self) -> str:

@@ -116,6 +116,23 @@ def test_a_second_process_finds_the_code_and_an_edited_helper_is_seen(importing,
     assert use(importing, package, cache) == second
 
 
+@pytest.mark.parametrize("gone", ["the class", "its module"])
+def test_code_for_a_class_that_another_version_has_does_no_harm(gone, importing, package, tmp_path):
+    kinds, probe = package / "kinds.py", package / "probe.py"
+    probe.write_text(probe.read_text() + "\n@jit\ndef first(pair):\n    return pair[0]\n")
+    kinds.write_text("from typing import NamedTuple\nclass Pair(NamedTuple):\n    a: float\n    b: float\n")
+    program = "from fastsvm import probe\n{}\nprint(probe.first({}))"
+    cache = {"NUMBA_CACHE_DIR": tmp_path / "cache"}
+    first = program.format("from fastsvm.kinds import Pair", "Pair(1.0, 2.0)")
+    assert importing.run(first, package.parent, **cache).split() == ["1.0"]
+    if gone == "the class":
+        kinds.write_text("")
+    else:
+        kinds.unlink()
+    assert importing.run(program.format("", "(3.0, 4.0)"), package.parent, **cache).split() == ["3.0"]
+    assert importing.run(program.format("", "(3.0, 4.0)"), package.parent, **cache).split() == ["3.0"]
+
+
 def test_the_code_of_the_newest_versions_is_kept(importing, package, tmp_path):
     probe = package / "probe.py"
     text = probe.read_text(encoding="utf-8")
