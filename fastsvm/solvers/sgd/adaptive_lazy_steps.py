@@ -118,14 +118,10 @@ class AdaptiveSparseModel(NamedTuple):
 
     def moved(self, last: LinearFunction, mean: LinearFunction) -> "AdaptiveSparseModel":
         """Return the model with other weights and another average, after as many steps and with the same rates."""
-        total = self.scalars[_TOTAL]
-        found = self.copied()._replace(intercept=last.intercept.copy(), intercept_sum=total * mean.intercept)
+        copy = AdaptiveSparseModel(*(array.copy() for array in self))
+        found = copy._replace(intercept=last.intercept.copy(), intercept_sum=self.scalars[_TOTAL] * mean.intercept)
         found._write(last.coef, mean.coef)
         return found
-
-    def copied(self) -> "AdaptiveSparseModel":
-        """Return a deep copy."""
-        return AdaptiveSparseModel(*(array.copy() for array in self))
 
     def part(self, c: int) -> "AdaptiveSparseModel":
         """Return a view of a score, with a copy of the scalars."""

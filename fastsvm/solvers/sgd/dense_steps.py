@@ -6,9 +6,9 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401, compiled code calls it; loaded now, its pool is limited to one thread
 
 from fastsvm._compiled.compiler import inlined, jit
-from fastsvm._compiled.generic import generic
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss, add_losses
+from fastsvm.solvers.sgd.adaptive_steps import adaptive_update, average
 from fastsvm.solvers.sgd.feature_rates import FeatureRates
 from fastsvm.solvers.sgd.row_loading import StoredRows, load
 
@@ -19,9 +19,7 @@ __all__ = [
     "OrderedRows",
     "Penalty",
     "StepPlan",
-    "mean_factor",
     "steps",
-    "update",
 ]
 
 
@@ -40,8 +38,10 @@ class LinearFunction(NamedTuple):
 class DenseModel(NamedTuple):
     """Weights, their velocity and average, and the gradient of a batch that is not yet complete.
 
-    All arrays have one type. Their shape is (n_scores, n_features) for the features, (n_scores,) for the intercept.
-    Without momentum the velocity has no rows. `total` holds the sum of the averaging weights, and the shrinkage of
+    All arrays but the last two have one type. Their shape is (n_scores, n_features) for the features, (n_scores,) for
+    the intercept. Without momentum the velocity has no rows. `squares` is s and `slowness` is h of `feature_rates`,
+    which have rows only with rates by feature. With an L1 penalty `leader` is v then, else it has no columns.
+    `penalties` are those that `leader` suits. `total` holds the sum of the averaging weights, and the shrinkage of
     `coef` that is not applied yet because it is within rounding of 1.
     """
 
@@ -53,32 +53,59 @@ class DenseModel(NamedTuple):
     mean_intercept: np.ndarray
     gradient: np.ndarray
     gradient_intercept: np.ndarray
+    squares: np.ndarray
+    squares_intercept: np.ndarray
+    slowness: np.ndarray
+    slowness_intercept: np.ndarray
+    leader: np.ndarray
+    penalties: np.ndarray
     total: np.ndarray
 
     @classmethod
     def of(
-        cls, last: LinearFunction, mean: LinearFunction, total: float, dtype: np.dtype, momentum: bool
-    ) -> "DenseModel":
+        cls, last: LinearFunction, mean: LinearFunction, total: float, dtype: np.dtype, penalty: "Penalty",
+        by_feature: bool,
+    ) -> "DenseModel":  # fmt: skip
         """Return a model with the weights `last` and the average `mean`, whose averaging weights sum to `total`."""
         n_scores, n_features = last.coef.shape
-        moving = n_scores if momentum else 0
+
+        def zeros(is_used: bool) -> tuple[np.ndarray, np.ndarray]:
+            n_rows = n_scores if is_used else 0
+            return np.zeros((n_rows, n_features), dtype), np.zeros(n_rows, dtype)
+
         return cls(
-            last.coef.astype(dtype), last.intercept.astype(dtype),
-            np.zeros((moving, n_features), dtype), np.zeros(moving, dtype),
-            mean.coef.astype(dtype), mean.intercept.astype(dtype),
-            np.zeros((n_scores, n_features), dtype), np.zeros(n_scores, dtype),
-            np.array([total, 1.0]),
+            last.coef.astype(dtype), last.intercept.astype(dtype), *zeros(penalty.momentum > 0),
+            mean.coef.astype(dtype), mean.intercept.astype(dtype), *zeros(is_used=True),
+            *zeros(by_feature), *zeros(by_feature),
+            np.zeros((n_scores, n_features if by_feature and penalty.l1 > 0 else 0), dtype),
+            np.full(2, np.nan), np.array([total, 1.0]),
         )  # fmt: skip
 
-    def moved(self, last: LinearFunction, mean: LinearFunction) -> "DenseModel":
-        """Return the model with other weights and another average, after as many steps."""
-        dtype, total = self.coef.dtype, np.array([self.total[0], 1.0])
-        found = self._replace(coef=last.coef.astype(dtype), intercept=last.intercept.astype(dtype), total=total)
-        return found._replace(mean=mean.coef.astype(dtype), mean_intercept=mean.intercept.astype(dtype))
+    def begin(self, floor: np.ndarray, n_steps: int) -> None:
+        """Set rates by feature to those of the first step."""
+        self.slowness[:] = floor
+        self.penalties[:] = np.nan
 
-    def copied(self) -> "DenseModel":
-        """Return a deep copy."""
-        return DenseModel(*(array.copy() for array in self))
+    def plan(self, penalty: "Penalty", n_steps: int) -> None:
+        """Continue with rates by feature and other penalties after so many steps."""
+        wanted = np.array([penalty.l2, penalty.l1])
+        if self.leader.size and not np.array_equal(self.penalties, wanted):
+            accrued, due = wanted * n_steps
+            self.leader[:] = self.coef * (self.slowness + accrued) + np.sign(self.coef) * due
+        self.penalties[:] = wanted
+
+    def slowness_of_weights(self) -> np.ndarray:
+        """Return h of all weights."""
+        return self.slowness
+
+    def moved(self, last: LinearFunction, mean: LinearFunction) -> "DenseModel":
+        """Return the model with other weights and another average, after as many steps and with the same rates."""
+        dtype = self.coef.dtype
+        return self._replace(
+            coef=last.coef.astype(dtype), intercept=last.intercept.astype(dtype), mean=mean.coef.astype(dtype),
+            mean_intercept=mean.intercept.astype(dtype), total=np.array([self.total[0], 1.0]),
+            penalties=np.full(2, np.nan),  # `plan` sets the leader anew
+        )  # fmt: skip
 
     def last(self) -> LinearFunction:
         """Return the weights of the last step."""
@@ -91,7 +118,8 @@ class DenseModel(NamedTuple):
 
     def part(self, start: int, stop: int) -> "DenseModel":
         """Return a view of the scores `start` to `stop`, with a copy of `total`."""
-        return DenseModel(*(array[start:stop] for array in self))._replace(total=self.total.copy())
+        scores = DenseModel(*(array[start:stop] for array in self))
+        return scores._replace(penalties=self.penalties, total=self.total.copy())
 
 
 class Penalty(NamedTuple):
@@ -249,17 +277,16 @@ def accumulate(
     return total
 
 
-@generic
-def update(model: DenseModel, n_rows: int, plan: StepPlan, s: int) -> None:
+@jit
+def _update(model: DenseModel, n_rows: int, plan: StepPlan, s: int) -> None:
     """Take step `s` of a plan along the mean gradient of `n_rows` rows, and average."""
-    raise NotImplementedError
-
-
-@update.register(DenseModel)
-def _update(model, n_rows, plan, s):
     rate, weight, penalty = plan.rates[s], plan.averaging[s], plan.penalty
     real = model.coef.dtype.type
-    along = mean_factor(model, n_rows, penalty)
+    along = _mean_factor(model, n_rows, penalty)
+    model.total[0] += weight
+    if model.slowness.size:
+        adaptive_update(model, along, plan, s)
+        return
     model.total[1] *= max(0.0, 1.0 - rate * penalty.l2)
     shrink, along = real(1.0), real(along)
     if abs(1.0 - model.total[1]) > _UNSEEN * np.finfo(model.coef.dtype).eps:
@@ -267,8 +294,6 @@ def _update(model, n_rows, plan, s):
         model.total[1] = 1.0
     length, step, threshold = real(rate), real(rate * along), real(rate * penalty.l1)
     momentum = real(penalty.momentum)
-    model.total[0] += weight
-    share = real(weight / model.total[0] if weight > 0 else 0.0)
     for c in range(model.coef.shape[0]):
         w, g = model.coef[c], model.gradient[c]
         if penalty.momentum > 0:
@@ -285,15 +310,11 @@ def _update(model, n_rows, plan, s):
         if penalty.l1 > 0:
             for j in range(w.size):
                 w[j] = max(w[j] - threshold, real(0)) + min(w[j] + threshold, real(0))
-        if weight > 0:
-            mean = model.mean[c]
-            for j in range(w.size):
-                mean[j] += share * (w[j] - mean[j])
-            model.mean_intercept[c] += share * (model.intercept[c] - model.mean_intercept[c])
+        average(model, c, weight)
 
 
 @jit
-def mean_factor(model: DenseModel, n_rows: int, penalty: Penalty) -> float:
+def _mean_factor(model: DenseModel, n_rows: int, penalty: Penalty) -> float:
     """Return what to multiply the batch gradient with: 1 / `n_rows`, or less if it is clipped.
 
     In the norm, the squares of the intercept count times its rate.
@@ -332,5 +353,5 @@ def steps(
         stop = min(n, start + plan.batch_size - pending)
         losses[s] = accumulate(loss, stored, rows, (start, stop), pending == 0, model, buffers)
         if s < plan.rates.size:
-            update(model, pending + stop - start, plan, s)
+            _update(model, pending + stop - start, plan, s)
         start, pending = stop, 0

@@ -57,10 +57,6 @@ class SparseModel(NamedTuple):
         """Return the model with other weights and another average, after as many steps."""
         return SparseModel.of(last, mean, float(self.scalars[_TOTAL]))
 
-    def copied(self) -> "SparseModel":
-        """Return a deep copy."""
-        return SparseModel(*(array.copy() for array in self))
-
     def last(self) -> LinearFunction:
         """Return the weights of the last step."""
         k = len(self.intercept)

@@ -10,7 +10,6 @@ from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores, each_piece
 from fastsvm.losses import Loss, add_losses
 from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel
-from fastsvm.solvers.sgd.adaptive_steps import AdaptiveModel
 from fastsvm.solvers.sgd.dense_steps import DenseModel, LinearFunction, Penalty
 from fastsvm.solvers.sgd.feature_rates import FeatureLengths
 from fastsvm.solvers.sgd.lazy_steps import SparseModel
@@ -135,7 +134,7 @@ class Weights(NamedTuple):
         return self.private.whole(self.mean), self.total
 
 
-Model = DenseModel | SparseModel | AdaptiveModel | AdaptiveSparseModel
+Model = DenseModel | SparseModel | AdaptiveSparseModel
 
 
 @storable("sgd progress")
@@ -144,7 +143,7 @@ class SGDState(NamedTuple):
 
     Attributes
     ----------
-    model : DenseModel or SparseModel
+    model : DenseModel, SparseModel or AdaptiveSparseModel
         Weights. Steps change a copy, so that an interrupted window leaves the state valid.
     epoch, window : int
         Completed epochs, and completed windows of the current epoch.

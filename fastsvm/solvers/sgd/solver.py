@@ -43,7 +43,6 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel
-from fastsvm.solvers.sgd.adaptive_steps import AdaptiveModel
 from fastsvm.solvers.sgd.dense_steps import DenseModel, LinearFunction, Penalty, StepPlan
 from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates, added_lengths
 from fastsvm.solvers.sgd.lazy_steps import SparseModel, settle
@@ -134,9 +133,7 @@ class SGD:
     def _model(self, last: LinearFunction, mean: LinearFunction, total: float) -> Model:
         if self.lazy:
             return (AdaptiveSparseModel if self.by_feature else SparseModel).of(last, mean, total)
-        if self.by_feature:
-            return AdaptiveModel.of(last, mean, total, self._dtype(), self.settings.penalty)
-        return DenseModel.of(last, mean, total, self._dtype(), self.settings.penalty.momentum > 0)
+        return DenseModel.of(last, mean, total, self._dtype(), self.settings.penalty, self.by_feature)
 
     def step(self, state: SGDState, most_steps: int) -> tuple[SGDState, Report]:
         """Process one window. The last window of an epoch completes a step and checks the stopping rule."""
@@ -157,7 +154,8 @@ class SGD:
     def rate(self, state: SGDState) -> float:
         """Return the rate of the last step; if rates are by feature, their harmonic mean over the weights."""
         t, settings = max(0, state.n_steps - 1), self.settings
-        if isinstance(state.model, AdaptiveModel | AdaptiveSparseModel):
+        if self.by_feature:
+            assert not isinstance(state.model, SparseModel)
             slow = float(state.model.slowness_of_weights().mean(dtype=np.float64)) + settings.penalty.l2 * (t + 1)
             return 1 / max(slow, 1e-300)
         return state.factor * float(settings.schedule.rates(t, 1)[0])
@@ -201,7 +199,8 @@ class SGD:
             FeatureRates.none(self._dtype()),
         )
         model = self._copy(state.model)
-        if isinstance(model, AdaptiveModel | AdaptiveSparseModel):
+        if self.by_feature:
+            assert not isinstance(model, SparseModel)
             state, plan = self._with_rates(state, model, window, plan)
         losses = self._steps.take(model, window, plan)
         total = float(losses.sum())
@@ -220,7 +219,7 @@ class SGD:
     def _copy(self, model: Model) -> Model:
         """Return a copy that steps may change, in the memory of the copy before the last one: new memory is slow."""
         if len(self._copies) < 2:
-            self._copies.append(model.copied())
+            self._copies.append(_copied(model))
             return self._copies[-1]
         copy = self._copies[self._copies[0] is model]
         for to, array in zip(copy, model, strict=True):
@@ -228,7 +227,7 @@ class SGD:
         return copy
 
     def _with_rates(
-        self, state: SGDState, model: AdaptiveModel | AdaptiveSparseModel, window: Window, plan: StepPlan
+        self, state: SGDState, model: DenseModel | AdaptiveSparseModel, window: Window, plan: StepPlan
     ) -> tuple[SGDState, StepPlan]:
         """Return state and plan with the rates that the rows of a window suggest; later epochs have the same."""
         settings, new = self.settings, state.lengths is None
@@ -244,7 +243,8 @@ class SGD:
             rates = state.lengths.rates(settings.schedule.first, settings.score, self._dtype())
             if self.problem.private is not None:
                 rates = self.problem.private.rates(rates)
-            model.measure(rates)
+            if isinstance(model, AdaptiveSparseModel):
+                model.measure(rates)
             self._features = state.lengths, rates
         features = self._features[1]
         if new:
@@ -312,7 +312,7 @@ class SGD:
         """Return the averaged weights, or the last if nothing is averaged yet."""
         model = state.model
         if isinstance(model, SparseModel) and self.settings.penalty.l1 > 0:
-            model = model.copied()
+            model = _copied(model)
             settle(model)
         mean, total = model.averaged()
         return mean if total > 0 else model.last()
@@ -355,6 +355,11 @@ class SGD:
         length = float(np.abs(coef).sum()) if penalty.l1 > 0 else 0.0
         square = float(np.vdot(coef, coef)) if penalty.l2 > 0 else 0.0  # which may overflow
         return penalty.l2 / 2 * square + penalty.l1 * length
+
+
+def _copied(model: Any) -> Any:
+    """Return a deep copy."""
+    return type(model)(*(array.copy() for array in model))
 
 
 def has_settled(fall: float, objective: float, allowed: float) -> bool:

@@ -7,7 +7,6 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel, row_steps
-from fastsvm.solvers.sgd.adaptive_steps import AdaptiveModel
 from fastsvm.solvers.sgd.dense_steps import Buffers, DenseModel, OrderedRows, StepPlan, steps
 from fastsvm.solvers.sgd.lazy_steps import SparseModel, sparse_steps
 from fastsvm.solvers.sgd.loss_choice import one_of_several
@@ -42,9 +41,8 @@ class WindowSteps:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
         problem, loss = self.problem, one_of_several(self.settings.loss)
         targets, weights = problem.targets[window.rows], problem.weights[window.rows]
-        if isinstance(model, SparseModel | AdaptiveSparseModel):
+        if not isinstance(model, DenseModel):
             return self._take_lazily(model, window, plan)
-        assert isinstance(model, DenseModel | AdaptiveModel)
         stored, places = stored_rows(window)
         shares = self._score_ranges()
         losses, dtype = np.zeros((len(shares), len(plan.rates) + 1)), model.coef.dtype

@@ -1,5 +1,7 @@
 """Steps with learning rates by feature, on dense and on sparse rows, against plain loops."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from naive import mean_loss
@@ -147,7 +149,7 @@ def test_other_penalties_in_the_midst(layout):
         for l2 in (0.1, 0.02)
     )
     state, _ = epochs(first, 2)
-    model = state.model.copied()
+    model = deepcopy(state.model)
     model.plan(then.settings.penalty, state.n_steps)
     np.testing.assert_allclose(model.last().coef, state.model.last().coef, atol=1e-14)
     np.testing.assert_allclose(model.averaged()[0].coef, state.model.averaged()[0].coef, atol=1e-14)

@@ -1,5 +1,7 @@
 """Steps that touch the columns of a batch only, against a plain loop and steps on dense rows."""
 
+from copy import deepcopy
+
 import naive
 import numpy as np
 import pytest
@@ -131,7 +133,7 @@ def test_the_l1_penalty_never_turns_a_weight_around():
     signs = np.sign(begin)
     for _ in range(6):
         state, _ = epochs(solver, 1, state)
-        now, settled = solver.answer(state), state.model.copied()
+        now, settled = solver.answer(state), deepcopy(state.model)
         settle(settled)
         last = settled.last().coef
         assert (np.sign(last) * signs >= 0).all()
