@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.harness.competitor import OURS, Competitor, Resources
-from bench.millions.parameters import MillionsParameters
+from bench.millions.parameters import JUDGED, MillionsParameters
 
 __all__ = ["MILLIONS_COMPETITORS", "MillionsCompetitor"]
 
@@ -59,17 +59,18 @@ def _nystroem(parameters: MillionsParameters, resources: Resources, **more: Any)
 
     def fit(path: Path, n_components: int) -> Any:
         with open_hdf5(path) as data:
-            return NystroemSVC(**{"n_components": n_components} | given | more, random_state=0).fit(data)
+            own = {"n_components": n_components, "bounds": data.shape[0] <= JUDGED}
+            return NystroemSVC(**own | given | more, random_state=0).fit(data)
 
     return fit
 
 
 def _support(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:
-    return _nystroem(parameters, resources, landmarks="support", bounds=None)
+    return _nystroem(parameters, resources, landmarks="support")
 
 
 def _cells(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:
-    return _nystroem(parameters, resources, n_components=_FEW, refine="cells", bounds=None)
+    return _nystroem(parameters, resources, n_components=_FEW, refine="cells")
 
 
 def _linear(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
-__all__ = ["MillionsParameters"]
+__all__ = ["JUDGED", "MillionsParameters"]
+
+JUDGED = 2_000
+"""The most samples of which bounds of the optimum are asked for, and judged."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
-"""Accuracy and bounds over time: two panels for each case. Numbers are budgets."""
+"""Accuracy over time: a panel for each case. Numbers are budgets."""
 
 from typing import Any
 
 from bench.harness.axes import colours_of, plain_ticks
-from bench.harness.competitor import OURS
 from bench.harness.suite import Finished
 from bench.millions.table import Point, points_of
 
@@ -22,48 +21,28 @@ def figure(finished: list[Finished], clock: str, timeout: float) -> Any:
 
     colours = colours_of(finished)
     marks = dict(zip(colours, _MARKS * len(colours), strict=False))
-    drawn = Figure(figsize=(12, 1.6 + 3.8 * len(finished)), layout="constrained")
-    for (left, right), one in zip(drawn.subplots(len(finished), 2, squeeze=False), finished, strict=True):
+    drawn = Figure(figsize=(9, 1.6 + 3.8 * len(finished)), layout="constrained")
+    for axes, one in zip(drawn.subplots(len(finished), 1, squeeze=False)[:, 0], finished, strict=True):
         accuracies, curves = [], {}
         for each in one.results:
             points = curves[colours[each.competitor]] = points_of(each)
             accuracies += [point.accuracy for point in points]
             seconds = [point.seconds for point in points]
             look = {"color": colours[each.competitor], "marker": marks[each.competitor], "ms": 5}
-            left.plot(seconds, [point.accuracy for point in points], **look)
-            _write_first_budget(left, points, colours[each.competitor])
-            if each.competitor == OURS:
-                _draw_bounds(right, points, colours[OURS])
+            axes.plot(seconds, [point.accuracy for point in points], **look)
+            _write_first_budget(axes, points, colours[each.competitor])
         if accuracies and min(accuracies) < max(accuracies) - _ACCURACIES:
-            left.set_ylim(bottom=max(accuracies) - _ACCURACIES)
-        _write_last_budgets(left, curves)
-        for axes in (left, right):
-            axes.set_xscale("log")
-            plain_ticks(axes.xaxis)
-            axes.set_xlabel(f"seconds of {clock}")
-            axes.grid(alpha=0.3)
-        left.set_title(f"{one.case.name}, {one.data_shape[0]:,} × {one.data_shape[1]}: accuracy", fontsize=11)
-        left.set_ylabel("share of test samples")
-        right.set_title(f"{one.case.name}: bounds of the exact optimum", fontsize=11)
-        right.set_ylabel("objective")
+            axes.set_ylim(bottom=max(accuracies) - _ACCURACIES)
+        _write_last_budgets(axes, curves)
+        axes.set_xscale("log")
+        plain_ticks(axes.xaxis)
+        axes.set_xlabel(f"seconds of {clock}")
+        axes.grid(alpha=0.3)
+        axes.set_title(f"{one.case.name}, {one.data_shape[0]:,} × {one.data_shape[1]}: accuracy", fontsize=11)
+        axes.set_ylabel("share of test samples")
     handles = [Line2D([], [], color=colours[name], marker=marks[name], ms=5, label=name) for name in colours]
     drawn.legend(handles=handles, loc="outside lower center", ncols=min(_NAMES, len(handles)), frameon=False)
     return drawn
-
-
-def _draw_bounds(axes: Any, points: list[Point], colour: str) -> None:
-    """Shade what lies between the bounds. The optimum is somewhere there for all numbers of landmarks."""
-    known = [point for point in points if "bounds" in point.told]
-    if not known:
-        return
-    seconds, (lower, upper) = [point.seconds for point in known], zip(*(p.told["bounds"] for p in known), strict=True)
-    axes.fill_between(seconds, lower, upper, color=colour, alpha=0.2, linewidth=0)
-    axes.margins(0.12)  # for labels of points
-    for values, style in ((lower, "--"), (upper, "-")):
-        axes.plot(seconds, values, style, color=colour, marker="o", ms=4)
-    axes.set_yscale("log")
-    for point in known:
-        axes.annotate(f"{point.budget}", (point.seconds, point.told["bounds"][1]), (4, 4), textcoords="offset points")
 
 
 def _write_first_budget(axes: Any, points: list[Point], colour: str) -> None:

@@ -74,7 +74,7 @@ def _row(finished: Finished, result: Result, point: Point, own: list[Point]) -> 
         f"{point.peak_mb:,.0f}",
         f"{point.accuracy:.4f}",
         "" if result.competitor == OURS else number(_there(own, point.accuracy), ".2f") or "not",
-        f"{bounds[0]:.5g} {'to' if said['rigorous'] else 'to about'} {bounds[1]:.5g}" if bounds else "",
+        f"{bounds[0]:.5g} to {bounds[1]:.5g}" if bounds else "",
         number(said.get("trace_error"), ".1e"),
         number(said.get("n_support"), ",d"),
     )

@@ -17,8 +17,6 @@ class Spot(NamedTuple):
     seconds: float
     peak_mb: float
     accuracy: float
-    bounds: list[float] | None
-    rigorous: bool
 
 
 class Ratio(NamedTuple):
@@ -68,9 +66,7 @@ def spots(case: str, competitor: str) -> dict[int, Spot]:
     found = {}
     one = _newest("millions").get((case, competitor))
     for point in one.result["curve"] if one else []:
-        told = point["told"]
-        measured = (point[name] for name in ("budget", "seconds", "peak_mb", "accuracy"))
-        found[point["budget"]] = Spot(*measured, told.get("bounds"), told.get("rigorous", False))
+        found[point["budget"]] = Spot(*(point[name] for name in ("budget", "seconds", "peak_mb", "accuracy")))
     return found
 
 

@@ -21,19 +21,6 @@ def _share(value: float) -> str:
     return f"{value:.4f}".lstrip("0")
 
 
-def _thousands(value: float) -> str:
-    """Return a number with four digits."""
-    digits = max(0, len(str(int(value))) - 4)
-    return f"{round(value, -digits):,.0f}"
-
-
-def _bounds(spot: Spot) -> str:
-    if spot.bounds is None:
-        return ""
-    low, high = map(_thousands, spot.bounds)
-    return f"{low} to {'' if spot.rigorous else 'about '}{high}"
-
-
 def _pair(spot: Spot | None) -> str:
     return f"{seconds(spot.seconds)} s, {spot.accuracy:.4f}" if spot else ""
 
@@ -78,7 +65,7 @@ def _all_fits(case: str) -> list[str]:
     """Return all fits of a case."""
     kinds = (
         ("`NystroemSVC`", _OURS, " landmarks"),
-        ('the same, `landmarks="support"`, without bounds', _SUPPORT, " landmarks"),
+        ('the same, `landmarks="support"`', _SUPPORT, " landmarks"),
         ("`SVC`", _EXACT, " samples"),
         ("`LinearSVC`, tol 1e-2", _LINEAR, ""),
         ("gradient boosting of scikit-learn", _BOOSTING, " iterations"),
@@ -87,10 +74,10 @@ def _all_fits(case: str) -> list[str]:
     for label, competitor, unit in kinds:
         for spot in spots(case, competitor).values():
             budget = f"{spot.budget:,}{unit}" if spot.budget else ""
-            measured = (seconds(spot.seconds), f"{spot.peak_mb:,.0f}", _share(spot.accuracy), _bounds(spot))
+            measured = (seconds(spot.seconds), f"{spot.peak_mb:,.0f}", _share(spot.accuracy))
             rows.append((label, budget, *measured))
             label, unit = "", ""
-    return table(["", "budget", "fit s", "peak MB", "accuracy", "bounds of the exact optimum"], rows)
+    return table(["", "budget", "fit s", "peak MB", "accuracy"], rows)
 
 
 def _pipelines() -> list[str]:

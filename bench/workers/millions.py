@@ -82,7 +82,8 @@ def _told(model: Any) -> dict[str, Any]:
     """Return what a model says of landmarks and support vectors."""
     told: dict[str, Any] = {}
     if hasattr(model, "exact_bounds_"):
-        told |= {"bounds": list(map(float, model.exact_bounds_)), "rigorous": model.exact_bounds_kind_ == "rigorous"}
+        told["bounds"] = list(map(float, model.exact_bounds_))
+    if hasattr(model, "trace_error_"):
         told |= {"trace_error": float(model.trace_error_), "rank": int(model.rank_)}
     if hasattr(model, "support_"):
         told["n_support"] = len(model.support_)

@@ -116,7 +116,7 @@ def test_a_search(estimator, tmp_path):
 
 def test_samples_that_are_read_in_each_pass_have_the_same_landmarks(tmp_path):
     X, y = samples((4000, 40), "dense")
-    given = {"n_components": 30, "gamma": 0.02, "random_state": 0, "bounds": None}
+    given = {"n_components": 30, "gamma": 0.02, "random_state": 0}
     for landmarks in ("uniform", "rpcholesky"):
         model = NystroemSVC(landmarks=landmarks, **given).fit(X, y)
         with written(tmp_path / f"{landmarks}.h5", X) as data:

@@ -1,12 +1,10 @@
 """Bounds of the optimum with all samples as landmarks, on a cluster: tasks on the samples and features of each shard.
 
-Rows at which all shards evaluate their expansions go from worker to worker. The client gets sums, and numbers of the
-rows that were drawn.
+Rows at which all shards evaluate their expansions go from worker to worker. The client gets sums.
 """
 
 from collections.abc import Sequence
 from itertools import count
-from operator import getitem
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +16,7 @@ from fastsvm.dask.nystroem.landmarks import Landmarks
 from fastsvm.dask.tasks import Tasks, counting
 from fastsvm.dask.worker import Plan, ShardRows, problem_of, threads_of
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, Machine, Solved
-from fastsvm.estimators.nystroem.exact_bounds import ExactBounds, exact_bounds
+from fastsvm.estimators.nystroem.exact_bounds import exact_bounds
 from fastsvm.sources import MemorySource
 
 __all__ = ["BoundsPlan", "bounds_of_shards"]
@@ -61,10 +59,6 @@ class _OnShards:
         own = *self._shards[number], self._plan, method, *given
         return self._tasks.submit("bounds", next(self._numbers), _answer, *own)
 
-    def item(self, value: Future, number: int) -> Future:
-        """Return a part of an answer."""
-        return self._tasks.submit("bounds", next(self._numbers), getitem, value, number)
-
     def told(self, values: list[Future]) -> list[Any]:
         """Return answers."""
         return self._tasks.gathered(values)
@@ -75,9 +69,9 @@ class _OnShards:
 
 
 def bounds_of_shards(
-    tasks: Tasks, shards: Sequence[tuple[Future, Future, np.ndarray]], told: BoundsPlan, wanted: str, rng: Any
-) -> ExactBounds:
-    """Return bounds of the optimum of the kernel problem.
+    tasks: Tasks, shards: Sequence[tuple[Future, Future, np.ndarray]], told: BoundsPlan
+) -> tuple[float, float]:
+    """Return a lower and an upper bound of the optimum of the kernel problem.
 
     Parameters
     ----------
@@ -87,15 +81,11 @@ def bounds_of_shards(
         Samples and features of each shard as `ShardRows`, which the workers have, and its dual variables.
     told : BoundsPlan
         The solution.
-    wanted : {"auto", "rigorous"}
-        Whether the lower bound may be estimated.
-    rng : RandomState
-        Source of random numbers, for a sample.
     """
     filled, n_rows = [one for one in shards if len(one[2])], sum(len(dual) for *_, dual in shards)
     sent = [(rows, features, tasks.share(f"dual-{k}", dual)) for k, (rows, features, dual) in enumerate(filled)]
     places = _OnShards(tasks, sent, tasks.share("machine", told), n_rows)
-    return exact_bounds(places, told.machine, told.landmarks.map.square, wanted, rng)
+    return exact_bounds(places, told.machine, told.landmarks.map.square)
 
 
 def _answer(rows: ShardRows, features: ShardRows, dual: np.ndarray, told: BoundsPlan, method: Any, *given: Any) -> Any:

@@ -25,7 +25,7 @@ from fastsvm.solvers.linear_dual.shards.rounds import ShardedAscent
 
 __all__ = ["NystroemSVC"]
 
-_RULES = {"refine": optional(one_of("cells", "exact")), "bounds": optional(one_of("auto", "rigorous"))}
+_RULES = {"refine": optional(one_of("cells", "exact")), "bounds": boolean}
 _OF_LANDMARKS = "kernel", "degree", "gamma", "coef0", "n_components", "landmarks", "rank_tol", "standardize"
 
 
@@ -102,9 +102,9 @@ class NystroemSVC(DistributedClassifier):
         Exact machines that predict in place of the landmarks, each fitted by a task. "cells": k-means, on samples that
         go to one worker, divides the samples into cells of some 10,000, and each has a machine of its own, to whose
         worker its samples go. "exact": one machine, that of `SVC`, on a worker that gets all samples.
-    bounds : {"auto", "rigorous"} or None, default="auto"
-        Whether to compute `exact_bounds_`, as for `fastsvm.NystroemSVC`. Samples at which all shards evaluate their
-        kernel expansions go from worker to worker.
+    bounds : bool, default=False
+        Whether to compute `exact_bounds_`. That takes a kernel value for each pair of support vectors.
+        Samples at which all shards evaluate their kernel expansions go from worker to worker.
     memory : "auto", int or str, default="auto"
         Bytes that a task for `bounds` or `refine` may use beside its samples; "auto" is half of what a worker may use,
         divided by its threads.
@@ -137,10 +137,8 @@ class NystroemSVC(DistributedClassifier):
         With `refine`, the fitted `fastsvm.SVC` of each cell; the number of a class where a cell has only one; None
         where the time ran out, so that the landmarks predict.
     exact_bounds_ : tuple of float
-        Lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks. The upper one is
-        the objective of this model there. Missing with `bounds=None`.
-    exact_bounds_kind_ : {"rigorous", "estimated"}
-        Whether the lower bound is certain, or the end of an interval that holds for 999 of 1,000 samples.
+        With `bounds`, lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks.
+        The upper one is the objective of this model there.
     kkt_violation_ : float
         Largest projected gradient of the dual problem, in units of scores.
     n_iter_ : int
@@ -206,7 +204,7 @@ class NystroemSVC(DistributedClassifier):
         verbose: bool | int = False,
         standardize: bool = False,
         refine: str | None = None,
-        bounds: str | None = "auto",
+        bounds: bool = False,
         memory: str | int = "auto",
     ) -> None:
         self.C = C
@@ -254,20 +252,20 @@ class NystroemSVC(DistributedClassifier):
         found = choose_landmarks(tasks, rows, known, sizes, estimator, rng)
         self.__dict__.update(found.attributes)
         features, dtype = features_of_shards(tasks, rows, known.shape[0], found)
-        is_kept = self.refine is not None or self.bounds is not None
+        is_kept = self.refine is not None or self.bounds
         self._learning = _Learning(found, rows if is_kept else [], features, seed)
         return features, known._replace(shape=(known.shape[0], found.map.rank), dtype=dtype, sparse=False)
 
     def _conclude(self, tasks: Tasks, plan: Plan, solver: ShardedAscent, weights: np.ndarray, deadline: float) -> None:
         """Bound the optimum, and fit the machines of cells."""
         now = self._learning
-        if self.bounds is not None:
+        if self.bounds:
             coef = weights[:, :-1] @ now.landmarks.map.whitening
             machine = Machine(self.components_, coef, weights[:, -1], plan.constant, plan.loss)
             told = BoundsPlan(plan, now.landmarks, machine, self.memory)
             duals = [one.dual for one in solver.memory().shards]
-            shards, rng = list(zip(now.rows, now.features, duals, strict=True)), np.random.RandomState(now.seed)
-            self.__dict__.update(bounds_of_shards(tasks, shards, told, self.bounds, rng).attributes())
+            shards = list(zip(now.rows, now.features, duals, strict=True))
+            self.exact_bounds_ = bounds_of_shards(tasks, shards, told)
         if self.refine is not None:
             machine = self._exact_machine()
             cells = MachinePlan(machine, Standardization.of_model(self), plan.classes, plan.factors, self.memory)

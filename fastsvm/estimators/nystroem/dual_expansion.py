@@ -12,8 +12,6 @@ import numpy as np
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.kernel.prediction import Predictor
-from fastsvm.estimators.nystroem.stored_features import is_bounded
-from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses
 from fastsvm.sources import Block, Source
 
@@ -21,9 +19,7 @@ __all__ = ["DualExpansion", "Expansions", "InOnePlace", "Limits", "Machine", "So
 
 _MOST_CHUNK, _LEAST_CHUNK = 8192, 256  # rows of an expansion at once
 _CHUNK_SHARE = 64  # of the memory for them
-_ROW_SHARE = 16  # of the memory for rows that were drawn
-_ANY = 1 << 62  # number of rows
-_MOST_SWEPT, _LEAST_SWEPT, _SWEPT_SHARE = 2048, 64, 16  # rows of a block of ascent, and its share of the memory
+_ROW_SHARE = 16  # of the memory for the rows of all blocks
 
 
 class Machine(NamedTuple):
@@ -97,50 +93,10 @@ class Limits(NamedTuple):
         Rows of a block.
     n_held : int
         Rows of all blocks that are in memory together.
-    n_swept : int
-        Rows of a block whose kernel matrix is computed.
-    n_read : int
-        Rows at which sums are worth their reading: those of a file are in memory meanwhile.
     """
 
     n_chunk: int
     n_held: int
-    n_swept: int
-    n_read: int
-
-
-class Looked(NamedTuple):
-    """What the features tell of the rows with dual variables.
-
-    Attributes
-    ----------
-    known : ndarray of float64, shape (n_features, n_scores)
-        Σ_j β_j φ_j.
-    sizes, lacks : ndarray of float64, shape (n_support,)
-        Σ_c |β_ic|, and that times the distance of a row from the span of the landmarks; 0 if the kernel has no bound.
-    """
-
-    known: np.ndarray
-    sizes: np.ndarray
-    lacks: np.ndarray
-
-
-class Drawn(NamedTuple):
-    """Rows with dual variables that were drawn.
-
-    Attributes
-    ----------
-    rows : ndarray of int64, shape (n_drawn,)
-        Their places in a `Support`, each once.
-    counts : ndarray of int64, shape (n_drawn,)
-        How often each was drawn.
-    chances : ndarray of float64, shape (n_drawn,)
-        The probability of each to be drawn at a time.
-    """
-
-    rows: np.ndarray
-    counts: np.ndarray
-    chances: np.ndarray
 
 
 class DualExpansion:
@@ -166,12 +122,9 @@ class DualExpansion:
 
     def limits(self) -> Limits:
         """Return how many rows may be used at once."""
-        source, budget, n_chunk = self._solved.source, self._budget, self._chunk_rows()
-        n_swept = int(min(_MOST_SWEPT, max(_LEAST_SWEPT, (budget / _SWEPT_SHARE / 8) ** 0.5)))
-        n_held = max(_LEAST_CHUNK, budget // _ROW_SHARE // _row_bytes(source))
-        if source.resident:
-            return Limits(n_chunk, n_held, n_swept, _ANY)
-        return Limits(n_held, n_held, n_swept, n_held)  # a file is read once for a block
+        source = self._solved.source
+        n_held = max(_LEAST_CHUNK, self._budget // _ROW_SHARE // _row_bytes(source))
+        return Limits(self._chunk_rows() if source.resident else n_held, n_held)  # a file is read once for a block
 
     def _chunk_rows(self) -> int:
         """Return the number of rows of an expansion at once."""
@@ -205,17 +158,9 @@ class DualExpansion:
         dual_losses(self.machine.loss, demands, np.ascontiguousarray(support.beta * shares), found)
         return found
 
-    def scaled(self, support: Support, shares: np.ndarray) -> Support:
-        """Return shares of the dual variables."""
-        return support._replace(beta=support.beta * shares)
-
     def count(self, support: Support) -> int:
         """Return the number of rows with dual variables."""
         return len(support.rows)
-
-    def total(self, support: Support) -> np.ndarray:
-        """Return Σ_j β_j."""
-        return support.beta.sum(axis=0)
 
     def kept(self, support: Support) -> tuple["DualExpansion", Support]:
         """Return an expansion of the rows with dual variables alone, read into memory; or this one, of rows in it."""
@@ -232,66 +177,17 @@ class DualExpansion:
         """Return rows with dual variables, as they are stored, for all places to evaluate their expansions at."""
         return self._solved.source.rows(support.rows[places])
 
-    def sums(self, block: Block, support: Support, square: float = 0.0) -> np.ndarray:
+    def sums(self, block: Block, support: Support, square: float) -> np.ndarray:
         """Return ((K + square) β) at the rows of a block, shape (n_rows, n_scores)."""
         source, found = self._solved.source, np.zeros((block.shape[0], support.beta.shape[1]))
         for a, b in spans(len(support.rows), self._chunk_rows()):
             part, coef = source.as_passed(source.rows(support.rows[a:b])), support.beta[a:b]
             found += Predictor(self._estimator, coef, source, self._pool, part, np.float64).scores(block)
-        return found + square * self.total(support) if square else found
+        return found + square * support.beta.sum(axis=0)
 
-    def among(self, block: Block) -> np.ndarray:
-        """Return the kernel matrix of the rows of a block, in float64."""
-        source, n = self._solved.source, block.shape[0]
-        one = Predictor(self._estimator, np.zeros((n, 1)), source, self._pool, source.as_passed(block), np.float64)
-        pairwise, _, stored = one.paired(block)
-        found = np.empty((n, n))
-        Gram(pairwise, stored, self._pool).rows(np.arange(n), found, np.arange(n))
-        return found
-
-    def demands(self, support: Support, places: np.ndarray) -> Demands:
-        """Return targets and costs of rows with dual variables."""
-        return self._solved.demands.of_rows(support.rows[places])
-
-    def products(self, support: Support, places: np.ndarray, parts: list[np.ndarray]) -> np.ndarray:
-        """Return β_i (K β)_i of rows with dual variables; `parts` are the sums of each place at them."""
-        return support.beta[places] * added(parts)
-
-    # --- a sample of rows --------------------------------------------------------------------------------
-
-    def looked(self, support: Support) -> Looked:
-        """Return what the features tell of the rows with dual variables."""
-        features, sizes = self._solved.features, np.abs(support.beta).sum(axis=1)
-        known, lengths = np.zeros((features.shape[1], support.beta.shape[1])), np.empty(len(support.rows))
-        for start, block in features.blocks():
-            first, last = np.searchsorted(support.rows, (start, start + block.shape[0]))
-            for a, b in spans(last - first, _LEAST_CHUNK):
-                own = slice(first + a, first + b)
-                some = block.take(support.rows[own] - start).dense(np.float64)
-                known += some.T @ support.beta[own]
-                lengths[own] = np.einsum("ij,ij->i", some, some)
-        lacks = sizes * np.sqrt(np.maximum(1 - lengths, 0)) if is_bounded(self._estimator) else np.zeros_like(sizes)
-        return Looked(known, sizes, lacks)
-
-    def told(self, looked: Looked) -> tuple[np.ndarray, np.ndarray]:
-        """Return what others need to know of it: `known`, and the sums of sizes and lacks."""
-        return looked.known, np.array([looked.sizes.sum(), looked.lacks.sum()])
-
-    def drawn(self, looked: Looked, rates: np.ndarray, uniform: np.ndarray) -> Drawn:
-        """Return the rows at some heights of the cumulated chances; rates are the chances of sizes and of lacks."""
-        chances = rates[0] * looked.sizes + rates[1] * looked.lacks
-        places = np.minimum(np.searchsorted(np.cumsum(chances), uniform, side="right"), len(chances) - 1)
-        rows, counts = np.unique(places, return_counts=True)
-        return Drawn(rows, counts, chances[rows])
-
-    def differences(
-        self, support: Support, places: np.ndarray, parts: list[np.ndarray], known: np.ndarray
-    ) -> np.ndarray:
-        """Return β_i ((K β)_i - φ_iᵀ v) of rows with dual variables; v and `parts` are sums of all places."""
-        rows, found = support.rows[places], added(parts)
-        for a, b in spans(len(rows), _LEAST_CHUNK):
-            found[a:b] -= self._solved.features.rows(rows[a:b]).dense(np.float64) @ known
-        return support.beta[places] * found
+    def form(self, support: Support, places: np.ndarray, parts: list[np.ndarray]) -> np.ndarray:
+        """Return Σ_i β_i ((K + square) β)_i over some rows; `parts` are the sums of each place at them."""
+        return np.einsum("ic,ic->c", support.beta[places], added(parts))
 
 
 class Expansions(Protocol):
@@ -306,9 +202,6 @@ class Expansions(Protocol):
 
     def at(self, number: int, method: Any, *given: Any) -> Any:
         """Have the expansion of a place do something; among what is given, values of other places are sent to it."""
-
-    def item(self, value: Any, number: int) -> Any:
-        """Return a part of a value that stays in its place."""
 
     def told(self, values: list[Any]) -> list[Any]:
         """Return values themselves."""
@@ -338,10 +231,6 @@ class InOnePlace:
     def at(self, number: int, method: Any, *given: Any) -> Any:
         """Have the expansion do something."""
         return method(self.expansion, *given)
-
-    def item(self, value: Any, number: int) -> Any:
-        """Return a part of a value."""
-        return value[number]
 
     def told(self, values: list[Any]) -> list[Any]:
         """Return values."""

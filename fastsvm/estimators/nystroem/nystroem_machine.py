@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators.fitting.parameters import Rule, either, one_of, optional
+from fastsvm.estimators.fitting.parameters import Rule, boolean, either, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import check_rows
 from fastsvm.estimators.kernel.prediction import Predictor
@@ -37,7 +37,7 @@ _SUPPORT_TOL = 1e-3  # of the machine whose support vectors are landmarks; a sma
 _FOLDER = Rule(lambda value: isinstance(value, str), "the path of a folder")
 _RULES = {
     "landmarks": either(one_of("uniform", "rpcholesky", "support"), ROWS),
-    "bounds": optional(one_of("auto", "rigorous")),
+    "bounds": boolean,
     "refine": optional(one_of("cells", "exact")),
     "scratch_folder": optional(_FOLDER),
 }
@@ -46,8 +46,8 @@ _RULES = {
 class _Learning:
     """What a fit knows until it ends."""
 
-    def __init__(self, chosen: Chosen, task: Task, loss: Loss, left: int, rng: np.random.RandomState) -> None:
-        self.chosen, self.task, self.loss, self.left, self.rng = chosen, task, loss, left, rng
+    def __init__(self, chosen: Chosen, task: Task, loss: Loss, left: int) -> None:
+        self.chosen, self.task, self.loss, self.left = chosen, task, loss, left
         self.features: Source
 
 
@@ -126,7 +126,7 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         with Pool.open() as pool:
             used, supports = turns[task.weights[turns] > 0], partial(self._supports, task, budget)
             chosen = choose(self, task.source, used, rng, memory, pool, supports)
-            self._learning = _Learning(chosen, task, loss, budget, rng)
+            self._learning = _Learning(chosen, task, loss, budget)
             try:
                 with stored_features(self, task.source, chosen.features, budget) as features:
                     self._learning.left = budget - (features.nbytes if features.resident else 0)
@@ -178,8 +178,8 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         return {"coef_": coef, "intercept_": intercept}
 
     def _conclude(self, weights: np.ndarray, solution: Any, pool: Pool) -> None:
-        """Set the bounds of the optimum of the kernel problem."""
-        if self.bounds is None:
+        """Set the bounds of the optimum of the kernel problem, if they are asked for."""
+        if not self.bounds:
             return
         now = self._learning
         features, source = now.chosen.features, now.task.source
@@ -188,8 +188,7 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         machine = Machine(features.landmarks, coef, weights[:, -1], constant, now.loss)
         solved = Solved(source, now.features, demands_of(self, now.task), solution.dual)
         here = InOnePlace(DualExpansion(self, machine, solved, pool, now.left), len(source))
-        found = exact_bounds(here, machine, features.map.square, self.bounds, now.rng)
-        self.__dict__.update(found.attributes())
+        self.exact_bounds_ = exact_bounds(here, machine, features.map.square)
 
     # --- scores ------------------------------------------------------------------------------------------
 

@@ -23,8 +23,8 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
 
     The kernel of two samples is replaced by that of their projections on some samples, the landmarks (Nyström's
     method). So the machine is linear in features that are computed once, and are learnt by the solver of `LinearSVC`.
-    The model is a sum of kernel values with the landmarks. `exact_bounds_` says between which objectives the optimum of
-    the kernel problem itself is.
+    The model is a sum of kernel values with the landmarks. With `bounds`, `exact_bounds_` says between which objectives
+    the optimum of the kernel problem itself is.
 
     Parameters
     ----------
@@ -90,9 +90,8 @@ default="uniform"
         Exact machines that predict in place of the landmarks. "cells": k-means divides the samples into cells of some
         10,000, and each has a machine of its own. That takes time in proportion to the number of samples, and
         predictions change abruptly between cells. "exact": one machine, that of `SVC`, in the time that it takes.
-    bounds : {"auto", "rigorous"} or None, default="auto"
-        Whether to compute `exact_bounds_`: "auto" takes about as long as all else and estimates the lower bound if
-        that does not suffice, "rigorous" takes the square of the number of support vectors if it must.
+    bounds : bool, default=False
+        Whether to compute `exact_bounds_`. That takes a kernel value for each pair of support vectors.
     warm_start : bool, default=False
         Begin the next fit at the dual variables of the last, if the numbers of samples and classes are the same.
     random_state : int, RandomState or None, default=None
@@ -130,10 +129,8 @@ default="uniform"
         With `refine`, the fitted `SVC` of each cell; the number of a class where a cell has only one; None where the
         time ran out, so that the landmarks predict.
     exact_bounds_ : tuple of float
-        Lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks. The upper one is
-        the objective of this model there. Missing with `bounds=None`.
-    exact_bounds_kind_ : {"rigorous", "estimated"}
-        Whether the lower bound is certain, or the end of an interval that holds for 999 of 1,000 samples.
+        With `bounds`, lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks.
+        The upper one is the objective of this model there.
     kkt_violation_ : float
         Largest projected gradient of the dual problem, in units of scores.
     n_iter_ : int
@@ -166,7 +163,7 @@ default="uniform"
     >>> from sklearn.datasets import make_moons
     >>> from fastsvm import NystroemSVC
     >>> X, y = make_moons(2000, noise=0.2, random_state=0)
-    >>> model = NystroemSVC(C=10, gamma=1.0, random_state=0).fit(X, y)
+    >>> model = NystroemSVC(C=10, gamma=1.0, bounds=True, random_state=0).fit(X, y)
     >>> len(model.components_), model.trace_error_ < 0.01
     (64, True)
     >>> lower, upper = model.exact_bounds_  # of the optimum of the kernel problem
@@ -201,7 +198,7 @@ default="uniform"
         scratch_folder: str | None = None,
         standardize: bool = False,
         refine: str | None = None,
-        bounds: str | None = "auto",
+        bounds: bool = False,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: bool | int = False,

@@ -73,9 +73,8 @@ default="uniform"
         Exact machines that predict in place of the landmarks. "cells": k-means divides the samples into cells of some
         10,000, and each has a machine of its own. That takes time in proportion to the number of samples, and
         predictions change abruptly between cells. "exact": one machine, that of `SVR`, in the time that it takes.
-    bounds : {"auto", "rigorous"} or None, default="auto"
-        Whether to compute `exact_bounds_`: "auto" takes about as long as all else and estimates the lower bound if
-        that does not suffice, "rigorous" takes the square of the number of support vectors if it must.
+    bounds : bool, default=False
+        Whether to compute `exact_bounds_`. That takes a kernel value for each pair of support vectors.
     warm_start : bool, default=False
         Begin the next fit at the dual variables of the last, if the numbers of samples are the same.
     random_state : int, RandomState or None, default=None
@@ -109,10 +108,8 @@ default="uniform"
     cells_ : tuple
         With `refine`, the fitted `SVR` of each cell; None where the time ran out, so that the landmarks predict.
     exact_bounds_ : tuple of float
-        Lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks. The upper one is
-        the objective of this model there. Missing with `bounds=None`.
-    exact_bounds_kind_ : {"rigorous", "estimated"}
-        Whether the lower bound is certain, or the end of an interval that holds for 999 of 1,000 samples.
+        With `bounds`, lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks.
+        The upper one is the objective of this model there.
     kkt_violation_ : float
         Largest projected gradient of the dual problem, in units of scores.
     n_iter_ : int
@@ -174,7 +171,7 @@ default="uniform"
         scratch_folder: str | None = None,
         standardize: bool = False,
         refine: str | None = None,
-        bounds: str | None = "auto",
+        bounds: bool = False,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: bool | int = False,

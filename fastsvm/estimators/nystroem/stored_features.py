@@ -14,14 +14,14 @@ from fastsvm.kernels import Kernel, is_kernel
 from fastsvm.sources import Block, DenseBlock, MemorySource, Source
 from fastsvm.sources.scratch import ScratchSource
 
-__all__ = ["is_bounded", "stored_features"]
+__all__ = ["stored_features"]
 
 _EXACT_VALUES = 1 << 22  # so few that float64 costs little
 _SHARE = 2  # of the memory, for features in it
 _WRITTEN_BYTES, _WRITTEN_SHARE = 16 << 20, 16  # of a scratch file, at once, and of the memory
 
 
-def is_bounded(estimator: Any) -> bool:
+def _is_bounded(estimator: Any) -> bool:
     """Return whether kernel values are at most 1, and 1 for a sample and itself."""
     kernel = resolve_kernel(estimator, 1.0)
     return is_kernel(kernel) and cast(Kernel, kernel).translation_invariant
@@ -48,7 +48,7 @@ def stored_features(estimator: Any, source: Source, features: FeatureMap, budget
     shape = len(source), features.rank
     n_values = shape[0] * shape[1]
     kinds: list[Any] = [np.float64] if n_values <= _EXACT_VALUES else []
-    kinds += [np.float32, np.float16] if is_bounded(estimator) else [np.float32]
+    kinds += [np.float32, np.float16] if _is_bounded(estimator) else [np.float32]
     for kind in kinds:
         if n_values * np.dtype(kind).itemsize <= budget // _SHARE:
             found = np.empty(shape, kind)

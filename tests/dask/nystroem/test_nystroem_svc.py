@@ -20,7 +20,7 @@ def digits():
 
 
 def made(client, **parameters):
-    given = {"C": 1.0, "n_components": 60, "random_state": 0, "n_shards": 2, "client": client, "bounds": None}
+    given = {"C": 1.0, "n_components": 60, "random_state": 0, "n_shards": 2, "client": client}
     return fastsvm.dask.NystroemSVC(**given | parameters)
 
 
@@ -33,9 +33,7 @@ def test_the_model_is_that_of_the_local_estimator(client, digits, kind, standard
     found = X[model.component_indices_]
     same = (found != model.components_).nnz == 0 if kind == "csr" else np.array_equal(found, model.components_)
     assert same and model.coef_.shape == (3, model.components_.shape[0])
-    local = fastsvm.NystroemSVC(
-        C=1.0, landmarks=model.components_, random_state=0, bounds=None, standardize=standardize
-    ).fit(X, y)
+    local = fastsvm.NystroemSVC(C=1.0, landmarks=model.components_, random_state=0, standardize=standardize).fit(X, y)
     assert model.converged_ and model.objective_ == pytest.approx(local.objective_, rel=5e-3)
     assert model.trace_error_ == pytest.approx(local.trace_error_, rel=0.3) and model.rank_ == local.rank_
     there = model.to_local()
@@ -73,9 +71,8 @@ def blocks(digits):
 
 @pytest.fixture(scope="module")
 def local(digits):
-    return fastsvm.NystroemSVC(
-        C=1.0, landmarks=digits[0][:60], multi_class="ovo", tol=1e-3, random_state=0, bounds=None
-    ).fit(*digits)
+    given = {"landmarks": digits[0][:60], "multi_class": "ovo", "tol": 1e-3, "random_state": 0}
+    return fastsvm.NystroemSVC(C=1.0, **given).fit(*digits)
 
 
 @pytest.mark.parametrize("n_shards", [2, 3])  # of three pairs: some with another pair, and each by itself

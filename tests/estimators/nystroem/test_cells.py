@@ -13,7 +13,7 @@ from fastsvm import SVC, SVR, NystroemSVC, NystroemSVR, open_hdf5
 from fastsvm.estimators.linear.training_task import Task
 from fastsvm.estimators.nystroem import cells, nystroem_machine
 
-GIVEN = {"C": 10.0, "gamma": 1.0, "n_components": 20, "bounds": None, "random_state": 0}
+GIVEN = {"C": 10.0, "gamma": 1.0, "n_components": 20, "random_state": 0}
 
 
 @pytest.fixture(autouse=True)

@@ -35,9 +35,9 @@ def files(monkeypatch):
 
 
 def test_features_in_a_file_give_the_same_machine(files, tmp_path):
-    wanted = NystroemSVC(**GIVEN).fit(X, Y)
+    wanted = NystroemSVC(bounds=True, **GIVEN).fit(X, Y)
     assert not files
-    model = NystroemSVC(memory=SMALL, scratch_folder=str(tmp_path), **GIVEN).fit(X, Y)
+    model = NystroemSVC(memory=SMALL, scratch_folder=str(tmp_path), bounds=True, **GIVEN).fit(X, Y)
     assert [str(source.dtype) for source in files] == ["float16"] and model.history_["bytes_read"][-1] > 0
     assert model.objective_ == pytest.approx(wanted.objective_, rel=5e-3)
     assert model.exact_bounds_ == pytest.approx(wanted.exact_bounds_, rel=1e-2)
@@ -85,8 +85,7 @@ def test_a_fit_that_ran_out_of_epochs_goes_on(memory):
     model = NystroemSVC(**given | {"max_iter": 5})
     with pytest.warns(UserWarning, match="NystroemSVC stopped before it converged .max_iter."):
         model.fit(X, Y)
-    lower, upper = model.exact_bounds_
-    assert 0 < lower <= upper and model.n_iter_ == 5
+    assert model.n_iter_ == 5
     model.set_params(max_iter=1000).fit(X, Y)
     assert model.n_iter_ == wanted.n_iter_ and model.history_["epoch"][0] == 1
     np.testing.assert_array_equal(model.coef_, wanted.coef_)
@@ -99,6 +98,6 @@ def test_a_file_in_the_order_of_its_classes_is_learnt_as_a_mixed_one(tmp_path):
         with h5py.File(tmp_path / name, "w") as file:
             file.create_dataset("X", data=X[rows], chunks=(16, 6))
         with h5py.File(tmp_path / name) as file:
-            given = GIVEN | {"landmarks": X[:60], "bounds": None, "memory": 400_000}
+            given = GIVEN | {"landmarks": X[:60], "memory": 400_000}
             epochs.append(NystroemSVC(**given).fit(file["X"], Y[rows]).n_iter_)
     assert epochs[1] < 1.5 * epochs[0]
