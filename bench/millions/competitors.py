@@ -16,7 +16,6 @@ __all__ = ["MILLIONS_COMPETITORS", "MillionsCompetitor"]
 
 _SUITE = ("millions",)
 _ROWS_AT_ONCE, _EPOCHS = 10_000, 5
-_FEW = 64  # landmarks beside cells
 _COPIES = 3  # of the features are in memory at once, in float32
 
 
@@ -67,10 +66,6 @@ def _nystroem(parameters: MillionsParameters, resources: Resources, **more: Any)
 
 def _support(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:
     return _nystroem(parameters, resources, landmarks="support")
-
-
-def _cells(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:
-    return _nystroem(parameters, resources, n_components=_FEW, refine="cells")
 
 
 def _linear(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:
@@ -168,7 +163,6 @@ def _floats(X: Any) -> Any:
 MILLIONS_COMPETITORS = [
     MillionsCompetitor(OURS, "fastsvm", _SUITE, _nystroem, budget="landmarks"),
     MillionsCompetitor("fastsvm support", "fastsvm", _SUITE, _support, budget="landmarks"),
-    MillionsCompetitor("fastsvm cells", "fastsvm", _SUITE, _cells),
     MillionsCompetitor("fastsvm SVC", "fastsvm", _SUITE, _exact, budget="subsamples", budgets_within=_rows),
     MillionsCompetitor("fastsvm LinearSVC", "fastsvm", _SUITE, _linear),
     MillionsCompetitor("sklearn SVC", "sklearn", _SUITE, _libsvm, budget="subsamples", budgets_within=_rows),

@@ -12,7 +12,7 @@ __all__ = ["MILLIONS_TABLES"]
 _MILLION, _SMALLER, _COD_RNA, _KDD = "vessels-75-1000000", "vessels-75-100000", "cod-rna-271617", "kdd-494021"
 _ROWS = {_MILLION: 1_000_000, _SMALLER: 100_000, _COD_RNA: 271_617, _KDD: 494_021}
 _GROWING = 250_000, 1_000_000, 3_600_000
-_OURS, _CELLS, _EXACT, _LINEAR = "fastsvm", "fastsvm cells", "fastsvm SVC", "fastsvm LinearSVC"
+_OURS, _EXACT, _LINEAR = "fastsvm", "fastsvm SVC", "fastsvm LinearSVC"
 _SUPPORT = "fastsvm support"
 _PIPELINE, _DESCENT, _BOOSTING = "sklearn Nystroem", "sklearn Nystroem SGD", "sklearn boosting"
 
@@ -54,7 +54,6 @@ def _parts_and_landmarks() -> list[str]:
         across("`SVC`, most samples", _most),
         *(across(f"`NystroemSVC`, {m:,} landmarks", reached(_OURS, m)) for m in (256, 512, 1024, 2048)),
         *(across(f"the same, `landmarks=\"support\"`, {m:,}", reached(_SUPPORT, m)) for m in (1024, 2048)),
-        across('`NystroemSVC(refine="cells")`', reached(_CELLS, 0)),
         across("`LinearSVC`", reached(_LINEAR, 0)),
         across("scikit-learn's Nystroem and LinearSVC, 1,024", reached(_PIPELINE, 1024)),
         across("scikit-learn's gradient boosting, 100 or 300", lambda case: _pair(_best_boosting(case))),
@@ -95,8 +94,8 @@ def _pipelines() -> list[str]:
 
 
 def _other_files() -> list[str]:
-    """Return what landmarks, cells, exact machines and boosting reach on two tables."""
-    units = ((_OURS, "landmarks"), (_CELLS, "cells of samples"), (_EXACT, "`SVC`, samples"), (_BOOSTING, "boosting"))
+    """Return what landmarks, exact machines and boosting reach on two tables."""
+    units = ((_OURS, "landmarks"), (_EXACT, "`SVC`, samples"), (_BOOSTING, "boosting"))
     rows = []
     for competitor, unit in units:
         found = spots(_COD_RNA, competitor), spots(_KDD, competitor)

@@ -46,8 +46,10 @@ _NAMES = {Linear: "linear", Polynomial: "poly", RBF: "rbf", Laplacian: "laplacia
 
 def to_sklearn(model: Any) -> Any:
     """Return the pipeline that has the same scores: of `StandardScaler` if samples are, `Nystroem` and the machine."""
-    if hasattr(model, "cells_"):
-        raise ValueError("scikit-learn has no pipeline of machines of cells: fit with refine=None.")
+    if hasattr(model, "exact_machine_"):
+        raise ValueError(
+            "The pipeline would predict with the landmarks, not with exact_machine_: fit with refine=None."
+        )
     if hasattr(model, "classes_") and model._learns_pairs(len(model.classes_)):
         return of_kernel.to_sklearn(_kernel_machine(model))
     kernel: Any = resolve_kernel(model, model._gamma)

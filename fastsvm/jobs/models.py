@@ -20,7 +20,7 @@ from fastsvm.sources.hdf5 import HDF5CSRSource
 
 __all__ = ["convert_model", "fitting_model", "is_model", "load_model"]
 
-_BY_FEATURE = ("support_vectors_", "components_", "cell_centers_", "_centre", "_shift", "_scale")
+_BY_FEATURE = ("support_vectors_", "components_", "_centre", "_shift", "_scale")
 
 
 def is_model(path: str | Path) -> bool:
@@ -87,9 +87,8 @@ def _widened(model: Any, n_features: int) -> Any:
     found.n_features_in_ = n_features
     if hasattr(model, "shape_fit_"):
         found.shape_fit_ = (model.shape_fit_[0], n_features)
-    if hasattr(model, "cells_"):
-        cells = (_widened(each, n_features) if isinstance(each, KernelMachine) else each for each in model.cells_)
-        found.cells_ = tuple(cells)
+    if hasattr(model, "exact_machine_"):
+        found.exact_machine_ = _widened(model.exact_machine_, n_features)
     return found
 
 

@@ -62,7 +62,7 @@ def check_fitted(model: Any) -> None:
     for name, rule in _RULES.items():
         _holds(found, name, name not in found or rule.holds(found[name]), rule.words)
     for name, value in found.items():
-        if is_fitted_name(name) and name != "cells_":
+        if is_fitted_name(name) and name != "exact_machine_":
             _check_plain(name, value)
     if "feature_names_in_" in found:
         _array(found, "feature_names_in_", (found["n_features_in_"],), "OU")
@@ -145,23 +145,22 @@ def _check_landmark_model(model: NystroemMachine, found: dict[str, Any]) -> None
     _check_rows(found, "coef_", (n_scores, m[0]), "d")
     _array(found, "intercept_", (n_scores,), "d")
     _check_kernel(model, found, d)
-    if "cells_" in found:
-        _check_cells(found["cells_"], _array(found, "cell_centers_", (None, d), "d"), n_classes)
+    if "exact_machine_" in found:
+        _check_machine(model, found["exact_machine_"], n_classes, d)
 
 
-def _check_cells(cells: Any, centers: np.ndarray, n_classes: int) -> None:
-    """Raise ValueError unless there is something that predicts the samples around each centre."""
-    if not (isinstance(cells, tuple) and len(cells) == len(centers) > 0):
-        raise ValueError(f"cells_ are {_told(cells)}, there are {len(centers)} centers")
-    for machine in cells:
-        if isinstance(machine, KernelMachine):
-            check_fitted(machine)
-            classes = getattr(machine, "classes_", np.zeros(1, int))
-            known = classes.dtype.kind == "i" and 0 <= classes.min() <= classes.max() < n_classes
-            if not known or machine.n_features_in_ != centers.shape[1]:
-                raise ValueError("a machine of cells_ has other classes or features")
-        elif not (machine is None or (type(machine) is int and 0 <= machine < n_classes)):
-            raise ValueError(f"a machine of cells_ is {_told(machine)}")
+def _check_machine(model: NystroemMachine, machine: Any, n_classes: int, d: int) -> None:
+    """Raise ValueError unless an exact machine predicts the same classes, or numbers, of samples with d features."""
+    if not isinstance(machine, KernelMachine):
+        raise ValueError(f"exact_machine_ is {_told(machine)}")
+    check_fitted(machine)
+    classes, shape = getattr(machine, "classes_", None), "ovo" if model._learns_pairs(n_classes) else "ovr"
+    of_classes = isinstance(model, LinearClassifier)
+    is_same = classes is not None and np.array_equal(classes, np.arange(n_classes)) if of_classes else classes is None
+    if not is_same or machine.n_features_in_ != d:
+        raise ValueError("exact_machine_ has other classes or features")
+    if n_classes > 2 and machine.decision_function_shape != shape:
+        raise ValueError(f"exact_machine_ has the decision_function_shape {machine.decision_function_shape!r}")
 
 
 def _check_kernel(model: Any, found: dict[str, Any], d: int) -> None:

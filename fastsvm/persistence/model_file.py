@@ -22,7 +22,7 @@ __all__ = ["is_model_file", "load", "save"]
 FORMAT = "fastsvm-model"
 VERSION = 2
 _CSR = ("data", "indices", "indptr")
-_MACHINES = "cells_"
+_MACHINE = "exact_machine_"
 
 
 def save(model: Any, path: str | Path) -> None:
@@ -94,37 +94,12 @@ def _content(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     } | ({"origin": model._origin} if hasattr(model, "_origin") else {})
     arrays: dict[str, np.ndarray] = {}
     for key, value in vars(model).items():
-        if key == _MACHINES:
-            header[key], of_machines = _machines(value)
-            arrays |= of_machines
+        if key == _MACHINE:
+            header[key], own = _content(value)
+            arrays |= {f"{key}.{name}": array for name, array in own.items()}
         elif is_fitted_name(key):
             _part(key, value, header, arrays)
     return header, arrays
-
-
-def _machines(machines: tuple) -> tuple[list[Any], dict[str, np.ndarray]]:
-    """Return the headers, or the numbers of classes, and the arrays of the machines that a model consists of."""
-    headers: list[Any] = []
-    arrays: dict[str, np.ndarray] = {}
-    for number, machine in enumerate(machines):
-        if machine is None or isinstance(machine, int):
-            headers.append(machine)
-            continue
-        header, found = _content(machine)
-        headers.append(header)
-        arrays |= {f"{_MACHINES}.{number}.{name}": array for name, array in found.items()}
-    return headers, arrays
-
-
-def _machines_of(headers: list[Any], arrays: dict[str, np.ndarray]) -> tuple:
-    """Return the machines of `_machines`, and take their arrays out of all."""
-    own: list[dict[str, np.ndarray]] = [{} for _ in headers]
-    for key in [key for key in arrays if key.startswith(f"{_MACHINES}.")]:
-        _, number, name = key.split(".", 2)
-        own[int(number)][name] = arrays.pop(key)
-    return tuple(
-        _model(each, found) if isinstance(each, dict) else each for each, found in zip(headers, own, strict=True)
-    )
 
 
 def load(path: str | Path) -> Any:
@@ -216,11 +191,13 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         parameters["kernel"] = kernel_object(parameters["kernel"])
     if not isinstance(parameters.get("random_state"), int | None):
         raise ValueError(f"the parameter random_state is {parameters['random_state']!r}")
-    machines = {}
-    if _MACHINES in header:
-        arrays = dict(arrays)
-        machines[_MACHINES] = _machines_of(header[_MACHINES], arrays)
-    found = header["attributes"] | _whole(header, arrays) | machines
+    machine = {}
+    if _MACHINE in header:
+        own = {name: array for name, array in arrays.items() if name.startswith(f"{_MACHINE}.")}
+        arrays = {name: array for name, array in arrays.items() if name not in own}
+        own = {name.removeprefix(f"{_MACHINE}."): array for name, array in own.items()}
+        machine[_MACHINE] = _model(header[_MACHINE], own)
+    found = header["attributes"] | _whole(header, arrays) | machine
     if isinstance(parameters.get("landmarks"), dict):
         parameters["landmarks"] = found["components_"]
     model = kind(**parameters)

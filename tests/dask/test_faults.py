@@ -20,7 +20,6 @@ from fastsvm.dask import ClusterLost, LinearSVC, NystroemSVC
 from fastsvm.dask.nystroem import landmarks
 from fastsvm.dask.rounds.shards import ClusterShards
 from fastsvm.estimators.fitting.checkpoints import checkpointed
-from fastsvm.estimators.nystroem import cells
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion
 from fastsvm.jobs.training.checkpoint_file import read, write
 from fastsvm.solvers.linear_dual.shards.shard import Shard
@@ -190,13 +189,11 @@ def test_a_task_that_ends_workers_is_told(processes, path, tmp_path):
     processes.restart()  # the other worker may be about to end itself
 
 
-@pytest.mark.parametrize("kind", ["cells", "bounds", "pairs"])
+@pytest.mark.parametrize("kind", ["exact", "bounds", "pairs"])
 def test_rows_go_from_worker_to_worker(processes, tmp_path, seen, monkeypatch, kind):
-    monkeypatch.setattr(cells, "_CELL", 1200)
     monkeypatch.setattr(landmarks, "_SAMPLE", 100)  # rows that are fetched
     marker, path = str(tmp_path / "once"), tmp_path / "wide.h5"
     X, group = np.random.default_rng(0).integers(0, 10, (2400, 4000), dtype=np.uint8), np.arange(2400) % 4
-    X[group > 1, :2000] += 100  # the cells
     X[group % 2 > 0, 2000:2500] += 100  # the classes, of few support vectors
     with h5py.File(path, "w") as file:
         file["X"], file["y"] = X, group if kind == "pairs" else group % 2
@@ -217,7 +214,7 @@ def test_rows_go_from_worker_to_worker(processes, tmp_path, seen, monkeypatch, k
         given = {"C": 1.0, "gamma": 1e-7, "tol": 0.01, "n_shards": 2, "client": processes, "random_state": 0}
         if kind == "pairs":
             return fastsvm.dask.SVC(**given).fit(path)
-        refine = "cells" if kind == "cells" else None
+        refine = "exact" if kind == "exact" else None
         return NystroemSVC(landmarks=X[:20], refine=refine, bounds=True, **given).fit(path)
 
     first = fit()
@@ -231,7 +228,7 @@ def test_rows_go_from_worker_to_worker(processes, tmp_path, seen, monkeypatch, k
         assert len(first.n_iter_) == 6 and 0 < len(first.support_) < 0.2 * len(X)
     else:
         assert first.exact_bounds_ == second.exact_bounds_
-        assert kind == "bounds" or [type(one) for one in first.cells_] == [SVC, SVC]
+        assert kind == "bounds" or type(first.exact_machine_) is SVC
 
 
 # --- clusters in this process ----------------------------------------------------------------------------

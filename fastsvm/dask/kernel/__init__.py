@@ -1,1 +1,1 @@
-"""Exact kernel machines on a cluster: tasks, to which the rows of pairs of classes or of cells go."""
+"""Exact kernel machines on a cluster: tasks, to which the rows of pairs of classes go."""

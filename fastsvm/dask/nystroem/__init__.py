@@ -1,1 +1,1 @@
-"""Kernel machines with landmarks on a cluster: landmarks, features and cells by tasks."""
+"""Kernel machines with landmarks on a cluster: landmarks, features and an exact machine by tasks."""

@@ -8,7 +8,7 @@ from distributed import Client, Future
 from fastsvm.dask.base import DistributedClassifier
 from fastsvm.dask.kernel.machines import MachinePlan
 from fastsvm.dask.nystroem.bounds import BoundsPlan, bounds_of_shards
-from fastsvm.dask.nystroem.cells import cells_of_shards
+from fastsvm.dask.nystroem.exact_machine import exact_machine_of_shards
 from fastsvm.dask.nystroem.landmarks import Landmarks, choose_landmarks, features_of_shards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts
@@ -25,7 +25,7 @@ from fastsvm.solvers.linear_dual.shards.rounds import ShardedAscent
 
 __all__ = ["NystroemSVC"]
 
-_RULES = {"refine": optional(one_of("cells", "exact")), "bounds": boolean}
+_RULES = {"refine": optional(one_of("exact")), "bounds": boolean}
 _OF_LANDMARKS = "kernel", "degree", "gamma", "coef0", "n_components", "landmarks", "rank_tol", "standardize"
 
 
@@ -35,7 +35,6 @@ class _Learning(NamedTuple):
     landmarks: Landmarks
     rows: list[Future]
     features: list[Future]
-    seed: int
 
 
 class NystroemSVC(DistributedClassifier):
@@ -98,10 +97,9 @@ class NystroemSVC(DistributedClassifier):
     standardize : bool, default=False
         Whether the kernel sees features standardised to mean 0 and variance 1 over all shards, by one more pass of the
         workers. The stored samples do not change.
-    refine : {"cells", "exact"} or None, default=None
-        Exact machines that predict in place of the landmarks, each fitted by a task. "cells": k-means, on samples that
-        go to one worker, divides the samples into cells of some 10,000, and each has a machine of its own, to whose
-        worker its samples go. "exact": one machine, that of `SVC`, on a worker that gets all samples.
+    refine : {"exact"} or None, default=None
+        "exact": an exact machine, that of `SVC`, predicts in place of the landmarks. It is a task of a worker that gets
+        all samples.
     bounds : bool, default=False
         Whether to compute `exact_bounds_`. That takes a kernel value for each pair of support vectors.
         Samples at which all shards evaluate their kernel expansions go from worker to worker.
@@ -131,11 +129,8 @@ class NystroemSVC(DistributedClassifier):
         Objective of feasible dual variables, a lower bound of the minimum on these features.
     duality_gap_ : float
         Difference of the two. Computed in float64.
-    cell_centers_ : ndarray of float64, shape (n_cells, n_features)
-        With `refine`, centres of the cells, of standardised features with `standardize`.
-    cells_ : tuple
-        With `refine`, the fitted `fastsvm.SVC` of each cell; the number of a class where a cell has only one; None
-        where the time ran out, so that the landmarks predict.
+    exact_machine_ : fastsvm.SVC
+        With `refine`, the fitted machine; missing where the time ran out, so that the landmarks predict.
     exact_bounds_ : tuple of float
         With `bounds`, lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks.
         The upper one is the objective of this model there.
@@ -253,11 +248,11 @@ class NystroemSVC(DistributedClassifier):
         self.__dict__.update(found.attributes)
         features, dtype = features_of_shards(tasks, rows, known.shape[0], found)
         is_kept = self.refine is not None or self.bounds
-        self._learning = _Learning(found, rows if is_kept else [], features, seed)
+        self._learning = _Learning(found, rows if is_kept else [], features)
         return features, known._replace(shape=(known.shape[0], found.map.rank), dtype=dtype, sparse=False)
 
     def _conclude(self, tasks: Tasks, plan: Plan, solver: ShardedAscent, weights: np.ndarray, deadline: float) -> None:
-        """Bound the optimum, and fit the machines of cells."""
+        """Bound the optimum, and fit the exact machine."""
         now = self._learning
         if self.bounds:
             coef = weights[:, :-1] @ now.landmarks.map.whitening
@@ -268,9 +263,10 @@ class NystroemSVC(DistributedClassifier):
             self.exact_bounds_ = bounds_of_shards(tasks, shards, told)
         if self.refine is not None:
             machine = self._exact_machine()
-            cells = MachinePlan(machine, Standardization.of_model(self), plan.classes, plan.factors, self.memory)
-            is_whole = self.refine == "exact"
-            self.cell_centers_, self.cells_ = cells_of_shards(tasks, now.rows, cells, is_whole, deadline, now.seed)
+            told_exact = MachinePlan(machine, Standardization.of_model(self), plan.classes, plan.factors, self.memory)
+            found = exact_machine_of_shards(tasks, now.rows, told_exact, deadline)
+            if found is not None:
+                self.exact_machine_ = found
 
     def _exact_machine(self) -> Any:
         """Return a kernel machine with the parameters of this one."""

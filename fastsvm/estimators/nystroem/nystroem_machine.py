@@ -17,10 +17,10 @@ from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.fits.linear_problem import demands_of
 from fastsvm.estimators.linear.prediction import dense_coef
-from fastsvm.estimators.linear.training_task import Task, distinct, seed_of
-from fastsvm.estimators.nystroem.cells import Cells, Division, divide, learn
+from fastsvm.estimators.linear.training_task import Task, distinct
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, InOnePlace, Machine, Solved
 from fastsvm.estimators.nystroem.exact_bounds import exact_bounds
+from fastsvm.estimators.nystroem.exact_machine import check_exact_memory, exact_scores, learnt_exactly
 from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, ROWS, LandmarkEstimator
 from fastsvm.estimators.nystroem.landmarks import Chosen, choose
 from fastsvm.estimators.nystroem.stored_features import stored_features
@@ -38,7 +38,7 @@ _FOLDER = Rule(lambda value: isinstance(value, str), "the path of a folder")
 _RULES = {
     "landmarks": either(one_of("uniform", "rpcholesky", "support"), ROWS),
     "bounds": boolean,
-    "refine": optional(one_of("cells", "exact")),
+    "refine": optional(one_of("exact")),
     "scratch_folder": optional(_FOLDER),
 }
 
@@ -122,7 +122,8 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         rng, memory = check_random_state(self.random_state), parse_memory(self.memory)
         budget = memory - task.source.held
         task, places, turns = _shuffled(task, memory)
-        division = None if self.refine is None else self._divided(task, budget)
+        if self.refine is not None:
+            check_exact_memory(self._seen(task), budget)
         with Pool.open() as pool:
             used, supports = turns[task.weights[turns] > 0], partial(self._supports, task, budget)
             chosen = choose(self, task.source, used, rng, memory, pool, supports)
@@ -135,9 +136,10 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
                     super()._fit(task._replace(source=features), loss, names, session)
             finally:
                 del self._learning
-        if division is not None:
-            seen, found = self._seen(task), self._exact_machine
-            self.cell_centers_, self.cells_ = learn(seen, division, found, budget, session.deadline, self.verbose)
+        if self.refine is not None:
+            machine = learnt_exactly(self._seen(task), partial(self._exact_machine, budget), session.deadline)
+            if machine is not None:
+                self.exact_machine_ = machine
 
     def _supports(self, task: Task, budget: int, rows: np.ndarray) -> np.ndarray:
         """Return the support vectors of the exact machine of some samples; none if all are of one class."""
@@ -148,18 +150,18 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         machine = self._exact_machine(budget // 2, np.inf).set_params(tol=max(self.tol, _SUPPORT_TOL))
         return rows[machine.fit(samples, targets, seen.weights[rows]).support_]
 
-    def _divided(self, task: Task, budget: int) -> Division:
-        """Return which samples are learnt together exactly."""
-        return divide(self._seen(task), self.refine == "exact", budget, seed_of(self))
-
     def _seen(self, task: Task) -> Task:
         """Return the task of exact machines: samples as the kernel sees them, and numbers of classes."""
-        map_, (targets, weights) = Standardization.of_model(self), (task.targets, task.weights)
-        source = task.source if map_ is None else map_.apply(task.source)
+        targets, weights = task.targets, task.weights
         if task.of_classes:
             targets = (targets > 0 if len(task.balance) == 1 else targets).astype(np.int64)
             weights = weights if len(task.balance) == 1 else weights * task.balance[targets]
-        return task._replace(source=source, targets=targets, weights=weights)
+        return task._replace(source=self._as_seen(task.source), targets=targets, weights=weights)
+
+    def _as_seen(self, source: Source) -> Source:
+        """Return samples as the kernel sees them."""
+        map_ = Standardization.of_model(self)
+        return source if map_ is None else map_.apply(source)
 
     @abstractmethod
     def _exact_machine(self, memory: int, seconds: float) -> Any:
@@ -196,20 +198,12 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         """Return the scores of samples, shape (n_samples, n_scores)."""
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
+        if hasattr(self, "exact_machine_"):
+            return exact_scores(self.exact_machine_, self._as_seen(source))
         with Pool.open() as pool:
             coef = dense_coef(self)
             predictor = Predictor(self, coef.T, source, pool, self.components_, np.float64)
             found = np.empty((len(source), len(coef)))
             for start, some in predictor.decisions(source, self.intercept_, is_checked=not is_stored(X)):
                 found[start : start + len(some)] = some
-        return self._refined(source, found) if hasattr(self, "cells_") else found
-
-    def _refined(self, source: Source, scores: np.ndarray) -> np.ndarray:
-        """Return the scores by the machines of cells; by the landmarks, `scores`, where there is none."""
-        map_, cells, found = Standardization.of_model(self), Cells(self.cell_centers_, self.cells_), scores.copy()
-        n_classes = len(getattr(self, "classes_", ()))
-        n_classes = n_classes if self._learns_pairs(n_classes) else 0
-        for start, block in (source if map_ is None else map_.apply(source)).blocks():
-            rows = slice(start, start + block.shape[0])
-            found[rows] = cells.scores(block.user_array(), scores[rows], n_classes)
         return found

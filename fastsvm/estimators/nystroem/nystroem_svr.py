@@ -69,10 +69,8 @@ default="uniform"
     standardize : bool, default=False
         Whether the kernel sees features standardised to mean 0 and variance 1. The stored samples do not change.
         Sparse samples are scaled only.
-    refine : {"cells", "exact"} or None, default=None
-        Exact machines that predict in place of the landmarks. "cells": k-means divides the samples into cells of some
-        10,000, and each has a machine of its own. That takes time in proportion to the number of samples, and
-        predictions change abruptly between cells. "exact": one machine, that of `SVR`, in the time that it takes.
+    refine : {"exact"} or None, default=None
+        "exact": an exact machine, that of `SVR`, predicts in place of the landmarks. It takes the time of `SVR`.
     bounds : bool, default=False
         Whether to compute `exact_bounds_`. That takes a kernel value for each pair of support vectors.
     warm_start : bool, default=False
@@ -103,10 +101,8 @@ default="uniform"
         Objective of feasible dual variables, a lower bound of the minimum on these features.
     duality_gap_ : float
         Difference of the two: an upper bound of how far the objective is from its minimum. Computed in float64.
-    cell_centers_ : ndarray of float64, shape (n_cells, n_features)
-        With `refine`, centres of the cells, of standardised features with `standardize`.
-    cells_ : tuple
-        With `refine`, the fitted `SVR` of each cell; None where the time ran out, so that the landmarks predict.
+    exact_machine_ : SVR
+        With `refine`, the fitted machine; missing where the time ran out, so that the landmarks predict.
     exact_bounds_ : tuple of float
         With `bounds`, lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks.
         The upper one is the objective of this model there.

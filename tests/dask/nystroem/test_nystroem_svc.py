@@ -8,7 +8,6 @@ from sklearn.datasets import load_digits
 
 import fastsvm
 import fastsvm.dask
-from fastsvm.estimators.nystroem import cells
 
 pytestmark = pytest.mark.dask
 
@@ -60,7 +59,7 @@ def test_landmarks_may_be_given_and_the_kernel_must_fit(client, digits):
         made(client, kernel="precomputed").fit(rows, labels)
 
 
-# --- pairs and cells -----------------------------------------------------------------------------
+# --- pairs, and exact machines -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +70,9 @@ def blocks(digits):
 
 @pytest.fixture(scope="module")
 def local(digits):
-    given = {"landmarks": digits[0][:60], "multi_class": "ovo", "tol": 1e-3, "random_state": 0}
-    return fastsvm.NystroemSVC(C=1.0, **given).fit(*digits)
+    return fastsvm.NystroemSVC(C=1.0, landmarks=digits[0][:60], multi_class="ovo", tol=1e-3, random_state=0).fit(
+        *digits
+    )
 
 
 @pytest.mark.parametrize("n_shards", [2, 3])  # of three pairs: some with another pair, and each by itself
@@ -87,33 +87,27 @@ def test_pairs_are_those_of_the_local_estimator(client, digits, blocks, local, n
     assert (model.predict(X) == local.predict(X)).mean() > 0.99
 
 
-@pytest.mark.parametrize(("kind", "refine"), [("bytes", "cells"), ("csr", "cells"), ("bytes", "exact")])
-def test_machines_are_those_of_the_rows_of_each_cell(client, digits, kind, refine, monkeypatch):
-    monkeypatch.setattr(cells, "_CELL", 100)
+@pytest.mark.parametrize("kind", ["bytes", "csr"])
+def test_the_exact_machine_is_that_of_all_rows(client, digits, kind):
     X, y = digits[0], np.array(["cat", "dog", "elk"])[digits[1]]
     X = sparse.csr_matrix(X.astype(float)) if kind == "csr" else X
     weight = np.arange(600) % 4 * 1.0  # some are left out
     rows, labels, weights = (da.from_array(one, chunks=(200, *one.shape[1:]), asarray=False) for one in (X, y, weight))
-    model = made(client, refine=refine, class_weight={"dog": 2.0}, max_iter=3, tol=0.5, gamma=1e-3)
+    model = made(client, refine="exact", class_weight={"dog": 2.0}, max_iter=3, tol=0.5, gamma=1e-3)
     model.fit(rows, labels, weights)
-    assert len(model.cells_) == len(model.cell_centers_) == (4 if refine == "cells" else 1)
-    dense = X.toarray() if kind == "csr" else X
-    cell = ((dense[:, None] - model.cell_centers_) ** 2).sum(axis=2).argmin(axis=1)
-    for number, machine in enumerate(model.cells_):
-        own = np.flatnonzero((cell == number) & (weight > 0))
-        wanted = fastsvm.SVC(C=1.0, gamma=1e-3, tol=0.5)
-        wanted.fit(X[own], digits[1][own], weight[own] * np.array([1.0, 2.0, 1.0])[digits[1][own]])
-        np.testing.assert_array_equal(machine.decision_function(X[own]), wanted.decision_function(X[own]))
+    own = np.flatnonzero(weight > 0)
+    wanted = fastsvm.SVC(C=1.0, gamma=1e-3, tol=0.5)
+    wanted.fit(X[own], digits[1][own], weight[own] * np.array([1.0, 2.0, 1.0])[digits[1][own]])
+    np.testing.assert_array_equal(model.exact_machine_.decision_function(X), wanted.decision_function(X))
     assert model.score(rows, labels) > 0.9
 
 
 def test_no_machine_begins_after_the_time_limit(client, digits, blocks):
     with pytest.warns(Warning, match="max_time"):
         model = made(client, refine="exact", max_time=1e-6).fit(*blocks)
-    assert model.cells_ == (None,)
-    np.testing.assert_array_equal(model.predict(digits[0]), model.set_params(refine=None).predict(digits[0]))
+    assert not hasattr(model, "exact_machine_") and len(model.predict(digits[0])) == 600
 
 
-def test_cells_need_the_hinge(client, blocks):
+def test_the_exact_machine_needs_the_hinge(client, blocks):
     with pytest.raises(ValueError, match="needs loss='hinge'"):
-        made(client, refine="cells", loss="squared_hinge").fit(*blocks)
+        made(client, refine="exact", loss="squared_hinge").fit(*blocks)

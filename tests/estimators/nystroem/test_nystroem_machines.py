@@ -71,7 +71,7 @@ def test_pairs_of_classes_are_told_apart_as_by_the_same_features_in_scikit_learn
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
 def test_votes_of_pairs_are_those_of_the_kernel_machine(layout, tmp_path):
     y = np.digitize(X[:, 0] + X[:, 1] ** 2 + RNG.normal(scale=2, size=400), [-0.3, 0.8, 2.0])
-    for given in ({"break_ties": True}, {"decision_function_shape": "ovo", "refine": "exact"}, {"refine": "cells"}):
+    for given in ({"break_ties": True}, {"decision_function_shape": "ovo", "refine": "exact"}, {"refine": "exact"}):
         model = NystroemSVC(multi_class="ovo", n_components=15, standardize=True, **given, **COMMON).fit(layout(X), y)
         save(model, tmp_path / "pairs.model")
         again = load(tmp_path / "pairs.model")

@@ -9,17 +9,15 @@ from forked import COMMAND
 from runs import KINDS, Interrupter, assert_same_model, of
 
 from fastsvm.cli import main
-from fastsvm.estimators.nystroem import cells
 from fastsvm.jobs.runner import resume, run, status
 from fastsvm.jobs.stopping import Stopped
 from fastsvm.sources import scratch
 
 KILL = """
 import os, signal
-from fastsvm.estimators.nystroem import cells, feature_map
+from fastsvm.estimators.nystroem import exact_machine, feature_map
 from fastsvm.sources.scratch import ScratchSource
 from fastsvm.jobs.training.checkpointer import JobCheckpointer
-cells._CELL = 600
 
 def killed(kind, name, at):
     known, calls = getattr(kind, name), []
@@ -39,7 +37,7 @@ IN_A_FILE = 400_000  # bytes of memory: half of it does not hold the features in
 PHASES = {
     "features": 'killed(feature_map.FeatureMap, "write", 1)',
     "ascent": 'killed(JobCheckpointer, "observe", 12)',
-    "refinement": 'killed(cells, "_machine", 3)',
+    "refinement": 'killed(exact_machine, "_taken", 1)',
 }
 
 
@@ -48,8 +46,7 @@ def whole(file, tmp_path_factory):
     """Return the folder of a run that nothing interrupts."""
     folder = tmp_path_factory.mktemp("landmarks") / "whole"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells, "_CELL", 600)
-        patch.setitem(KINDS, "nystroem", KINDS["nystroem"] | {"refine": "cells"})
+        patch.setitem(KINDS, "nystroem", KINDS["nystroem"] | {"refine": "exact"})
         run(of("nystroem", file, report=False)._replace(memory=3_000_000), folder)
     return folder
 
@@ -66,15 +63,14 @@ def written(path, file, memory, **more):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 @pytest.mark.parametrize("phase", PHASES)
-def test_a_job_that_is_killed_in_any_phase_ends_with_the_same_model(phase, whole, file, tmp_path, forks, monkeypatch):
-    job = written(tmp_path / "job.toml", file, 3_000_000, refine="cells")
+def test_a_job_that_is_killed_in_any_phase_ends_with_the_same_model(phase, whole, file, tmp_path, forks):
+    job = written(tmp_path / "job.toml", file, 3_000_000, refine="exact")
     process = forks.start("run", job, "--folder", "run", code=KILL + PHASES[phase] + "\n" + COMMAND, folder=tmp_path)
     process.communicate(timeout=300)
     assert process.returncode == -signal.SIGKILL
     folder = tmp_path / "run"
     assert status(folder)["state"] == "interrupted" and not (folder / "model.fastsvm").exists()
     assert (phase == "ascent") == bool(list(folder.glob("checkpoint-*.fastsvm")))
-    monkeypatch.setattr(cells, "_CELL", 600)
     resume(folder)
     assert_same_model(folder, whole)
 
