@@ -104,7 +104,7 @@ SUITES = {
         most_repeats=1,
     ),
     "millions": Suite(
-        "Kernel machines of many samples: accuracy, and bounds of the exact optimum, over time",
+        "Kernel machines of many samples: accuracy over time",
         "a fit, from the file",
         "bench.workers.millions",
         "millions",

@@ -21,7 +21,7 @@ def figure(finished: list[Finished], clock: str, timeout: float) -> Any:
 
     colours = colours_of(finished)
     marks = dict(zip(colours, _MARKS * len(colours), strict=False))
-    drawn = Figure(figsize=(7, 1.6 + 3.8 * len(finished)), layout="constrained")
+    drawn = Figure(figsize=(9, 1.6 + 3.8 * len(finished)), layout="constrained")
     for axes, one in zip(drawn.subplots(len(finished), 1, squeeze=False)[:, 0], finished, strict=True):
         accuracies, curves = [], {}
         for each in one.results:

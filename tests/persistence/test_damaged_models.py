@@ -146,7 +146,7 @@ def test_a_newer_version_and_other_archives(fitted, path):
     fastsvm.save(fitted["kernel"][0], path)
     header, arrays = read_arrays(path)
     write_arrays(path, json.dumps(header | {"version": 99}), arrays)
-    refused(path, "format 99", "install")
+    refused(path, "format 99", "Install")
     write_arrays(path, json.dumps({"format": "other"}), arrays)
     refused(path, "not a fastsvm model")
     with open(path, "wb") as file:
