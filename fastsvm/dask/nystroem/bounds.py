@@ -59,16 +59,9 @@ class _OnShards:
 def bounds_of_shards(
     tasks: Tasks, shards: Sequence[tuple[Future, Future, np.ndarray]], told: BoundsPlan
 ) -> tuple[float, float]:
-    """Return a lower and an upper bound of the optimum of the kernel problem.
+    """Return a lower and an upper bound of the optimum of the kernel problem, of which `told` has the solution.
 
-    Parameters
-    ----------
-    tasks : Tasks
-        How tasks are sent.
-    shards : sequence of tuple
-        Samples and features of each shard as `ShardRows`, which the workers have, and its dual variables.
-    told : BoundsPlan
-        The solution.
+    A shard has samples and features as `ShardRows`, which the workers have, and its dual variables.
     """
     filled, n_rows = [one for one in shards if len(one[2])], sum(len(dual) for *_, dual in shards)
     sent = [(rows, features, tasks.share(f"dual-{k}", dual)) for k, (rows, features, dual) in enumerate(filled)]

@@ -124,7 +124,7 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         task, places, turns = _shuffled(task, memory)
         if self.refine is not None:
             check_exact_memory(self._seen(task), budget)
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             used, supports = turns[task.weights[turns] > 0], partial(self._supports, task, budget)
             chosen = choose(self, task.source, used, rng, memory, pool, supports)
             self._learning = _Learning(chosen, task, loss, budget)
@@ -200,7 +200,7 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         source = check_rows(self, X, reset=False)
         if hasattr(self, "exact_machine_"):
             return exact_scores(self.exact_machine_, self._as_seen(source))
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             coef = dense_coef(self)
             predictor = Predictor(self, coef.T, source, pool, self.components_, np.float64)
             found = np.empty((len(source), len(coef)))

@@ -95,12 +95,8 @@ def write(path: Path, tree: Any, bound_to: dict[str, Any]) -> None:
 def read(path: Path, bound_to: dict[str, Any]) -> Any:
     """Return the tree of a checkpoint.
 
-    Raises
-    ------
-    DamagedCheckpoint
-        If the file is damaged, is not a checkpoint, or was written by another version.
-    ValueError
-        If it belongs to another job or other data.
+    DamagedCheckpoint says that the file is damaged, is not a checkpoint, or was written by another version; ValueError
+    that it belongs to another job or other data.
     """
     try:
         header, arrays = read_arrays(path)
