@@ -151,9 +151,8 @@ def _of_classes(model: Any, y: np.ndarray, weight: np.ndarray, is_nu: bool) -> l
         divisor = margin or 1.0  # of what is returned; where there is no margin, nothing is divided
         coef = coef[rows] * divisor
         alpha, top = coef * signs, bound[rows]
-        if divisor != 1:  # a division and a product may move a multiplier off its bound
-            alpha = np.where(np.abs(alpha - top) <= 2 * np.finfo(float).eps * top, top, alpha)
-            coef = alpha * signs
+        # Bounds are products, and ν-classification returns quotients: rounding may move a multiplier off its bound.
+        top = np.where(np.abs(alpha - top) <= 2 * np.finfo(float).eps * top, alpha, top)
         target = numbers(np.zeros(len(rows)) if is_nu else signs)
         rho = -numbers(model.intercept_)[number] * Decimal(divisor)
         level = rho + numbers(signs) * Decimal(margin)

@@ -164,6 +164,52 @@ def test_the_certificate_of_huge_values_holds_in_eighty_digits(name):
     assert model.duality_gap_ <= 1.5 * true.gap + 1e-6 * abs(true.dual)
 
 
+def _of_margins(seed):
+    """Return a small table that is not scaled, and a machine of few errors, which often has no margin there."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(6, 60)), int(rng.integers(1, 4))
+    X = rng.normal(size=(n, d)) * 10 ** rng.uniform(-3, rng.choice([0, 2, 4]), d) + rng.choice([0, 10, 1e3])
+    y = (rng.normal(size=n) + X[:, 0] / X[:, 0].std() * rng.choice([0, 1]) > 0).astype(int)
+    y[:2] = 0, 1
+    most = 2 * min(np.bincount(y)) / n
+    given = {"kernel": str(rng.choice(["poly", "linear", "rbf"])), "degree": int(rng.integers(2, 6)), "gamma": "auto"}
+    return NuSVC(nu=min(most, float(rng.choice([0.05, 0.1, 0.5]))), max_iter=100_000, **given), X, y
+
+
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.filterwarnings(
+    "ignore:The features have very different lengths", "ignore::sklearn.exceptions.ConvergenceWarning"
+)
+def test_the_certificate_of_a_margin_near_zero_is_that_of_the_arrays(seed):
+    """Where there is no margin nothing is divided by it, and the primal objective is that of a margin of 0."""
+    model, X, y = _of_margins(seed)
+    model.fit(X, y)
+    true = worth(model, X, y)
+    last = 1e-13 * max(abs(true.dual), abs(true.primal))
+    assert (model._margin >= 0).all()
+    assert true.gap <= model.duality_gap_ * (1 + 1e-9) + last
+    assert true.violation <= model.kkt_violation_ * (1 + 1e-9)
+
+
+def test_parts_of_a_multiplier_of_equal_rows_are_rounded_one_by_one():
+    """They are of 1e11 and of 1e5, so that no float added to the latter is the rest of the sum."""
+    X = np.array([[1], [1], [1], [0], [0]], dtype=np.uint8)
+    y, weight = np.array([1, 1, 0, 0, 1]), np.array([0.0945954380123, 4.12205972e5, 1.34613044e5, 6.5e2, 2.7e3])
+    model = SVC(kernel="linear", C=1e6).fit(X, y, sample_weight=weight)
+    true = worth(model, X, y, weight)
+    assert true.violation <= model.kkt_violation_ * (1 + 1e-9)
+    assert true.gap <= model.duality_gap_ * (1 + 1e-9)
+    assert len(model.support_) == 5 and true.violation > 1e-9  # two of three equal rows have a part
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "exponential", "laplacian", "sigmoid"])
+def test_bounds_do_not_grow_with_the_length_of_samples(kernel):
+    """Kernel values of samples so far from each other, or from the origin, are 0 or 1 in all digits."""
+    X, y = np.array([[7.6e7], [3.5e4]]), np.array([0, 1])
+    model = SVC(kernel=kernel, gamma="auto", C=1e6 if kernel != "sigmoid" else 10.0).fit(X, y)
+    assert model.converged_ and model.duality_gap_ <= 1e-7 * abs(model.objective_)
+
+
 @pytest.mark.filterwarnings("ignore:The features have very different lengths")
 def test_a_fit_that_float64_gets_wrong_goes_on_from_more_digits():
     X, y = load_breast_cancer(return_X_y=True)
