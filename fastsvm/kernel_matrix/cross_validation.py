@@ -101,7 +101,7 @@ class SharedPart:
     """
 
     resident = True
-    expensive = cheap_among = False  # values are cached, except those that do not fit
+    cheap_among = False  # values are cached, except those that do not fit
     worth_filling = 0.9
     passes = 0
 

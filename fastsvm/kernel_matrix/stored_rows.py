@@ -21,8 +21,6 @@ class SquareRows:
         Kernel values.
     """
 
-    expensive = False
-
     def __init__(self, store: np.ndarray) -> None:
         self.store = store
 
