@@ -5,7 +5,7 @@ the rows that are furthest from that on both sides. Of each pair, one variable g
 which keeps their sum, up to the minimum of the dual objective (Chou, Lin and Lin 2020, algorithm 3).
 """
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def _exchange(
     if isinstance(block, CSRBlock):
         block, places = readable(block, plan[0])
         return int(_exchange_sparse(block, places, plan, costs, dual, weights))
-    return int(_exchange_dense(cast(DenseBlock, block).values, plan, costs, dual, weights))
+    return int(_exchange_dense(block.values, plan, costs, dual, weights))
 
 
 @jit
