@@ -81,7 +81,7 @@ class SharedPart:
     """The kernel matrix of a subset of distinct rows: a `KernelMatrix` that copies from a `SharedKernel`."""
 
     resident = True
-    expensive = cheap_among = False  # values are cached, except those that do not fit
+    cheap_among = False  # values are cached, except those that do not fit
     worth_filling = 0.9
     passes = 0
 

@@ -173,11 +173,6 @@ class Gram:
             self._sweep(self._prepared(indices[a:b]), Rows(out, slots[a:b], start))
 
     @property
-    def expensive(self) -> bool:
-        """Whether values are so expensive that unneeded ones should not be computed."""
-        return self.pairwise.cost(self.source.shape[1]) >= EXPENSIVE
-
-    @property
     def cheap(self) -> bool:
         """Whether values are cheap to recompute."""
         return self.resident and self.pairwise.parallel and self.pairwise.cost(self.source.shape[1]) <= _CHEAP

@@ -29,10 +29,6 @@ class KernelMatrix(Protocol):
         """Passes over the rows of the source so far."""
 
     @property
-    def expensive(self) -> bool:
-        """Whether values are so expensive that unneeded ones should not be computed."""
-
-    @property
     def cheap(self) -> bool:
         """Whether values are cheap to recompute."""
 
@@ -75,10 +71,6 @@ class KernelRows(Protocol):
     @property
     def n_slots(self) -> int:
         """Number of rows that fit."""
-
-    @property
-    def expensive(self) -> bool:
-        """Whether rows are so expensive that unneeded ones should not be computed."""
 
     @property
     def cheap(self) -> bool:

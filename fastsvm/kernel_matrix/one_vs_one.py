@@ -76,11 +76,6 @@ class PairGram:
         self.dtype = pairwise.dtype
 
     @property
-    def expensive(self) -> bool:
-        """Whether values are so expensive that unneeded ones should not be computed."""
-        return self._across[0].expensive
-
-    @property
     def cheap(self) -> bool:
         """Whether values are cheap to recompute."""
         return self._across[0].cheap

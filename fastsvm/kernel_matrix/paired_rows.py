@@ -46,11 +46,6 @@ class PairedRows:
         return self.rows.passes
 
     @property
-    def expensive(self) -> bool:
-        """Whether rows are so expensive that unneeded ones should not be computed."""
-        return self.rows.expensive
-
-    @property
     def resident(self) -> bool:
         """Whether all rows of the data are in memory."""
         return self.rows.resident

@@ -26,7 +26,6 @@ class RecomputedRows:
     """
 
     resident = cheap = cheap_among = True
-    expensive = False
     worth_filling = 2.0  # never
     n_computed = 0
 

@@ -91,11 +91,6 @@ class RowCache:
         return self._gram.passes
 
     @property
-    def expensive(self) -> bool:
-        """Whether rows are so expensive that unneeded ones should not be computed."""
-        return self._gram.expensive
-
-    @property
     def resident(self) -> bool:
         """Whether all rows of the data are in memory."""
         return self._gram.resident

@@ -16,8 +16,6 @@ class SquareRows:
     It implements `KernelRows` for the problem restricted to these rows.
     """
 
-    expensive = False
-
     def __init__(self, store: np.ndarray) -> None:
         self.store = store
 

@@ -14,7 +14,7 @@ N = 12
 class FakeGram:
     """Row i holds 100 i + column; asked for row `bad`, it fails half way."""
 
-    resident, worth_filling, expensive = True, 0.5, False
+    resident, worth_filling = True, 0.5
     dtype = np.dtype(np.float32)
 
     def __init__(self, n=N):

@@ -16,10 +16,9 @@ Where kernel values are cheap
 
 Where that is slow
     Steps are slow once the free set is nearly right, most of all for large C. After as many steps as cost the same, a
-    Newton step on the free rows (`newton_step`) is tried, and kept if it raises the
-    objective. Where too many rows are free for that, the last changes of the multipliers are combined
-    (`extrapolation`). A small problem on which steps progress slowly, as with unscaled features, is solved by an
-    interior-point method (`interior_trial`) after as many steps as cost the same.
+    Newton step on the free rows (`newton_step`) is tried, and kept if it raises the objective. A small problem on which
+    steps progress slowly, as with unscaled features, is solved by an interior-point method (`interior_trial`) after as
+    many steps as cost the same.
 
 End
     See `termination`.
@@ -28,7 +27,7 @@ Cost
     q n kernel values for new rows at most, q n multiplications for F, some 10 q steps of O(q) each.
 
 Memory
-    24 n bytes, 80 n more where changes are combined, 2 q² values, and the cache of rows.
+    24 n bytes, 2 q² values, and the cache of rows.
 """
 
 from abc import ABC, abstractmethod
@@ -38,7 +37,6 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.paired_rows import ProblemRows
-from fastsvm.solvers.kernel_dual.acceleration.extrapolation import Extrapolation
 from fastsvm.solvers.kernel_dual.acceleration.interior_trial import InteriorTrial
 from fastsvm.solvers.kernel_dual.acceleration.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
@@ -97,7 +95,6 @@ class Decomposition(ABC):
         self._termination = Termination(self.formulation, self.gradient, tol)
         kernel = rows, self.working_sets.block, self.working_sets.products
         self._newton = NewtonTrial(self.formulation, kernel, pool, most_free)
-        self._extrapolation = Extrapolation(self.formulation, self.gradient, most_free)
         self._interior = InteriorTrial(self.formulation, self.gradient, pool, most_free, deadline)
         self._all_considered = False
 
@@ -120,13 +117,11 @@ class Decomposition(ABC):
     def memory(self) -> DecompositionMemory:
         """Return what the solver knows beside the state."""
         products, newton, interior = self.gradient.products, self._newton, self._interior
-        extrapolation = self._extrapolation
         return DecompositionMemory(
             self._termination.aim, products.drift, newton.n_steps, newton.failures, self.working_sets.n_sets,
             self._all_considered, None, interior.n_steps, interior.tried,
-            self.gradient.rounding, products.largest, extrapolation.past, extrapolation.waited, extrapolation.failures,
-            self.gradient.least, self.gradient.waited, self._termination.best, self._termination.lowest,
-            self._termination.in_vain,
+            self.gradient.rounding, products.largest, self.gradient.least, self.gradient.waited,
+            self._termination.best, self._termination.lowest, self._termination.in_vain,
         )  # fmt: skip
 
     def recall(self, memory: DecompositionMemory) -> None:
@@ -140,9 +135,6 @@ class Decomposition(ABC):
         self.gradient.least, self.gradient.waited = memory.least, memory.waited
         termination = self._termination
         termination.best, termination.lowest, termination.in_vain = memory.best, memory.lowest, memory.in_vain
-        extrapolation = self._extrapolation
-        extrapolation.past, extrapolation.waited = memory.past, memory.since_extrapolation
-        extrapolation.failures = memory.extrapolation_failures
 
     def init(self, alpha: np.ndarray | None = None) -> KernelDualState:
         """Return the state at `alpha`, which is made feasible, or at the start of the problem, which may be zero."""
@@ -190,10 +182,7 @@ class Decomposition(ABC):
         )
 
     def _set_steps(self, state: KernelDualState, tol: float, most_steps: int) -> tuple[KernelDualState, int]:
-        state, n_steps = self.working_sets.take(state, tol, most_steps, self._solve_block)
-        if n_steps > 0:
-            self._extrapolation.improve(state)
-        return state, n_steps
+        return self.working_sets.take(state, tol, most_steps, self._solve_block)
 
     def _consider_all_rows(self, state: KernelDualState, level: np.ndarray, middle: float) -> None:
         """Once a quarter of the rows is computed, compute all others if so many will be needed that it is cheaper.

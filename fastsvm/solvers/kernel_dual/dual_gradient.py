@@ -74,11 +74,11 @@ class DualGradient:
         """Whether F is that of the multipliers, up to errors that are small relative to the tolerance."""
         return not self.is_blurred(self._tol)
 
-    def is_blurred(self, gap: float, more: float = 0.0) -> bool:
-        """Return whether the errors that steps left in F, with a drift of `more` beside, are visible beside a gap."""
+    def is_blurred(self, gap: float) -> bool:
+        """Return whether the errors that steps left in F are visible beside a gap."""
         # Values of float32 were chosen because their rounding, times the values, is small.
         scale = self.products.largest if self.exact else 1.0
-        return rounding_is_visible((self.products.drift + more) * scale, self.rows.store.dtype, gap)
+        return rounding_is_visible(self.products.drift * scale, self.rows.store.dtype, gap)
 
     def may_be_exact(self, state: KernelDualState) -> bool:
         """Return whether kernel values in float64 would make F more exact, and are cheap to compute."""

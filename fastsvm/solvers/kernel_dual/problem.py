@@ -37,7 +37,6 @@ __all__ = [
     "KernelDualState",
     "KernelProblem",
     "KernelSolution",
-    "PastState",
     "WithIntercept",
     "WithoutIntercept",
     "feasible",
@@ -98,15 +97,6 @@ class KernelDualState(NamedTuple):
     working_set: np.ndarray
 
 
-@storable("past kernel dual state")
-class PastState(NamedTuple):
-    """β = y ∘ α and F after an earlier working set, and the drift of F then."""
-
-    beta: np.ndarray
-    gradient: np.ndarray
-    drift: float
-
-
 @storable("decomposition memory")
 class DecompositionMemory(NamedTuple):
     """What a decomposition knows beside its state; it decides the steps to come.
@@ -129,10 +119,6 @@ class DecompositionMemory(NamedTuple):
         Rounding error of F at its solution, 0 if that was not adopted.
     largest : float
         The largest diagonal value of the kernel among all rows that were in a working set.
-    past : tuple of PastState
-        States after earlier working sets, along whose changes a step may be extended.
-    since_extrapolation, extrapolation_failures : int
-        Working sets since such a step, and how many in a row gained little.
     least, waited : float, int
         The least gap by an F in more digits, and how often none was less since.
     best, lowest, in_vain : float, float, tuple of int
@@ -150,9 +136,6 @@ class DecompositionMemory(NamedTuple):
     interior_tried: bool = False
     rounding: float = 0.0
     largest: float = 1.0
-    past: tuple[PastState, ...] = ()
-    since_extrapolation: int = 0
-    extrapolation_failures: int = 0
     least: float = np.inf
     waited: int = 0
     best: float = -np.inf

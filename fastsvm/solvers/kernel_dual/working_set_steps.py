@@ -24,7 +24,6 @@ _STEPS_PER_ROW = 100
 _COMPARISONS = 25_000_000  # some tens of milliseconds, during which no interrupt is noticed
 _LEAST_SET = 256  # rows of a working set when nothing is known
 _RATIO, _NESTED_RATIO = 0.02, 0.1  # of the gap, to which a working set is solved, or one with sets of its own
-_PATIENCE = 0.6  # of the gap, that of cached rows from which on expensive rows wait
 _MOST_SOLVED = 3072  # rows of a working set without working sets of its own
 _SHORT = 8  # times the rows of a working set, a kernel row that is short
 _USUAL_SIZE = 4096  # of a working set with sets of its own, which are so large at most
@@ -85,26 +84,11 @@ class WorkingSetSteps:
     def _choose(
         self, state: KernelDualState, level: np.ndarray, low: float, high: float, tol: float
     ) -> tuple[np.ndarray, float]:
-        """Return a working set and the gap to which it is to be solved. `level` and its bounds are `levelled`.
-
-        While cached rows violate much, no expensive rows are computed for others. Many of these stop to violate when
-        the cached rows are solved, and the rest are computed together.
-        """
+        """Return a working set and the gap to which it is to be solved. `level` and its bounds are `levelled`."""
         size, ratio = self._size(state), _NESTED_RATIO if self.size > _MOST_SOLVED else _RATIO
         retained = state.working_set[len(state.working_set) // 2 :][: size - 2]
-        values = *self._problem.box, state.alpha, level
         chosen = np.empty(size, np.int64)
-        if self.rows.expensive:
-            known = np.flatnonzero(self.rows.cached(np.arange(len(state.alpha))))
-            y, upper, alpha, gradient = (each[known] for each in values)
-            least, most = (high, low)
-            if len(known) > size:
-                gradient, (least, most) = self._formulation.level(y, upper, alpha, gradient)
-            if most - least > _PATIENCE * (high - low):
-                places = np.searchsorted(known, retained[self.rows.cached(retained)])
-                count = select(y, upper, alpha, gradient, places, (least, most), chosen)
-                return known[chosen[:count]], max(ratio * (most - least), 0.5 * tol)
-        count = select(*values, retained, (low, high), chosen)
+        count = select(*self._problem.box, state.alpha, level, retained, (low, high), chosen)
         return chosen[:count], max(ratio * (high - low), 0.5 * tol)
 
     @property

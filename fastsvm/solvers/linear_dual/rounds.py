@@ -16,9 +16,7 @@ _ROUNDS = 10  # within which the gap should be halved
 
 
 class AscentAfterRounds(LinearDualAscent):
-    """Dual coordinate ascent that begins with rounds, if the problem is one for them (`takes_rounds`)."""
-
-    takes_rounds = True
+    """Dual coordinate ascent that begins with rounds."""
 
     def round(self, state: LinearDualState) -> tuple[LinearDualState, Report]:
         """Take a round, which evaluates the weights before."""
@@ -36,10 +34,10 @@ class AscentAfterRounds(LinearDualAscent):
 
     def _first_metric(self) -> Metric:
         """Return the metric with which epochs begin; rounds have none, and may suffice."""
-        return no_metric(self.n_scores, self.width) if self.takes_rounds else super()._first_metric()
+        return no_metric(self.n_scores, self.width)
 
     def _with_metric_of(self, state: LinearDualState) -> None:
-        if self.takes_rounds and not state.in_rounds:
+        if not state.in_rounds:
             self.proximal = ProximalPoint(self.problem, super()._first_metric())
 
     def adopted(self, state: LinearDualState) -> LinearDualState:
@@ -50,4 +48,4 @@ class AscentAfterRounds(LinearDualAscent):
     def resumed(self, state: LinearDualState, same_windows: bool) -> LinearDualState:
         """Return a state that was interrupted, with Σ β_i x_i computed anew."""
         self._with_metric_of(state)
-        return super().resumed(state, same_windows)._replace(in_rounds=state.in_rounds and self.takes_rounds)
+        return super().resumed(state, same_windows)

@@ -148,10 +148,10 @@ def test_only_storable_classes_are_made(name, tmp_path):
         read(path, BOUND)
 
 
-@pytest.mark.parametrize(("field", "is_read"), [("past", True), ("aim", False)])
+@pytest.mark.parametrize(("field", "is_read"), [("waited", True), ("aim", False)])
 def test_a_field_that_an_older_version_did_not_store_has_its_default(field, is_read, tmp_path):
     path, memory = tmp_path / "x.fastsvm", DecompositionMemory(0.5, 1.0, 2, 3, 4, True, None)
-    write(path, memory._replace(past=(1,)), BOUND)
+    write(path, memory._replace(waited=1), BOUND)
     changed(path, lambda header, arrays: header["tree"]["values"].pop(field))
     if is_read:
         assert read(path, BOUND) == memory

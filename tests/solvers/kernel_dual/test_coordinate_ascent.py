@@ -115,16 +115,6 @@ def test_any_size_of_the_cache(n_slots):
     check(solution, reason, K, y, upper, wanted=solve(K, y, upper)[0].objective)
 
 
-@pytest.mark.parametrize("n_slots", [20, 60, 150])
-@pytest.mark.parametrize("size", [3, 16])
-def test_expensive_rows(size, n_slots, monkeypatch):
-    K, y, upper = problem(5, 150)
-    wanted = solve(K, y, upper)[0].objective
-    monkeypatch.setattr(RowCache, "expensive", True)
-    solution, reason, _ = solve(K, y, upper, size=size, n_slots=n_slots)
-    check(solution, reason, K, y, upper, wanted=wanted)
-
-
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(2, 60),

@@ -73,35 +73,6 @@ def test_any_size_of_the_cache(n_slots):
     check(solution, reason, K, y, upper, wanted=wanted)
 
 
-@pytest.mark.parametrize("n_slots", [20, 60, 150])
-@pytest.mark.parametrize("size", [3, 16])
-def test_dear_rows(size, n_slots, monkeypatch):
-    K, y, upper = problem(5, 150)
-    wanted = solve(K, y, upper)[0].objective
-    monkeypatch.setattr(RowCache, "expensive", True)
-    solution, reason, _ = solve(K, y, upper, size=size, n_slots=n_slots)
-    check(solution, reason, K, y, upper, wanted=wanted)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_dear_rows_are_computed_together(seed, monkeypatch):
-    K, y, upper = problem(seed, 400)
-    computed, fetch = [], RowCache.fetch
-
-    def spy(cache, rows):
-        computed.append(np.count_nonzero(~cache.cached(rows)))
-        return fetch(cache, rows)
-
-    monkeypatch.setattr(RowCache, "fetch", spy)
-    solve(K, y, upper, tol=1e-3, size=16)
-    eager = np.array(computed)
-    computed.clear()
-    monkeypatch.setattr(RowCache, "expensive", True)
-    solve(K, y, upper, tol=1e-3, size=16)
-    patient = np.array(computed)
-    assert np.count_nonzero(patient) < np.count_nonzero(eager)
-
-
 @pytest.mark.parametrize("size", [4, 16, 50])
 @pytest.mark.parametrize("order", [1, -1])
 def test_sorted_labels(order, size):

@@ -28,7 +28,7 @@ from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 from fastsvm.solvers.kernel_dual.problem import BALANCED, Formulation, KernelDualState
 
-__all__ = ["NewtonTrial", "moved", "newton_step", "reach"]
+__all__ = ["NewtonTrial", "moved", "newton_step"]
 
 _SPEED = 1_000_000  # multiplications of a factorisation that take as long as one step
 _STEPS_BEFORE = 20_000
@@ -191,7 +191,7 @@ def newton_step(
         step = _bounded_step(inverse, of_gradient, of_ones, low, high, balanced)
     except linalg.LinAlgError:
         return None
-    return reach(first, low, high) * first if step is None else step
+    return _reach(first, low, high) * first if step is None else step
 
 
 def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray, balanced: bool) -> np.ndarray | None:
@@ -247,7 +247,7 @@ def _bounded_step(
     return None
 
 
-def reach(step: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
+def _reach(step: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
     """Return the largest factor up to 1 with which a step stays within its bounds."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # directions near 0
         factors = np.where(step > 0, high / step, np.where(step < 0, low / step, np.inf))

@@ -5,10 +5,9 @@ Problem
     over the weights w and the offset ρ. The dual variables are 0 ≤ β_i ≤ c_i with Σ_i β_i = s; w = Σ_i β_i x_i.
 
 Rounds
-    Rows in memory exchange mass in pairs (`exchange`), those first that violate the optimality conditions most. A
-    round is one pass over the rows for their scores, and some 10 % of the rows for the pairs. Two to ten rounds suffice
-    most times. Epochs of dual coordinate ascent follow where they do not, and serve rows on disk, where pairs would be
-    scattered.
+    Rows exchange mass in pairs (`exchange`), those first that violate the optimality conditions most. A round is one
+    pass over the rows for their scores, and some 10 % of the rows for the pairs, of rows on disk as many as a window.
+    Two to ten rounds suffice most times. Epochs of dual coordinate ascent follow where they do not.
 
 Epochs
     ρ = -k b, with the weight b of a constant feature of value k, which is as long as the rows. It has no penalty ½ b²,
@@ -32,12 +31,13 @@ from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import feasible, violation_of
 from fastsvm.solvers.linear_dual.certificate import Certificate, all_scores, combination
 from fastsvm.solvers.linear_dual.evaluation import recorded
-from fastsvm.solvers.linear_dual.one_class.exchange import can_exchange, exchange, worst_pairs
+from fastsvm.solvers.linear_dual.one_class.exchange import exchange, worst_pairs
 from fastsvm.solvers.linear_dual.one_class.given_sum import GivenSum
-from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
+from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem
 from fastsvm.solvers.linear_dual.rounds import AscentAfterRounds
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Report
+from fastsvm.sources import check_finite
 
 __all__ = ["GivenSumAscent", "least_objective"]
 
@@ -50,7 +50,6 @@ class GivenSumAscent(AscentAfterRounds):
     """Block-exact dual coordinate ascent for variables of a given sum."""
 
     def __init__(self, problem: LinearProblem, settings: LinearDualSettings, pool: Pool) -> None:
-        self.takes_rounds = can_exchange(problem)
         super().__init__(problem, settings, pool)
         if problem.total is None:
             raise ValueError("The problem gives no sum of the dual variables.")
@@ -68,7 +67,7 @@ class GivenSumAscent(AscentAfterRounds):
         """Return the state at variables in proportion to the costs, or at given ones if these are better."""
         real, share = product_type(self.problem.source.dtype), self.given.total / float(self.given.costs.sum())
         is_new = dual is None or not dual.any()
-        if is_new and self.takes_rounds:
+        if is_new:
             begin = self._lowest(self._mean_direction()).astype(real)
             position = self._position_of(begin)
         else:
@@ -86,7 +85,7 @@ class GivenSumAscent(AscentAfterRounds):
         return LinearDualState(
             dual=begin, anchor=anchor, last=anchor, momentum=np.ones(1), path=self.proximal.path(position, anchor),
             candidate=None, losses=np.zeros(1), best=anchor, primal=np.full(1, np.inf), dual_value=np.zeros(1),
-            initial_value=self.proximal.near_value(np.zeros(1), position, anchor), in_rounds=self.takes_rounds,
+            initial_value=self.proximal.near_value(np.zeros(1), position, anchor), in_rounds=True,
         )  # fmt: skip
 
     def _mean_direction(self) -> np.ndarray:
@@ -105,12 +104,14 @@ class GivenSumAscent(AscentAfterRounds):
         return found
 
     def _scores(self, weights: np.ndarray) -> np.ndarray:
-        """Return w·x of all rows in memory, in the type of products."""
+        """Return w·x of all rows, in the type of products."""
         inner = weights.copy()
         inner[:, -1] = 0
         found = all_scores(self.problem, inner, self.pool, exact=False)[0]
         if not np.isfinite(found).all():
-            explain(next(self.problem.windows_in_memory(len(found))))
+            for start, block in self.problem.source.blocks():
+                check_finite(block, start)
+            raise ValueError(OVERFLOW)
         return found
 
     # --- rounds of pairs ---------------------------------------------------------------------------------
@@ -130,7 +131,8 @@ class GivenSumAscent(AscentAfterRounds):
             state, report = self._certified(state, report)
             if report.converged:
                 return state, report
-        pairs = worst_pairs(scores, offset, dual, self.given.costs)
+        most = len(dual) if self.problem.source.resident else max(1, self.settings.window_rows // 2)
+        pairs = worst_pairs(scores, offset, dual, self.given.costs, most)
         n_changed = exchange(self.problem, pairs, dual, position[0])
         position[:, -1] = self._excess(state.dual)
         return state, report._replace(stalled=n_changed == 0)

@@ -12,9 +12,9 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.sources import CSRBlock
+from fastsvm.sources import Block, CSRBlock, DenseBlock
 
-__all__ = ["can_exchange", "exchange", "worst_pairs"]
+__all__ = ["exchange", "worst_pairs"]
 
 Pairs = tuple[np.ndarray, np.ndarray]
 
@@ -24,19 +24,8 @@ _FEW = 1000  # exchanges of a round with fewer pairs, if each row of one side ca
 _FEW_ROWS = 32
 
 
-def can_exchange(problem: LinearProblem) -> bool:
-    """Return whether rows are in memory, in a form that `exchange` takes."""
-    source = problem.source
-    if not source.resident or problem.scale.size:
-        return False
-    block: Any = problem.block
-    return source.sparse or (
-        block.values.dtype in (np.uint8, np.float32, np.float64) and block.values.flags.c_contiguous
-    )
-
-
 def worst_pairs(
-    scores: np.ndarray, offset: float, dual: np.ndarray, costs: np.ndarray
+    scores: np.ndarray, offset: float, dual: np.ndarray, costs: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows whose variables should grow, and as many that should shrink, the most urgent first."""
     grow = np.flatnonzero((scores < offset) & (dual < costs))
@@ -45,7 +34,7 @@ def worst_pairs(
         grow, shrink = np.flatnonzero(dual < costs), np.flatnonzero(dual > 0)
         n = min(len(grow), len(shrink), _FEW_ROWS)
         return _first(grow, scores[grow], n), _first(shrink, -scores[shrink], n)
-    n = min(len(grow), len(shrink), max(_LEAST, int(_SHARE * len(scores))))
+    n = min(len(grow), len(shrink), max(_LEAST, int(_SHARE * len(scores))), most)
     return _first(grow, scores[grow], n), _first(shrink, -scores[shrink], n)
 
 
@@ -62,15 +51,41 @@ def exchange(
 ) -> int:
     """Exchange mass within pairs of rows, whose variables should grow and shrink; return how many pairs changed.
 
+    Rows that are not in memory as compiled code takes them are gathered first.
+
     The variables `dual` and the weights Σ β_i x_i are modified.
     """
-    block: Any = problem.block
     n, rows, costs = len(pairs[0]), np.concatenate(pairs), problem.demands.costs
     turns = max(1, min(n, _FEW // max(n, 1)))  # of few pairs: each row meets others
+    if _is_at_hand(problem):
+        return _exchange(problem.block, (rows, turns), costs, dual, weights)
+    every, places = np.unique(rows, return_inverse=True)
+    block: Block = problem.source.take(every).in_memory().block
     if not isinstance(block, CSRBlock):
-        return int(_exchange_dense(block.values, (rows, turns), costs, dual, weights))
-    block, places = readable(block, rows)
-    return int(_exchange_sparse(block, places, (rows, turns), costs, dual, weights))
+        d = block.shape[1]
+        block = DenseBlock(np.ascontiguousarray(problem.dense(block, d + 1)[:, :d]))
+    some = dual[every]
+    n_changed = _exchange(block, (places, turns), costs[every], some, weights)
+    dual[every] = some
+    return n_changed
+
+
+def _is_at_hand(problem: LinearProblem) -> bool:
+    """Return whether rows are in memory, in a form that compiled code takes."""
+    source = problem.source
+    if not source.resident or problem.scale.size:
+        return False
+    block: Any = problem.block
+    return source.sparse or (block.values.dtype in _READABLE and block.values.flags.c_contiguous)
+
+
+def _exchange(
+    block: Block, plan: tuple[np.ndarray, int], costs: np.ndarray, dual: np.ndarray, weights: np.ndarray
+) -> int:
+    if isinstance(block, CSRBlock):
+        block, places = readable(block, plan[0])
+        return int(_exchange_sparse(block, places, plan, costs, dual, weights))
+    return int(_exchange_dense(block.values, plan, costs, dual, weights))
 
 
 @jit
