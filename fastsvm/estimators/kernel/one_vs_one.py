@@ -497,8 +497,8 @@ class OneVsOneFit:
 
     def _of_rounding(self, pair: TwoClass, off: np.ndarray, certificate: np.ndarray) -> tuple[float, float]:
         """Return what a problem's multipliers that are `off` by so much may add to its gap and its violation."""
-        assert isinstance(self.gram, Gram)  # fits that share a matrix merge no rows
-        sizes = self.gram.value_bounds().sizes
+        gram = self.gram if isinstance(self.gram, Gram) else self.gram.gram
+        sizes = gram.value_bounds().sizes
         of_decisions = float(sizes[pair.rows].max() * (off @ sizes))
         of_levels = float(off.sum()) * float(np.abs(certificate[[0, 4]]).sum())
         return 2 * of_decisions * float(pair.upper.sum()) + of_levels, 2 * of_decisions
