@@ -28,39 +28,19 @@ __all__ = [
 
 
 class LinearFacts(NamedTuple):
-    """What decides how a linear machine is learnt.
-
-    Attributes
-    ----------
-    n_samples, n_weights : int
-        Samples, and weights of a score, that of the constant feature included.
-    mean_values : float
-        Stored values of a feature in the mean, which are `n_samples` if rows are dense.
-    resident, sparse : bool
-        Whether memory holds the rows, and whether they are sparse.
-    loss : Loss
-        Loss of a sample.
-    l1, one_class : bool
-        Whether ‖w‖₁ is penalised, and whether the sum of the dual variables is given.
-    by_gap : bool
-        Whether the tolerance bounds the duality gap, not the violation of the optimality conditions.
-    is_watched : bool
-        Whether steps are to be seen: by callbacks, in checkpoints, or because few are allowed.
-    fits_gram : bool
-        Whether the memory holds the Gram matrix of the samples, and no limit of time is set.
-    """
+    """What decides how a linear machine is learnt."""
 
     n_samples: int
-    n_weights: int
-    mean_values: float
-    resident: bool
+    n_weights: int  # A score has so many, that of the constant feature included.
+    mean_values: float  # A feature has so many stored values in the mean, `n_samples` if rows are dense.
+    resident: bool  # Memory holds the rows.
     sparse: bool
     loss: Loss
-    l1: bool = False
-    one_class: bool = False
-    by_gap: bool = True
-    is_watched: bool = False
-    fits_gram: bool = False
+    l1: bool = False  # ‖w‖₁ is penalised.
+    one_class: bool = False  # The sum of the dual variables is given.
+    by_gap: bool = True  # The tolerance bounds the duality gap, not the violation of the optimality conditions.
+    is_watched: bool = False  # Steps are to be seen: by callbacks, in checkpoints, or because few are allowed.
+    fits_gram: bool = False  # Memory holds the Gram matrix of the samples, and no limit of time is set.
 
     @property
     def piecewise(self) -> bool:
@@ -74,17 +54,7 @@ class LinearFacts(NamedTuple):
 
 
 class LinearSolver(NamedTuple):
-    """A row of the table.
-
-    Attributes
-    ----------
-    name : str
-        What `solver_` says.
-    what : str
-        What it does.
-    applies : callable
-        `applies(facts, tuning)` returns whether it is tried.
-    """
+    """A row of the table: the name that `solver_` says, what the solver does, and whether it is tried."""
 
     name: str
     what: str
@@ -152,35 +122,17 @@ def linear_solvers(facts: LinearFacts, tuning: LinearTuning) -> list[str]:
 
 
 class KernelFacts(NamedTuple):
-    """What decides how the problems of a kernel machine are solved by steps of two multipliers.
+    """What decides how the problems of a kernel machine are solved by steps of two multipliers."""
 
-    Attributes
-    ----------
-    sizes : ndarray of int
-        Samples of each problem.
-    n_samples, n_features : int
-        Samples of all problems, and their features.
-    rows_of_sample : int
-        Multipliers of a sample, 1 or 2.
-    ns_of_value : float
-        Time of a kernel value that is computed with many others, in nanoseconds.
-    is_exact : bool
-        Whether kernel values are float64, of samples in memory.
-    on_demand : bool
-        Whether compiled code computes rows of the kernel from such samples one by one.
-    memory, n_threads : int
-        Bytes for kernel values and copies of samples, and threads that solve problems at once.
-    """
-
-    sizes: np.ndarray
-    n_samples: int
+    sizes: np.ndarray  # Each problem has so many samples.
+    n_samples: int  # These are the samples of all problems.
     n_features: int
-    rows_of_sample: int
-    ns_of_value: float
-    is_exact: bool
-    on_demand: bool
-    memory: int
-    n_threads: int
+    rows_of_sample: int  # A sample has 1 or 2 multipliers.
+    ns_of_value: float  # A kernel value that is computed with many others takes so many nanoseconds.
+    is_exact: bool  # Kernel values are float64, of samples in memory.
+    on_demand: bool  # Compiled code computes rows of the kernel from such samples one by one.
+    memory: int  # Kernel values and copies of samples may take so many bytes.
+    n_threads: int  # So many threads solve problems at once.
 
     @property
     def longest(self) -> int:

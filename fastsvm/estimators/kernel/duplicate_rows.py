@@ -15,26 +15,19 @@ from fastsvm.sources import DenseBlock, MemorySource, Source
 
 __all__ = ["Repeats"]
 
-_WORTH = 0.01  # share of duplicates, below which merging does not pay for a copy of the other rows
-_FEW = 2048  # numbers that are not bytes are compared in more rows only: fewer are solved in less time
-_HASHED_WORDS = 1 << 16  # at once, within the processor's cache
-_SAMPLED_WORDS = 32  # of a long row, which tell most rows apart
+_WORTH = 0.01  # Merging a smaller share of duplicates does not pay for a copy of the other rows.
+_FEW = 2048  # Numbers that are not bytes are compared in more rows only, because fewer are solved in less time.
+_HASHED_WORDS = 1 << 16  # So many words are hashed at once, within the processor's cache.
+_SAMPLED_WORDS = 32  # So many words of a long row tell most rows apart.
 _WORDS = {4: np.uint32, 8: np.uint64}
 
 
 class Repeats(NamedTuple):
     """Groups of duplicate rows, and the division of a group's multiplier among its rows.
 
-    Attributes
-    ----------
-    first : ndarray of int64
-        Number of the first row of each row's group.
-    order : ndarray of int64
-        Row numbers sorted by group.
-    before : ndarray of float64
-        In this order, the sum of the bounds of the preceding rows of the same group.
-    upper : ndarray of float64
-        Bound of each row.
+    `first` is the number of the first row of each row's group. `order` has the row numbers sorted by group, and
+    `before`, in this order, the sum of the bounds of the preceding rows of the same group. `upper` is the bound of each
+    row.
     """
 
     first: np.ndarray

@@ -63,11 +63,13 @@ class Coefficients(NamedTuple):
     norm_2: float
 
 
-_FINE = 2e-6  # gradients of order 1 have steps of 1e-7 in float32
-_CORRECTED = 1000  # times the error that may be seen, the error of decision values that is corrected at the end
-_SMALL = 2048  # so few rows that float64 costs nothing one would notice
-_MUCH = 1 << 31  # multiplications of a whole kernel matrix that take long enough to look for bytes
-_SPARSEST = 1 / 40  # of sparse rows with fewer non-zeros the products are cheaper than of dense bytes
+_FINE = 2e-6  # For a smaller tolerance float32 is too coarse: gradients of order 1 have steps of 1e-7.
+# Where decision values are corrected at the end, their error may be so many times that which may be seen.
+_CORRECTED = 1000
+_SMALL = 2048  # Of so few rows, float64 costs nothing one would notice.
+_MUCH = 1 << 31  # A whole kernel matrix of so many multiplications takes long enough to look for bytes.
+# The products of sparse rows with a smaller share of non-zeros are cheaper than those of dense bytes.
+_SPARSEST = 1 / 40
 _LEAST_SINGLE, MOST_SINGLE = 1e-30, 1e30
 """Numbers whose parts and multiples float32 has too."""
 
@@ -115,12 +117,7 @@ def is_precomputed(estimator: Any) -> bool:
 def resolve_kernel(estimator: Any, gamma: float | None = None) -> Kernel | Callable | None:
     """Return what an estimator's `kernel` stands for: a kernel, the user's function, or None for kernel values.
 
-    Parameters
-    ----------
-    estimator : SVC
-        Its parameters are valid.
-    gamma : float or None
-        The estimator's, resolved. None before that, where only the class of the kernel matters.
+    `gamma` is the estimator's, resolved. It is None before that, where only the class of the kernel matters.
     """
     given = estimator.kernel
     if is_precomputed(estimator):
@@ -168,15 +165,8 @@ def choose_precision(kernel: Kernel, sq_norm: float, coef: Coefficients, tol: fl
 def check_values(gram: Gram, sq_norm: float) -> None:
     """Raise ValueError if values of a kernel overflow, by those of the rows with themselves.
 
-    Our own kernels need that of the longest row only. Values of functions, and precomputed ones, are checked where they
-    are read.
-
-    Parameters
-    ----------
-    gram : Gram
-        The kernel matrix of a fit.
-    sq_norm : float
-        Squared norm of the longest row.
+    Our own kernels need that of the longest row only, whose squared norm is `sq_norm`. Values of functions, and
+    precomputed ones, are checked where they are read.
     """
     if not hasattr(gram.pairwise, "kernel"):
         return
@@ -201,16 +191,10 @@ def has_single_range(kernel: Any, *sq_norms: float) -> bool:
 
 
 class TrainingRows(NamedTuple):
-    """Rows in the form in which they are multiplied.
+    """Rows in the form in which they are multiplied: as given or standardised, or their bytes.
 
-    Attributes
-    ----------
-    source : Source
-        Rows as given or standardised, or their bytes.
-    quantization : Quantization or None
-        How values come from bytes, None if the rows are not multiplied as bytes.
-    statistics : FeatureStatistics
-        Of the rows as given, or standardised.
+    `quantization` says how values come from bytes. It is None if the rows are not multiplied as bytes. The statistics
+    are those of the rows as given, or standardised.
     """
 
     source: Source
@@ -228,10 +212,7 @@ def training_rows(
 ) -> TrainingRows:
     """Return the rows of a fit, as bytes if they are quantized and a copy in a quarter of the budget holds them.
 
-    Raises
-    ------
-    ValueError
-        If a value is NaN or infinite.
+    A value that is NaN or infinite raises ValueError.
     """
     kernel = resolve_kernel(estimator)
     factor = common_factor(kernel, standardization)
@@ -299,23 +280,10 @@ def user_pairwise(kernel: Any, columns: np.ndarray, source: Source) -> PairwiseK
 
 
 def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: float, n: int) -> PairwiseKernel:
-    """Return the pairwise kernel of a fit.
+    """Return the pairwise kernel of a fit; `gamma` is the estimator's, resolved.
 
-    The type of its values is chosen in the expectation that a quarter of the rows become support vectors at their
-    bounds.
-
-    Parameters
-    ----------
-    estimator : SVC
-        Its parameters are valid.
-    gamma : float
-        The estimator's, resolved.
-    rows : TrainingRows
-        Rows of the fit.
-    most : float
-        Largest bound of a multiplier.
-    n : int
-        Number of rows of the largest two-class problem.
+    The type of its values is chosen in the expectation that a quarter of the `n` rows of the largest problem become
+    support vectors at their bounds, which are at most `most`.
     """
     source, quantization, statistics = rows
     kernel: Any = resolve_kernel(estimator, gamma)

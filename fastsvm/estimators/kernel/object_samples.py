@@ -16,14 +16,8 @@ __all__ = ["ObjectSource", "samples_for"]
 class ObjectSource(MemorySource):
     """Samples of any kind. In blocks, they are represented by their numbers.
 
-    Parameters
-    ----------
-    samples : list, ndarray, DataFrame or any other sequence with a length
-        The samples.
-    known : sequence or None
-        Samples whose numbers come before those of `samples`, such as the support vectors of a model.
-    numbers : ndarray of int64 or None
-        The samples that the source consists of, by number; None for all of `samples`.
+    The numbers of `known` samples, such as the support vectors of a model, come before those of `samples`. The source
+    consists of the samples with the given `numbers`; None for all of `samples`.
     """
 
     def __init__(self, samples: Any, known: Any = None, numbers: np.ndarray | None = None) -> None:
@@ -48,15 +42,8 @@ class ObjectSource(MemorySource):
 def samples_for(estimator: Any, X: Any, known: Any = None) -> Any:
     """Return X, or its source if the kernel is a function and X is no matrix of numbers.
 
-    Parameters
-    ----------
-    estimator : SVC
-        Other parameters may be wrong.
-    X : Any
-        As passed by the user.
-    known : sequence or None
-        Support vectors of a fitted estimator. They decide what X is: two lists to predict may happen to be of equal
-        length.
+    The support vectors of a fitted estimator, which are `known`, decide what X is: two lists to predict may happen to
+    be of equal length. Other parameters of the estimator may be wrong.
     """
     kernel = estimator.kernel
     if not callable(kernel) or is_kernel(kernel) or isinstance(kernel, type) or is_stored(X):

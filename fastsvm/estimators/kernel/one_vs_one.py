@@ -40,9 +40,9 @@ __all__ = ["KernelFitState", "OneVsOneFit", "solve_paths"]
 _REASONS = list(StopReason)
 _CERTIFIED = [CERTIFICATE.index(name) for name in KernelSolution._fields[2:]]
 _STEPS, _IS_SOLVED, _IS_BLURRED = (CERTIFICATE.index(name) for name in ("n_steps", "is_solved", "is_blurred"))
-_OPEN = -1  # in place of the number of a reason
+_OPEN = -1  # It stands in place of the number of a reason.
 _NOT_BEGUN = 0.0, 0.0, np.inf, np.inf, 0.0
-_SNAPSHOT_SECONDS = 0.5  # between two of what a worker has reached, for a checkpoint by another
+_SNAPSHOT_SECONDS = 0.5  # A worker keeps what it has reached so often, for a checkpoint by another.
 
 
 @storable("kernel problem")
@@ -57,16 +57,10 @@ class ProblemCheckpoint(NamedTuple):
 
 @storable("kernel fit")
 class KernelFitState(NamedTuple):
-    """Checkpoint of a fit.
+    """Checkpoint of a fit: solved problems and those that are being solved, by their numbers.
 
-    Attributes
-    ----------
-    solved : dict of int to tuple
-        Solution, stop reason and number of steps of each solved problem, by its number.
-    current : dict of int to ProblemCheckpoint
-        Problems that are being solved.
-    passes : float
-        Passes over the rows.
+    Of each solved problem there are its solution, stop reason and number of steps. `passes` counts passes over the
+    rows.
     """
 
     solved: dict[int, tuple]
@@ -77,23 +71,11 @@ class KernelFitState(NamedTuple):
 class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
     """Solution, stop reason and number of steps of each solved problem, by its number.
 
-    They stand in arrays of all problems, because there may be a hundred thousand small ones.
-
-    Parameters
-    ----------
-    starts : ndarray of int64, shape (n_problems + 1,)
-        Where the multipliers of each problem start.
-
-    Attributes
-    ----------
-    alpha, within : ndarrays of float64 and bool
-        Multipliers, and which of them are of rows on or within the margin; zeros for problems that are not solved.
-    certificate : ndarray of float64, shape (n_problems, 5)
-        Intercept, objective, duality gap, violation and margin.
-    n_steps : ndarray of int64
-        Steps of each problem.
-    reasons : ndarray of int8
-        Numbers of the stop reasons; -1 for problems that are not solved.
+    They stand in arrays of all problems, because there may be a hundred thousand small ones. The multipliers of each
+    problem begin at its entry of `starts`, shape (n_problems + 1,). Those of problems that are not solved are zeros in
+    `alpha`. `within` marks multipliers of rows on or within the margin. The columns of `certificate` are intercept,
+    objective, duality gap, violation and margin. `reasons` has the numbers of the stop reasons, -1 for problems that
+    are not solved.
     """
 
     def __init__(self, starts: np.ndarray) -> None:
@@ -156,22 +138,10 @@ class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
 class OneVsOneFit:
     """Two-class problems over the rows of one kernel matrix.
 
-    Parameters
-    ----------
-    gram : Gram or SharedKernel
-        Kernel matrix of all rows.
-    pairs : sequence of TwoClass
-        The problems.
-    labels : ndarray of int64
-        Class number of every row, -1 for rows that are in no problem.
-    plan : callable
-        Returns the plan of the memory, which a fit of small problems may not need.
-    solver_of : callable
-        Makes the solver of a problem.
-    repeats : Repeats or None
-        Rows that represent others, which are in no problem themselves.
-    small : SmallProblems or None
-        Solves the problems if they are small.
+    `labels` has the class number of every row, -1 for rows that are in no problem. `plan` returns the plan of the
+    memory, which a fit of small problems may not need, and `solver_of` makes the solver of a problem. `repeats` are
+    rows that represent others, which are in no problem themselves. `small` solves the problems if they are small, else
+    it is None.
     """
 
     def __init__(

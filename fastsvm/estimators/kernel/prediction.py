@@ -29,30 +29,19 @@ from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Quantizat
 
 __all__ = ["Predictor", "by_range"]
 
-_SCORE_BYTES = 16 << 20  # at once
+_SCORE_BYTES = 16 << 20  # Scores that are computed at once take so many bytes.
 _LEAST_ROWS = 16
-_SEEN = 0.1  # of the tolerance of a fit, rounding of decision values
-_MANY_VALUES = 1 << 20  # of support vectors that take long enough to look for bytes
-_MOST_SINGLE = MOST_SINGLE**0.5  # value of a row whose square, and its products, are numbers of float32
+_SEEN = 0.1  # Rounding of decision values may be seen if it is a greater share of the tolerance of the fit.
+_MANY_VALUES = 1 << 20  # Products with support vectors of so many values take long enough to look for bytes.
+_MOST_SINGLE = MOST_SINGLE**0.5  # The square of such a value of a row, and its products, are numbers of float32.
 
 
 class Predictor:
     """The decision functions of a fitted estimator, one a column of `coef`.
 
-    Parameters
-    ----------
-    estimator : SVC
-        Fitted.
-    coef : ndarray of float64, shape (n_support, n_outputs), or PairCoefficients
-        Coefficients of its support vectors.
-    source : Source
-        Samples whose blocks are passed to `scores`.
-    pool : Pool
-        Threads.
-    vectors : array, CSR matrix or None
-        Samples that take the place of the support vectors.
-    dtype : numpy.dtype or None
-        Type of kernel values; None for the one that the coefficients need.
+    `coef`, shape (n_support, n_outputs) or PairCoefficients, has the coefficients of the support vectors, whose place
+    other samples, `vectors`, may take. Blocks of the source are passed to `scores`. `dtype` is the type of kernel
+    values; None for the one that the coefficients need.
     """
 
     def __init__(

@@ -32,32 +32,23 @@ from fastsvm.sources import Source
 
 __all__ = ["PreparedFit", "check_memory", "enough_memory", "plan_shared", "prepare"]
 
-_PROBLEM_BYTES = 56  # for a row of a two-class problem: number, label, bound, multiplier, and three of its coefficient
-_RECORD_BYTES = 300  # for a two-class problem: its classes, and twice its certificate and its record in the history
-_OBJECT_BYTES = 2200  # for one that is stated by an object of its own
-_STATES = {1: 1, 2: 5}  # the state of a second multiplier of each row takes as much as four such rows
-_MATRICES = 48  # of the samples with each other and of their features in float64, with which Newton steps have room
-_PART_SEED = 0  # of the samples of which a part is fitted
-_SHARED = 1024  # rows of a two-class problem from which on problems share kernel rows
+# A row of a two-class problem has a number, label, bound, multiplier, and three of its coefficient.
+_PROBLEM_BYTES = 56
+_RECORD_BYTES = 300  # A two-class problem has its classes, and twice its certificate and its record in the history.
+_OBJECT_BYTES = 2200  # A problem that is stated by an object of its own takes so many bytes more.
+_STATES = {1: 1, 2: 5}  # The state of a second multiplier of each row takes as much as four such rows.
+# With so many matrices in float64, of the samples with each other and of their features, Newton steps have room.
+_MATRICES = 48
+_PART_SEED = 0  # It draws the samples of the part that is fitted.
+_SHARED = 1024  # If two-class problems have more rows, they share kernel rows.
 
 
 class PreparedFit(NamedTuple):
     """A fit that is ready to be solved.
 
-    Attributes
-    ----------
-    task : OneVsOneFit
-        The two-class problems.
-    samples : Source
-        Samples in the type in which they were passed, from which support vectors are copied.
-    geometry : SampleGeometry
-        What prediction must know of the samples.
-    standardization : Standardization or None
-        Map of samples to standardised ones.
-    more : dict of str to Any
-        Fitted attributes that do not depend on the solution.
-    part : callable
-        `part(share)` returns the fit of a random share of the samples, on the same kernel.
+    Support vectors are copied from `samples`, which have the type in which they were passed. `more` has the fitted
+    attributes that do not depend on the solution. `part(share)` returns the fit of a random share of the samples, on
+    the same kernel.
     """
 
     task: OneVsOneFit
@@ -79,25 +70,8 @@ def prepare(
 ) -> PreparedFit:
     """Plan the memory of a fit and state its problems. The estimator is not changed.
 
-    Parameters
-    ----------
-    estimator : SVC
-        Its parameters are valid.
-    data : TrainingSet
-        Samples and weights.
-    stated : Statement
-        What is asked of them.
-    budget : int
-        Bytes that the fit may take.
-    pool : Pool
-        Threads.
-    observed : bool
-        Whether there are callbacks, which only one thread may call.
-
-    Raises
-    ------
-    ValueError
-        If the samples are not finite, or the memory does not suffice.
+    The fit may take `budget` bytes. If it is `observed`, there are callbacks, which only one thread may call. Samples
+    that are not finite, or a memory that does not suffice, raise ValueError.
     """
     weight = data.weight if data.weighted else None
     standardization = Standardization.of(data.source, weight) if estimator.standardize else None
@@ -174,23 +148,9 @@ def _small(estimator: Any, gram: Gram, pairs: Sequence[TwoClass], pool: Pool, bu
 def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget: int) -> Plan | None:
     """Return what fits spend that take their kernel rows from one matrix, whose share is `tile_bytes`.
 
-    Parameters
-    ----------
-    estimator : SVC
-        One of those to fit.
-    gram : Gram
-        The matrix.
-    n : int
-        Rows of the largest problem.
-    rows_of_sample : int
-        Multipliers of a sample.
-    budget : int
-        Bytes in all.
-
-    Returns
-    -------
-    Plan or None
-        As many workers as leave memory for the matrix; None if not even half of it fits beside one.
+    As many workers are planned as leave memory for the matrix; None if not even half of it fits beside one. `n` is the
+    number of rows of the largest problem, with `rows_of_sample` multipliers of a sample, and `budget` is the bytes in
+    all.
     """
     whole = len(gram) ** 2 * gram.dtype.itemsize
     need = _need(gram.source, gram.pairwise, np.array([n]), n, rows_of_sample)._replace(
@@ -211,18 +171,8 @@ def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget:
 def check_memory(source: Source, n: int, n_classes: int, budget: int, in_memory: bool) -> None:
     """Raise ValueError if the memory does not suffice for a fit of some samples, whatever their kernel.
 
-    Parameters
-    ----------
-    source : Source
-        Samples as the kernel sees them.
-    n : int
-        Number of those that are learnt.
-    n_classes : int
-        Number of classes; 0 for numbers.
-    budget : int
-        Bytes in all.
-    in_memory : bool
-        Whether those are in memory then.
+    Of the samples as the kernel sees them, `n` are learnt, and they are in memory then if `in_memory`. `n_classes` is 0
+    for numbers.
     """
     real, row_bytes = np.dtype(np.float64).itemsize, max(1, source.nbytes // max(1, len(source)))
     if not source.sparse and source.dtype != np.uint8:

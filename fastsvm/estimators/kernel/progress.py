@@ -22,21 +22,11 @@ _REFRESH_SECONDS = 0.2
 
 
 class KernelMonitor(Protocol):
-    """Sees the outer iterations of all two-class problems, from several threads.
-
-    Attributes
-    ----------
-    checkpointer : Checkpointer or None
-        Is offered checkpoints of the fit.
-    sees_each : bool
-        Whether small problems are to be observed one by one.
-    stopped : bool
-        Whether all problems are to stop after their current iteration.
-    """
+    """Sees the outer iterations of all two-class problems, from several threads."""
 
     checkpointer: Checkpointer | None
-    sees_each: bool
-    stopped: bool
+    sees_each: bool  # Small problems are to be observed one by one.
+    stopped: bool  # All problems are to stop after their current iteration.
 
     def observe(self, problem: int, report: Report, counts: CacheCounts, bytes_read: int) -> bool:
         """Record an outer iteration, and return whether to stop."""
@@ -77,29 +67,16 @@ class NoMonitor:
 class KernelFitMonitor:
     """Records every outer iteration of a fit, shows it, and reports it to callbacks.
 
-    Parameters
-    ----------
-    session : FitSession
-        The fit. A progress bar is shown if its estimator is `verbose`, on a terminal only.
-    n_problems : int
-        Number of two-class problems.
-    attributes : callable
-        Returns the fitted attributes of a model that stops now.
-    records : sequence of tuple
-        Records of the fit that is resumed.
-
-    Attributes
-    ----------
-    checkpointer : Checkpointer or None
-        Is offered checkpoints of the fit.
-    stopped : bool
-        Whether a callback, or an error in a thread, stopped the fit.
+    A progress bar is shown if the estimator is `verbose`, on a terminal only. `attributes` returns the fitted
+    attributes of a model that stops now, and `records` are those of the fit that is resumed. A callback, or an error in
+    a thread, sets `stopped`.
     """
 
     COLUMNS = (
         "problem", "time", "iteration", "objective", "gap", "rows_computed", "cache_hits", "bytes_read", "newton"
     )  # fmt: skip
-    _TYPES = "qdqddqqqq"  # of the columns: numbers of Python would take 300 bytes a record, and there may be a million
+    # They are those of the columns: numbers of Python would take 300 bytes a record, and there may be a million.
+    _TYPES = "qdqddqqqq"
 
     def __init__(
         self, session: FitSession, n_problems: int, attributes: Callable[[], dict], records: Sequence[tuple] = ()
@@ -127,18 +104,9 @@ class KernelFitMonitor:
         self._bar.close()
 
     def observe(self, problem: int, report: Report, counts: CacheCounts, bytes_read: int) -> bool:
-        """Record an outer iteration, and return whether to stop.
+        """Record an outer iteration of a two-class problem, and return whether to stop.
 
-        Parameters
-        ----------
-        problem : int
-            Number of the two-class problem.
-        report : Report
-            What the iteration reached.
-        counts : CacheCounts
-            Use of the row cache.
-        bytes_read : int
-            Bytes read from storage so far.
+        `bytes_read` counts the bytes read from storage so far.
         """
         with self._lock:
             self._n_steps[problem] += report.n_steps

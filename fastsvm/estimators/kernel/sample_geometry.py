@@ -8,22 +8,14 @@ from fastsvm.sources import FeatureStatistics
 
 __all__ = ["SampleGeometry", "centre_of"]
 
-_NEAR_CENTRE = 0.2  # of the squared norm: closer to the middle, centring saves little, and rounds rows near the origin
+_NEAR_CENTRE = 0.2  # Above this share of the squared norm, centring saves little, and rounds rows near the origin.
 
 
 class SampleGeometry(NamedTuple):
     """Scale and position of the training samples.
 
-    Attributes
-    ----------
-    gamma : float
-        Coefficient of the kernel, "scale" and "auto" resolved.
-    centre : ndarray of float64, shape (n_features,), or None
-        Point that is subtracted from samples before distances are computed.
-    largest_sq_norm : float
-        The largest squared norm of a sample.
-    mean_sq_distance : float
-        The mean squared distance of a sample from the centre of the samples.
+    `gamma` is that of the kernel, "scale" and "auto" resolved. `centre`, if not None, is subtracted from samples before
+    distances are computed. The mean squared distance is that of a sample from the centre of the samples.
     """
 
     gamma: float

@@ -19,22 +19,15 @@ from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, SmallPairs, sol
 
 __all__ = ["GivenProblems", "SmallProblems"]
 
-_MOST_STEPS = 20_000  # of a problem here; one that takes more is difficult
-_PART = 1e6  # nanoseconds: work worth handing to a thread
-_BATCH = 3e7  # nanoseconds of a thread's work between two looks at the clock
+_MOST_STEPS = 20_000  # A problem that takes more is difficult, and is given up here.
+_PART = 1e6  # Work of so many nanoseconds is worth handing to a thread.
+_BATCH = 3e7  # A thread works for so many nanoseconds between two looks at the clock.
 
 
 class GivenProblems(NamedTuple):
-    """Problems to be solved.
+    """Problems to be solved, with feasible multipliers.
 
-    Attributes
-    ----------
-    pairs : SmallPairs
-        The problems.
-    alpha : ndarray of float64
-        Their multipliers, feasible.
-    orders : list of ndarray
-        Where the multipliers of each problem stand in the user's order; empty if they are in that order.
+    `orders` says where the multipliers of each problem stand in the user's order; empty if they are in that order.
     """
 
     pairs: SmallPairs
@@ -67,21 +60,7 @@ class GivenProblems(NamedTuple):
 
 
 class SmallProblems:
-    """Solves small problems over the rows of one kernel matrix.
-
-    Parameters
-    ----------
-    given : SmallKernel
-        The kernel.
-    name : str
-        Its name in `choice.KERNEL_SOLVERS`.
-    tol : float
-        Largest violation.
-    pool : Pool
-        Threads.
-    tuning : KernelTuning
-        Times of kernel values.
-    """
+    """Solves small problems over the rows of one kernel matrix; `name` is one of `choice.KERNEL_SOLVERS`."""
 
     def __init__(self, given: SmallKernel, name: str, tol: float, pool: Pool, tuning: KernelTuning) -> None:
         self.name, self.tol, self._given, self._pool, self._tuning = name, tol, given, pool, tuning
@@ -98,14 +77,8 @@ class SmallProblems:
     def solve(self, given: GivenProblems, most_steps: int) -> Iterator[tuple[int, int, np.ndarray]]:
         """Solve problems in their order, and yield ranges of them that are solved, with the rows of `CERTIFICATE`.
 
-        Their multipliers are changed in place.
-
-        Parameters
-        ----------
-        given : GivenProblems
-            The problems.
-        most_steps : int
-            Steps of a problem at most. A problem that takes more than is usual for a small one is given up.
+        Their multipliers are changed in place. A problem that takes more than `most_steps`, or more than is usual for a
+        small one, is given up.
         """
         pairs, alpha, orders = given
         sizes = np.diff(pairs.starts)

@@ -29,25 +29,18 @@ __all__ = [
 ]
 
 _DEFAULTS = {"loss": "hinge", "fit_intercept": True, "learning_rate": None, "selection": "cyclic"}
-_LEAST_PAIR_STEPS = 10_000_000  # LIBSVM's limit of steps for small problems, and for large ones its steps per sample
+# They are LIBSVM's limit of steps for small problems, and for large ones its steps per sample.
+_LEAST_PAIR_STEPS = 10_000_000
 _PAIR_STEPS_PER_SAMPLE = 100
-_COORDINATE_STEPS = 20  # of one coordinate are about as expensive as one pair step
+_COORDINATE_STEPS = 20  # So many steps of one coordinate are about as expensive as one pair step.
 _NEWTON_STEPS, _RATE_STEPS = 2_000, 10_000
 
 
 class Resources(NamedTuple):
-    """What a solver may use.
+    """What a solver may use. `spent` has the sizes of working set and systems.
 
-    Attributes
-    ----------
-    spent : Plan
-        Sizes of working set and systems.
-    pool : Pool
-        Threads.
-    number : int
-        Of the problem, so that each draws its own random numbers.
-    deadline : float
-        Moment (of time.perf_counter) at which steps that take long are cut short.
+    `number` is that of the problem, so that each draws its own random numbers. At `deadline`, a moment of
+    time.perf_counter, steps that take long are cut short.
     """
 
     spent: Plan
@@ -61,26 +54,14 @@ SolverOf = Callable[[KernelProblem, ProblemRows, Resources], Solver]
 
 
 class SolverEntry(NamedTuple):
-    """A solver that the parameter `solver` of `SVC` may name.
+    """A solver that the parameter `solver` of `SVC` may name."""
 
-    Attributes
-    ----------
-    make : callable
-        `make(estimator, problem, rows, given, rng)` returns the solver of a two-class problem.
-    parameters : tuple of str
-        Those parameters of `SVC` that only some solvers have, and that this one has.
-    steps : str
-        What its steps are called in pictures.
-    is_dual : bool
-        Whether it solves the dual problem, in which multipliers are bounded by C.
-    most_steps : callable
-        `most_steps(n_samples)` is the limit of steps if the user sets none.
-    """
-
+    # It gets estimator, problem, rows, resources and generator.
     make: Callable[[Any, KernelProblem, ProblemRows, Resources, np.random.Generator], Solver]
-    parameters: tuple[str, ...] = ()
-    steps: str = "steps"
-    is_dual: bool = True
+    parameters: tuple[str, ...] = ()  # Of the parameters of `SVC` that only some solvers have, it has these.
+    steps: str = "steps"  # Pictures call its steps so.
+    is_dual: bool = True  # It solves the dual problem, in which multipliers are bounded by C.
+    # It maps the number of samples to the limit of steps if the user sets none.
     most_steps: Callable[[int], int] = lambda n_samples: _NEWTON_STEPS
 
 

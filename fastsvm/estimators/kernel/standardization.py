@@ -11,20 +11,16 @@ from fastsvm.sources import FeatureStatistics, ScaledSource, Source
 
 __all__ = ["Standardization", "attributes_of", "warn_of_lengths"]
 
-_STACK_LEVEL = 7 + CALLS  # the call of `fit`: above are this file, prepare.py, `_fit`, `fit` and its three decorators
-_LONGER, _LONGER_SPARSE = 100, 1000  # rare non-zeros alone give sparse features different lengths
-_SHARE = 0.25  # of the features that vary, whose lengths count as usual
+# It is the call of `fit`: above are this file, prepare.py, `_fit`, `fit` and its three decorators.
+_STACK_LEVEL = 7 + CALLS
+_LONGER, _LONGER_SPARSE = 100, 1000  # Rare non-zeros alone give sparse features different lengths.
+_SHARE = 0.25  # The length at this quantile of the features that vary counts as usual.
 
 
 class Standardization(NamedTuple):
     """The map of each feature to mean 0 and variance 1, (x - shift) * scale.
 
-    Attributes
-    ----------
-    shift : ndarray of float64, shape (n_features,), or None
-        Means of the features; None for sparse samples, which are not centred.
-    scale : ndarray of float64, shape (n_features,)
-        Reciprocal standard deviations; 1 for constant features.
+    `shift` is None for sparse samples, which are not centred. `scale` is 1 for constant features.
     """
 
     shift: np.ndarray | None

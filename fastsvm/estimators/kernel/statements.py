@@ -19,24 +19,13 @@ _ROUNDING = 1e-12
 class Statement(NamedTuple):
     """What a machine asks of its samples.
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Labels of the classes, none for a machine without classes.
-    labels : ndarray of int64, shape (n_samples,)
-        Class number of each sample, -1 for those that are left out.
-    upper : ndarray of float64, shape (n_samples,)
-        Upper bound of a sample's multipliers.
-    problems : callable
-        `problems(labels, upper)` returns the problems. Where duplicates are merged, one of them has the bounds of all,
-        and the others are left out.
-    rows_of_sample : int
-        Multipliers of a sample, 1 or 2.
-    more : dict of str to Any
-        Fitted attributes that do not depend on the solution.
-    kinds : callable
-        Returns a number for each sample, or None if all would be different. Samples of one number, not -1, have one
-        label or target, so that duplicates among them may be merged.
+    A machine without classes has none in `classes`. `labels` has the class number of each sample, -1 for those that are
+    left out, and `upper` is the bound of a sample's multipliers, of which it has `rows_of_sample`, 1 or 2.
+
+    `problems(labels, upper)` returns the problems. Where duplicates are merged, one of them has the bounds of all, and
+    the others are left out. `kinds` returns a number for each sample, or None if all would be different. Samples of one
+    number, not -1, have one label or target, so that duplicates among them may be merged. `more` has the fitted
+    attributes that do not depend on the solution.
     """
 
     classes: np.ndarray
@@ -49,15 +38,7 @@ class Statement(NamedTuple):
 
 
 def state_classes(estimator: Any, data: TrainingSet) -> Statement:
-    """Return the two-class problems of a classifier.
-
-    Parameters
-    ----------
-    estimator : SVC
-        Its parameters are valid.
-    data : TrainingSet
-        Labels and weights; samples of weight 0 are left out.
-    """
+    """Return the two-class problems of a classifier; samples of weight 0 are left out."""
     classes, labels = encode(data.y, data.weight)
     factors, upper = _bounds(estimator, classes, labels, data.weight)
 
@@ -68,12 +49,9 @@ def state_classes(estimator: Any, data: TrainingSet) -> Statement:
 
 
 def state_nu_classes(estimator: Any, data: TrainingSet) -> Statement:
-    """Return the two-class problems of a ν-classifier; arguments as for `state_classes`.
+    """Return the two-class problems of a ν-classifier; samples of weight 0 are left out.
 
-    Raises
-    ------
-    ValueError
-        If the smaller class of a pair cannot have as large a total as ν asks for.
+    If the smaller class of a pair cannot have as large a total as ν asks for, ValueError is raised.
     """
     classes, labels = encode(data.y, data.weight)
     factors, upper = _bounds(estimator, classes, labels, data.weight)
@@ -108,18 +86,10 @@ def state_one_class(weight: np.ndarray, nu: float) -> Statement:
 
 
 def state_targets(data: TrainingSet, upper: np.ndarray, epsilon: float, total: float = 0.0) -> Statement:
-    """Return the problem of regression.
+    """Return the problem of regression, with a tube of half width `epsilon`.
 
-    Parameters
-    ----------
-    data : TrainingSet
-        Samples and targets.
-    upper : ndarray of float64, shape (n_samples,)
-        Upper bounds of the multipliers; samples with bound 0 are left out.
-    epsilon : float
-        Half width of the tube.
-    total : float, default=0.0
-        Sum of the multipliers of each sign if it is given, else 0.
+    Samples with bound 0 in `upper` are left out. `total` is the sum of the multipliers of each sign if it is given,
+    else 0.
     """
 
     def problems(labels: np.ndarray, upper: np.ndarray) -> list[TwoClass]:

@@ -16,19 +16,9 @@ __all__ = ["ClassPairs", "Outcome", "Together", "TwoClass", "sizes_of"]
 class TwoClass(NamedTuple):
     """One problem of multipliers with two signs.
 
-    Attributes
-    ----------
-    rows : ndarray of int64, shape (n,)
-        Numbers of its rows.
-    y, upper : ndarray of float64, shape (n,) or (2 n,)
-        Signs ±1 and upper bounds of the multipliers. There is one a row, or there are two: first those with y = 1 of
-        all rows, then those with y = −1.
-    classes : tuple of int
-        Numbers of the classes.
-    target : ndarray of float64 or None
-        Targets of the multipliers; None for the signs.
-    total : float
-        Sum of the multipliers of each sign if it is given, else 0.
+    There is one multiplier a row, or there are two: first those with y = 1 of all rows, then those with y = −1. `y`,
+    `upper` and the targets have an entry for each; None for targets that are the signs. `rows` and `classes` are
+    numbers of rows and classes. `total` is the sum of the multipliers of each sign if it is given, else 0.
     """
 
     rows: np.ndarray
@@ -91,17 +81,7 @@ class TwoClass(NamedTuple):
 
 
 class Together(NamedTuple):
-    """Problems one after the other.
-
-    Attributes
-    ----------
-    starts : ndarray of int64, shape (n_problems + 1,)
-        Where the multipliers of each problem start.
-    rows : ndarray of int64
-        Numbers of the rows.
-    y, upper : ndarray of float64
-        Signs and bounds of the multipliers.
-    """
+    """Problems one after the other; the multipliers of each begin at its entry of `starts`."""
 
     starts: np.ndarray
     rows: np.ndarray
@@ -131,16 +111,8 @@ class ClassPairs(Sequence[TwoClass]):
     """The problems of all pairs of classes, the first class of each positive.
 
     Hundreds of classes have so many pairs that an object for each takes longer than its solution, so that they are made
-    when they are asked for.
-
-    Parameters
-    ----------
-    labels : ndarray of int64, shape (n_samples,)
-        Class number of every row, -1 for rows that are in no problem.
-    upper : ndarray of float64, shape (n_samples,)
-        Upper bounds of the multipliers.
-    n_classes : int
-        Number of classes.
+    when they are asked for. `labels` has the class number of every row, -1 for rows that are in no problem, and `upper`
+    the bound of its multipliers.
     """
 
     def __init__(self, labels: np.ndarray, upper: np.ndarray, n_classes: int) -> None:
@@ -222,22 +194,10 @@ def sizes_of(pairs: Sequence[TwoClass]) -> np.ndarray:
 class Outcome(NamedTuple):
     """Solutions, and why the fit stopped.
 
-    Attributes
-    ----------
-    starts : ndarray of int64, shape (n_problems + 1,)
-        Where the rows of each problem start in the next two.
-    rows, beta : ndarray of int64, ndarray of float64
-        Numbers of the rows of all problems, one problem after the other, and their coefficients.
-    labels : ndarray of int64
-        Classes of all rows.
-    within : ndarray of int64
-        Numbers of the rows within a margin.
-    intercept, objective, duality_gap, kkt_violation, margin, n_steps : ndarrays
-        An entry a problem.
-    begun : ndarray of bool
-        Whether multipliers of a problem are more than the zeros of one that was not begun.
-    stop_reason : StopReason
-        Why the fit stopped.
+    Those of a problem's rows begin at its entry of `starts` in `rows` and `beta`, which are the numbers of the rows and
+    their coefficients. `labels` are the classes of all rows, and `within` the numbers of the rows within a margin.
+    Certificates have an entry a problem. `begun` says whether multipliers of a problem are more than the zeros of one
+    that was not begun.
     """
 
     starts: np.ndarray

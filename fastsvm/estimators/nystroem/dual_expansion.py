@@ -17,26 +17,16 @@ from fastsvm.sources import Block, Source
 
 __all__ = ["DualExpansion", "Expansions", "InOnePlace", "Limits", "Machine", "Solved", "Support", "added"]
 
-_MOST_CHUNK, _LEAST_CHUNK = 8192, 256  # rows of an expansion at once
-_CHUNK_SHARE = 64  # of the memory for them
-_ROW_SHARE = 16  # of the memory for the rows of all blocks
+_MOST_CHUNK, _LEAST_CHUNK = 8192, 256  # An expansion is evaluated for so many rows at once.
+_CHUNK_SHARE = 64  # They may take one part in so many of the memory.
+_ROW_SHARE = 16  # The rows of all blocks may take one part in so many of the memory.
 
 
 class Machine(NamedTuple):
-    """A machine of landmarks.
+    """A machine of landmarks, which are as they were passed, shape (n_landmarks, n_features).
 
-    Attributes
-    ----------
-    landmarks : array or CSR matrix, shape (n_landmarks, n_features)
-        The landmarks, as they were passed.
-    coef : ndarray of float64, shape (n_scores, n_landmarks)
-        Their coefficients.
-    bias : ndarray of float64, shape (n_scores,)
-        Weights of the constant feature.
-    constant : float
-        Value of the constant feature.
-    loss : Loss
-        Loss of a row.
+    `coef` has the shape (n_scores, n_landmarks). `constant` is the value of the constant feature, and `bias` its
+    weights.
     """
 
     landmarks: Any
@@ -53,14 +43,7 @@ class Machine(NamedTuple):
 class Solved(NamedTuple):
     """The rows of one place, and their part of a solution on features.
 
-    Attributes
-    ----------
-    source, features : Source
-        Samples and their features.
-    demands : Demands
-        Targets and costs.
-    dual : ndarray of shape (n_samples, n_scores)
-        Dual variables, within rounding of feasible ones.
+    The dual variables, shape (n_samples, n_scores), are within rounding of feasible ones.
     """
 
     source: Source
@@ -70,30 +53,14 @@ class Solved(NamedTuple):
 
 
 class Support(NamedTuple):
-    """The rows of one place that have dual variables.
-
-    Attributes
-    ----------
-    rows : ndarray of int64, shape (n_support,)
-        Their numbers, which rise.
-    beta : ndarray of float64, shape (n_support, n_scores)
-        Feasible dual variables.
-    """
+    """The rows of one place that have dual variables: their numbers, which rise, and feasible variables."""
 
     rows: np.ndarray
     beta: np.ndarray
 
 
 class Limits(NamedTuple):
-    """How many rows may be used at once.
-
-    Attributes
-    ----------
-    n_chunk : int
-        Rows of a block.
-    n_held : int
-        Rows of all blocks that are in memory together.
-    """
+    """How many rows may be used at once: those of a block, and of all blocks that are in memory together."""
 
     n_chunk: int
     n_held: int
@@ -102,18 +69,7 @@ class Limits(NamedTuple):
 class DualExpansion:
     """The expansion of dual variables of one place, a column for each score, with the kernel alone.
 
-    Parameters
-    ----------
-    estimator : NystroemSVC, NystroemSVR or NystroemFeatures
-        With the attributes of a fitted kernel.
-    machine : Machine
-        The solution.
-    solved : Solved
-        The rows.
-    pool : Pool
-        Threads.
-    budget : int
-        Bytes that may be used.
+    The estimator has the attributes of a fitted kernel. `budget` is the bytes that may be used.
     """
 
     def __init__(self, estimator: Any, machine: Machine, solved: Solved, pool: Pool, budget: int) -> None:
@@ -211,15 +167,7 @@ class Expansions(Protocol):
 
 
 class InOnePlace:
-    """The expansion of rows that are all in one place, of this process.
-
-    Parameters
-    ----------
-    expansion : DualExpansion
-        The expansion.
-    n_rows : int
-        Number of rows.
-    """
+    """The expansion of rows that are all in one place, of this process."""
 
     def __init__(self, expansion: DualExpansion, n_rows: int) -> None:
         self.expansion, self.n_rows = expansion, n_rows

@@ -27,14 +27,7 @@ __all__ = ["exact_bounds"]
 def exact_bounds(expansions: Expansions, machine: Machine, square: np.ndarray) -> tuple[float, float]:
     """Return a lower and an upper bound of the optimum of the kernel problem, summed over the problems.
 
-    Parameters
-    ----------
-    expansions : Expansions
-        Of the rows of all places.
-    machine : Machine
-        The solution.
-    square : ndarray of float64, shape (n_landmarks, n_landmarks)
-        K_MM.
+    The expansions are of the rows of all places, and `square` is K_MM.
     """
     sizes = np.einsum("cm,mk,ck->c", machine.coef, square, machine.coef, optimize=True) + np.square(machine.bias)
     upper = machine.by_problem(added(_each(expansions, DualExpansion.losses)) + sizes / 2)

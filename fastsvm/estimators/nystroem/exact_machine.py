@@ -28,14 +28,9 @@ def check_exact_memory(task: Task, budget: int) -> None:
 def learnt_exactly(task: Task, make: Callable[[float], Any], deadline: float) -> Any:
     """Return the exact machine, fitted, or None if the time is over.
 
-    Parameters
-    ----------
-    task : Task
-        Samples as the kernel sees them, with numbers of classes or targets. Those of weight 0 are left out.
-    make : callable
-        `make(seconds)` returns a machine that may use so many seconds, if not infinite.
-    deadline : float
-        Time (of time.perf_counter) at which the fit ends.
+    The task has samples as the kernel sees them, with numbers of classes or targets. Those of weight 0 are left out.
+    `make(seconds)` returns a machine that may use so many seconds, if not infinite. The fit ends at `deadline`, a
+    moment of time.perf_counter.
     """
     left = deadline - time.perf_counter()
     if left <= 0:

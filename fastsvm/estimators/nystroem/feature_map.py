@@ -15,18 +15,9 @@ __all__ = ["FeatureMap"]
 class FeatureMap:
     """Nyström features of samples as they are passed: standardised, or as bytes, where the kernel sees them so.
 
-    Parameters
-    ----------
-    estimator : estimator
-        With the parameters of a kernel, `rank_tol`, and the attributes of `SampleGeometry` and `Standardization`.
-    landmarks : array or CSR matrix, shape (n_landmarks, n_features)
-        Samples in the kind in which they are passed.
-    source : Source
-        Samples whose features are wanted.
-    pool : Pool
-        Threads.
-    known : NystroemMap or None
-        The map, if it was computed before.
+    The landmarks are of the kind in which samples are passed. The features of the samples in `source` are wanted. The
+    estimator has the parameters of a kernel, `rank_tol`, and the attributes of `SampleGeometry` and `Standardization`.
+    `known` is the map, if it was computed before.
     """
 
     def __init__(

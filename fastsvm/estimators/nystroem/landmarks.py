@@ -20,29 +20,23 @@ from fastsvm.sources import Block, CSRBlock, Source, check_finite
 
 __all__ = ["Chosen", "choose"]
 
-MOST_AUTO, TRACE_ERROR = 2048, 0.01  # of n_components="auto": as the docstrings of the estimators say
+MOST_AUTO, TRACE_ERROR = 2048, 0.01  # They are those of n_components="auto", as the docstrings of the estimators say.
 _FIRST = 64
-_SAMPLE = 1024  # rows on which the trace error is measured
-_POOL = 16  # rows from which pivots are drawn, for each landmark
-_BYTES = (
-    96  # for each pair of landmarks: the kernel matrix, its eigenvectors and the factor, in a quarter of the memory
-)
-_SHARE = 4  # of the memory for the factor of pivots
-_LEARNT, _LEAST_LEARNT = 10, 2000  # samples whose support vectors are found, for each landmark and at least
-_LEARNT_BYTES = 512  # of the memory for each of them, beside those of the sample
+_SAMPLE = 1024  # The trace error is measured on so many rows.
+_POOL = 16  # Pivots are drawn from so many rows for each landmark.
+# The kernel matrix of landmarks, its eigenvectors and the factor take 24 bytes a pair, in a quarter of the memory.
+_BYTES = 96
+_SHARE = 4  # The factor of pivots, or the learnt samples, may take one part in so many of the memory.
+# Support vectors are sought among so many samples for each landmark, and among so many at least.
+_LEARNT, _LEAST_LEARNT = 10, 2000
+_LEARNT_BYTES = 512  # Each of these samples takes so many bytes beside its own.
 
 
 class Chosen(NamedTuple):
     """Landmarks and their features.
 
-    Attributes
-    ----------
-    features : FeatureMap
-        The map to features.
-    places : ndarray of int64 or None
-        Numbers of the landmarks among the rows; None if they were given.
-    trace_error : float
-        Share of the trace of the kernel matrix that the features do not have, on a sample of the rows.
+    `places` are the numbers of the landmarks among the rows; None if they were given. `trace_error` is the share of the
+    trace of the kernel matrix that the features do not have, on a sample of the rows.
     """
 
     features: FeatureMap
@@ -59,29 +53,10 @@ def choose(
     pool: Pool,
     supports: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Chosen:
-    """Return the landmarks of a fit.
+    """Return the landmarks of a fit, among the samples whose numbers are `used`. They are drawn by their places there.
 
-    Parameters
-    ----------
-    estimator : NystroemSVC or NystroemSVR
-        Its parameters are valid.
-    source : Source
-        Samples.
-    used : ndarray of int64
-        Numbers of the samples that may be landmarks. They are drawn by their places here.
-    rng : RandomState
-        Source of random numbers.
-    budget : int
-        Bytes of the fit.
-    pool : Pool
-        Threads.
-    supports : callable or None, default=None
-        `supports(rows)` returns the support vectors among some samples, for `landmarks="support"`.
-
-    Raises
-    ------
-    ValueError
-        If given landmarks are not usable, so many do not fit in memory, or the kernel is not positive semi-definite.
+    `supports(rows)` returns the support vectors among some samples, for `landmarks="support"`. If given landmarks are
+    not usable, so many do not fit in memory, or the kernel is not positive semi-definite, ValueError is raised.
     """
     sample = source.rows(rng.permutation(used)[:_SAMPLE])
     if not isinstance(estimator.landmarks, str):

@@ -30,10 +30,12 @@ from fastsvm.sources import Source, SubsetSource, is_stored
 
 __all__ = ["NystroemMachine"]
 
-_BLOCK_SHARE, _LEAST_BLOCK = 64, 256  # of the memory for rows that are copied at once, and the fewest of them
-_RUN_ROWS, _MIXED_RUNS = 512, 32  # of a file: rows that are read together, and runs that are mixed
-_MIXED = 4  # times as many rows of a file as of an array are copied at once, so that even little memory mixes some
-_SUPPORT_TOL = 1e-3  # of the machine whose support vectors are landmarks; a smaller one would change few of them
+# Rows that are copied at once take one part in so many of the memory, and are at least so many.
+_BLOCK_SHARE, _LEAST_BLOCK = 64, 256
+_RUN_ROWS, _MIXED_RUNS = 512, 32  # So many rows of a file are read together, and so many such runs are mixed.
+_MIXED = 4  # So many times the rows of a file as of an array are copied at once, so that even little memory mixes some.
+# It is that of the machine whose support vectors are landmarks; a smaller one would change few of them.
+_SUPPORT_TOL = 1e-3
 _FOLDER = Rule(lambda value: isinstance(value, str), "the path of a folder")
 _RULES = {
     "landmarks": either(one_of("uniform", "rpcholesky", "support"), ROWS),

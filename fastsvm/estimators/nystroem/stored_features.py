@@ -16,9 +16,10 @@ from fastsvm.sources.scratch import ScratchSource
 
 __all__ = ["stored_features"]
 
-_EXACT_VALUES = 1 << 22  # so few that float64 costs little
-_SHARE = 2  # of the memory, for features in it
-_WRITTEN_BYTES, _WRITTEN_SHARE = 16 << 20, 16  # of a scratch file, at once, and of the memory
+_EXACT_VALUES = 1 << 22  # Of so few values, float64 costs little.
+_SHARE = 2  # Features in memory may take one part in so many of it.
+# So many bytes of a scratch file are written at once, at most one part in so many of the memory.
+_WRITTEN_BYTES, _WRITTEN_SHARE = 16 << 20, 16
 
 
 def _is_bounded(estimator: Any) -> bool:
@@ -31,19 +32,9 @@ def _is_bounded(estimator: Any) -> bool:
 def stored_features(estimator: Any, source: Source, features: FeatureMap, budget: int) -> Iterator[Source]:
     """Yield the features of samples; a scratch file is removed at the end, also after an error.
 
-    Few features are in float64. Others are in float32 if half of the budget holds them, else in float16: in memory if
-    half of the budget holds them then, else in a file. Features of kernels that have no bound stay in float32.
-
-    Parameters
-    ----------
-    estimator : NystroemSVC or NystroemSVR
-        Its parameters are valid.
-    source : Source
-        Samples.
-    features : FeatureMap
-        The map to features.
-    budget : int
-        Bytes that may be used.
+    Few features are in float64. Others are in float32 if half of the `budget`, in bytes, holds them, else in float16:
+    in memory if half of the budget holds them then, else in a file. Features of kernels that have no bound stay in
+    float32.
     """
     shape = len(source), features.rank
     n_values = shape[0] * shape[1]

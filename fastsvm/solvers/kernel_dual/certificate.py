@@ -41,23 +41,11 @@ class Certificate(NamedTuple):
 def certificate(
     formulation: Formulation, state: KernelDualState, error: np.ndarray, tol: float, rho: float, margin: float = 0.0
 ) -> Certificate:
-    """Return the certificate of a state whose F is known up to `error`.
+    """Return the certificate of a state whose F is known up to bounds on its errors, `error`.
 
     The gap is a sum over the rows, of which those have no share that are on the right side for certain, whether their
-    multiplier is 0 or at its bound.
-
-    Parameters
-    ----------
-    formulation : Formulation
-        The problem.
-    state : KernelDualState
-        Multipliers and F.
-    error : ndarray
-        Bounds on the errors of F.
-    tol : float
-        Largest violation at the end.
-    rho, margin : float
-        Minus the intercept, and half of the difference between the levels of the classes.
+    multiplier is 0 or at its bound. `tol` is the largest violation at the end, `rho` minus the intercept, and `margin`
+    half of the difference between the levels of the classes.
     """
     (y, upper, target, _), alpha, F = formulation.problem, state.alpha, state.gradient
     share = (np.count_nonzero(alpha) + 16) * UNIT  # of the absolute values of a sum's terms, its error
@@ -104,14 +92,8 @@ def solution_of(formulation: Formulation, state: KernelDualState, error: np.ndar
 class GradientBounds:
     """Bounds on the errors of F, and F in more digits than float64 has.
 
-    Parameters
-    ----------
-    problem : KernelProblem
-        The problem.
-    samples : callable
-        Returns the kernel and some samples.
-    bounds : ValueBounds
-        Of their kernel values. Multiplier k belongs to sample k modulo the number of samples.
+    `samples` returns the kernel and some samples, and `bounds` are those of their kernel values. Multiplier k belongs
+    to sample k modulo the number of samples.
     """
 
     def __init__(self, problem: KernelProblem, samples: Samples, bounds: ValueBounds) -> None:

@@ -40,22 +40,15 @@ from fastsvm.solvers.kernel_dual.problem import (
 
 __all__ = ["Coordinate"]
 
-_FALLEN = 1e-12  # relative fall of the objective that is not rounding error
+_FALLEN = 1e-12  # A greater relative fall of the objective is not rounding error.
 
 
 class Coordinate(Decomposition):
-    """Solve one two-class problem without an intercept.
+    """Solve one two-class problem without an intercept; other arguments are as for `Decomposition`.
 
-    Parameters
-    ----------
-    *sizes, **more
-        As for `Decomposition`.
-    rng : numpy.random.Generator or None
-        Draws the order of the coordinates; None for cyclic order.
-    fit_intercept : bool, default=True
-        Whether decision values get an intercept afterwards.
-    rate : float or None
-        One learning rate η for all coordinates, which then move at once; None for the exact steps.
+    `rng` draws the order of the coordinates; None for cyclic order. With `fit_intercept` decision values get an
+    intercept afterwards. With one learning rate η for all coordinates, `rate`, they move at once; None for the exact
+    steps.
     """
 
     formulated = WithoutIntercept

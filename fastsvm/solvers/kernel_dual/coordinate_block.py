@@ -9,9 +9,10 @@ from fastsvm.solvers.kernel_dual.working_set import freedom
 
 __all__ = ["Sweeps", "solve_block"]
 
-_SHARE = 0.3  # relative to the largest violation of a sweep; the next sweep skips rows that violate less
+_SHARE = 0.3  # The next sweep skips rows that violate less than this share of the largest violation of a sweep.
 _TINY = 1e-12
-_MULTIPLIER, _MODULUS = 48271, 2147483647  # Park and Miller 1988, as revised 1993: products fit int64
+# They are those of Park and Miller 1988, as revised 1993: products fit int64.
+_MULTIPLIER, _MODULUS = 48271, 2147483647
 
 
 class Sweeps(NamedTuple):

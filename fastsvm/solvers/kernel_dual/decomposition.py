@@ -55,24 +55,10 @@ __all__ = ["Decomposition"]
 
 
 class Decomposition(ABC):
-    """Solve one two-class problem by working sets.
+    """Solve one two-class problem by working sets of `size` rows.
 
-    Parameters
-    ----------
-    problem : KernelProblem
-        Signs, bounds and targets.
-    rows : ProblemRows
-        The kernel.
-    tol : float
-        Largest gap at the end.
-    size : int
-        Rows of a working set.
-    pool : Pool
-        Threads.
-    most_free : int, default=2000
-        Rows of a Newton step at most, and of an interior-point method.
-    deadline : float
-        Time (of time.perf_counter) at which long steps are given up.
+    `tol` is the largest gap at the end. A Newton step, or an interior-point method, has at most `most_free` rows. Long
+    steps are given up at `deadline`, a moment of time.perf_counter.
     """
 
     formulated: ClassVar[type[Formulation]]
@@ -150,15 +136,7 @@ class Decomposition(ABC):
         return state
 
     def step(self, state: KernelDualState, most_steps: int) -> tuple[KernelDualState, Report]:
-        """Solve one working set, or declare convergence after F is confirmed.
-
-        Parameters
-        ----------
-        state : KernelDualState
-            Its arrays are changed in place.
-        most_steps : int
-            Steps allowed.
-        """
+        """Solve one working set, or declare convergence after F is confirmed. Changes the state in place."""
         verdict = self._termination.verdict(state)
         level, (low, high) = self.formulation.levelled(state)
         if verdict is Verdict.CONFIRMED:

@@ -20,37 +20,24 @@ from fastsvm.solvers.kernel_dual.working_set import movable, settled
 
 __all__ = ["DualGradient"]
 
-_ROUNDED = 16  # times the rounding error of the largest sum in F, a gap that may be rounding error
-_PATIENCE, _LESS = 3, 0.9  # times that F in more digits need not show a gap that is so much less
-_UNSEEN = 0.1  # of the tolerance, up to which errors of F do not matter
-_DECIDING_ROWS = 32  # of each of three kinds, whose F is computed in float64 before a fit ends
-_DOUBT = 5  # times the error of a few rows, the error to expect of others
-_DOUBT_OF_MANY = 2  # times the error of all rows with a multiplier
-_MOST_DOUBT = 0.25  # of the tolerance, errors that a smaller gap makes up for where values in float64 are dear
+_ROUNDED = 16  # A gap of so many times the rounding error of the largest sum in F may be rounding error.
+# Steps end once F in more digits showed so often that the gap was not below this share of the least.
+_PATIENCE, _LESS = 3, 0.9
+_UNSEEN = 0.1  # Errors of F do not matter up to this share of the tolerance.
+_DECIDING_ROWS = 32  # F of so many rows of each of three kinds is computed in float64 before a fit ends.
+_DOUBT = 5  # The error to expect of others is so many times that of a few rows.
+_DOUBT_OF_MANY = 2  # It is so many times the error of all rows with a multiplier.
+# Where values in float64 are dear, a smaller gap makes up for errors of this share of the tolerance.
+_MOST_DOUBT = 0.25
 
 
 class DualGradient:
-    """Keeps the gradient of one problem exact enough for its tolerance.
+    """Keeps the gradient of one problem exact enough for `tol`, the largest gap at the end.
 
-    Parameters
-    ----------
-    formulation : Formulation
-        The problem.
-    rows : ProblemRows
-        The kernel.
-    products : KernelProducts
-        Changes the gradient in steps; its drift says by how much.
-    tol : float
-        Largest gap at the end.
-
-    Attributes
-    ----------
-    rounding : float
-        Rounding error of F at the solution of the interior-point method, 0 if that was not adopted.
-    doubt : float
-        Error to expect in F after `confirm`, if it matters: the gap may be larger by twice as much.
-    least, waited : float, int
-        The least gap by an F in more digits, and how often none was less since.
+    `products` changes the gradient in steps, and its drift says by how much. `rounding` is the rounding error of F at
+    the solution of the interior-point method, 0 if that was not adopted. `doubt` is the error to expect in F after
+    `confirm`, if it matters: the gap may be larger by twice as much. `least` is the least gap by an F in more digits,
+    and `waited` how often none was less since.
     """
 
     def __init__(self, formulation: Formulation, rows: ProblemRows, products: KernelProducts, tol: float) -> None:

@@ -9,19 +9,11 @@ from fastsvm.kernel_matrix.interface import KernelRows
 
 __all__ = ["WorkingBlock", "reordered"]
 
-_GATHERED_ROWS = 256  # per task of a thread
+_GATHERED_ROWS = 256  # A task of a thread gathers so many rows.
 
 
 class WorkingBlock:
-    """The kernel among the rows of a working set. Values of rows that the next set retains are moved.
-
-    Parameters
-    ----------
-    rows : KernelRows
-        The kernel.
-    pool : Pool
-        Threads.
-    """
+    """The kernel among the rows of a working set. Values of rows that the next set retains are moved."""
 
     def __init__(self, rows: KernelRows, pool: Pool) -> None:
         self._rows, self._pool = rows, pool

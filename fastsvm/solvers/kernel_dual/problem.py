@@ -51,26 +51,20 @@ RETURNED = 4 * UNIT
 """Relative error of multipliers that are returned divided by the margin, as of ν-classification."""
 
 SEEN_VIOLATION = 0.1
-"""Of the tolerance, what rounding may add to a violation before F is computed in more digits."""
+"""Rounding may add this share of the tolerance to a violation before F is computed in more digits."""
 SEEN_GAP, SEEN_OBJECTIVE = 0.1, 1e-8
-"""Of the duality gap and of the objective, what rounding may add to the gap before that."""
+"""Rounding may add these shares of the duality gap and of the objective to the gap before that."""
 
-_ROUNDING = 0.05  # of the error of each value: of few values, errors hardly cancel
-_INVISIBLE = 0.1  # of the tolerance, up to which errors of F do not matter
-_EXACT_GAP = 1e-12  # relative duality gap that is rounding error
+_ROUNDING = 0.05  # It is a share of the error of each value: errors of few values hardly cancel.
+_INVISIBLE = 0.1  # Errors of F do not matter up to this share of the tolerance.
+_EXACT_GAP = 1e-12  # Such a relative duality gap is rounding error.
 
 
 class KernelProblem(NamedTuple):
     """What a machine asks of its multipliers; arrays are float64 of shape (n,).
 
-    Attributes
-    ----------
-    y, upper : ndarray
-        Signs ±1 and upper bounds of the multipliers.
-    target : ndarray
-        What the sum of kernel values is to reach: the labels, where samples are classified.
-    total : float
-        Sum of the multipliers of each class, where it is given (`nu.within_classes`), else 0.
+    The signs `y` are ±1. `target` is what the sum of kernel values is to reach: the labels, where samples are
+    classified. `total` is the sum of the multipliers of each class, where it is given (`nu.within_classes`), else 0.
     """
 
     y: np.ndarray
@@ -99,48 +93,24 @@ class KernelDualState(NamedTuple):
 
 @storable("decomposition memory")
 class DecompositionMemory(NamedTuple):
-    """What a decomposition knows beside its state; it decides the steps to come.
+    """What a decomposition knows beside its state; it decides the steps to come."""
 
-    Attributes
-    ----------
-    aim, drift : float
-        The gap that steps aim for; and Σ |coef| of all that was added to F since F was recomputed.
-    since_newton, failures, n_sets : int
-        Steps since the last Newton step, how many Newton steps in a row gained little, and working sets so far.
-    all_considered : bool
-        Whether it was decided if all kernel rows should be computed.
-    random : mapping or None
-        State of the random number generator, if there is one.
-    n_steps : int
-        Steps since the beginning.
-    interior_tried : bool
-        Whether the interior-point method was tried.
-    rounding : float
-        Rounding error of F at its solution, 0 if that was not adopted.
-    largest : float
-        The largest diagonal value of the kernel among all rows that were in a working set.
-    least, waited : float, int
-        The least gap by an F in more digits, and how often none was less since.
-    best, lowest, in_vain : float, float, tuple of int
-        The highest objective and the least gap after a working set, and how many sets and steps reached neither since.
-    """
-
-    aim: float
-    drift: float
-    since_newton: int
-    failures: int
+    aim: float  # Steps aim for this gap.
+    drift: float  # It is Σ |coef| of all that was added to F since F was recomputed.
+    since_newton: int  # So many steps were taken since the last Newton step.
+    failures: int  # So many Newton steps in a row gained little.
     n_sets: int
-    all_considered: bool
-    random: Mapping[str, Any] | None = None
+    all_considered: bool  # It was decided whether all kernel rows should be computed.
+    random: Mapping[str, Any] | None = None  # It is the state of the random number generator, if there is one.
     n_steps: int = 0
     interior_tried: bool = False
-    rounding: float = 0.0
-    largest: float = 1.0
-    least: float = np.inf
-    waited: int = 0
-    best: float = -np.inf
-    lowest: float = np.inf
-    in_vain: tuple[int, int] = (0, 0)
+    rounding: float = 0.0  # It is the rounding error of F at the interior solution, 0 if that was not adopted.
+    largest: float = 1.0  # No diagonal value of the kernel was larger among all rows that were in a working set.
+    least: float = np.inf  # It is the least gap by an F in more digits.
+    waited: int = 0  # So many gaps since were not less.
+    best: float = -np.inf  # The objective after a working set was never higher.
+    lowest: float = np.inf  # The gap after a working set was never lower.
+    in_vain: tuple[int, int] = (0, 0)  # So many sets and steps reached neither since.
 
 
 @storable("kernel solution")
@@ -160,13 +130,7 @@ class KernelSolution(NamedTuple):
 
 
 class Formulation(ABC):
-    """The dual of one problem.
-
-    Parameters
-    ----------
-    problem : KernelProblem
-        Signs, bounds and targets.
-    """
+    """The dual of one problem."""
 
     balanced: ClassVar[bool]
     """Whether Σ_i y_i α_i is given, as it is with an intercept."""

@@ -28,8 +28,8 @@ from fastsvm.solvers.kernel_dual.smo_block import one_group, solve_block
 
 __all__ = ["SMO"]
 
-_ROUNDING = 1e-12  # of the bound
-_INVISIBLE = 1e-6  # of the tolerance
+_ROUNDING = 1e-12  # A multiplier this near to a bound, relative to the upper one, may be moved to it.
+_INVISIBLE = 1e-6  # The move may change F by at most this share of the tolerance.
 
 
 class SMO(Decomposition):

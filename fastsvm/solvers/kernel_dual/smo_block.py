@@ -14,7 +14,7 @@ from fastsvm.solvers.kernel_dual.working_set import freedom
 
 __all__ = ["one_group", "pair_steps", "solve_block"]
 
-_FAR = np.inf  # added to keep a row out of a minimum or maximum
+_FAR = np.inf  # It is added to keep a row out of a minimum or maximum.
 _PART = 128
 
 

@@ -19,11 +19,11 @@ from fastsvm.solvers.outer_loop import Report
 
 __all__ = ["SetSteps", "Termination", "Verdict"]
 
-_STRICTER = 0.9  # of the gap aimed for, the next aim after F in float64 refused it
+_STRICTER = 0.9  # After F in float64 refused a gap, the next aim is this share of the one before.
 _EXACT = 1e-11
 _MOST_POLISHED = 300
-_GAIN, _LOWER = 1e-15, 0.9  # of the objective, and of the gap: what counts as progress
-_SETS_IN_VAIN, _STEPS_IN_VAIN = 32, 1_000_000  # in a row without progress, after which a fit ends
+_GAIN, _LOWER = 1e-15, 0.9  # Progress is such a rise, relative to the objective, or such a share of the lowest gap.
+_SETS_IN_VAIN, _STEPS_IN_VAIN = 32, 1_000_000  # A fit ends after so many sets and steps in a row without progress.
 _POLISH_ROUNDS = 20
 
 SetSteps = Callable[[KernelDualState, float, int], tuple[KernelDualState, int]]
@@ -40,23 +40,10 @@ class Verdict(Enum):
 
 
 class Termination:
-    """Decides when one problem is solved.
+    """Decides when one problem is solved, with a gap of at most `tol`.
 
-    Parameters
-    ----------
-    formulation : Formulation
-        The problem.
-    gradient : DualGradient
-        Recomputes F.
-    tol : float
-        Largest gap at the end.
-
-    Attributes
-    ----------
-    aim : float
-        The gap that steps aim for: the tolerance, or less.
-    best, lowest, in_vain : float, float, tuple of int
-        The highest objective and the least gap after a working set, and how many sets and steps reached neither since.
+    Steps aim for the gap `aim`: the tolerance, or less. `best` and `lowest` are the highest objective and the least gap
+    after a working set, and `in_vain` counts the sets and steps that reached neither since.
     """
 
     def __init__(self, formulation: Formulation, gradient: DualGradient, tol: float) -> None:
@@ -120,16 +107,8 @@ class Termination:
     def polish(self, state: KernelDualState, newton: NewtonTrial, set_steps: SetSteps, size: int) -> float:
         """Reduce a gap within tolerance to rounding error, where that is cheap, and return the gap.
 
-        Parameters
-        ----------
-        state : KernelDualState
-            Its multipliers and gradient are changed in place.
-        newton : NewtonTrial
-            Takes Newton steps.
-        set_steps : callable
-            Takes steps on a working set, where Newton steps show that the free set is not the right one yet.
-        size : int
-            How many of these steps.
+        The multipliers and the gradient of the state are changed in place. Where Newton steps show that the free set is
+        not the right one yet, `set_steps` takes `size` steps on a working set.
         """
         gap, gradient = self._formulation.gap(state), self._gradient
         begin = state.alpha.copy(), state.gradient.copy(), gradient.products.drift, gap

@@ -7,7 +7,7 @@ from fastsvm._compiled.scalars import maximum, minimum
 
 __all__ = ["bounds", "bounds_without_intercept", "freedom", "movable", "select", "settled"]
 
-_FAR = np.inf  # keeps a row out of a minimum or maximum
+_FAR = np.inf  # It keeps a row out of a minimum or maximum.
 
 
 @jit

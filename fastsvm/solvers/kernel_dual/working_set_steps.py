@@ -21,13 +21,13 @@ from fastsvm.solvers.kernel_dual.working_set import select
 __all__ = ["SolveBlock", "WorkingSetSteps"]
 
 _STEPS_PER_ROW = 100
-_COMPARISONS = 25_000_000  # some tens of milliseconds, during which no interrupt is noticed
-_LEAST_SET = 256  # rows of a working set when nothing is known
-_RATIO, _NESTED_RATIO = 0.02, 0.1  # of the gap, to which a working set is solved, or one with sets of its own
-_MOST_SOLVED = 3072  # rows of a working set without working sets of its own
-_SHORT = 8  # times the rows of a working set, a kernel row that is short
-_USUAL_SIZE = 4096  # of a working set with sets of its own, which are so large at most
-_FIRST_SIZE, _FIRST_SETS = 2048, 32  # of the first working sets, where others have sets of their own
+_COMPARISONS = 25_000_000  # They take some tens of milliseconds, during which no interrupt is noticed.
+_LEAST_SET = 256  # A working set has so many rows when nothing is known.
+_RATIO, _NESTED_RATIO = 0.02, 0.1  # A working set, or one with sets of its own, is solved to this share of the gap.
+_MOST_SOLVED = 3072  # A working set without working sets of its own has so many rows at most.
+_SHORT = 8  # A kernel row is short if it has fewer than so many times the rows of a working set.
+_USUAL_SIZE = 4096  # A usual working set with sets of its own has so many rows.
+_FIRST_SIZE, _FIRST_SETS = 2048, 32  # The first `_FIRST_SETS` have this size where others have sets of their own.
 _NESTED_SIZE, _NESTED_SETS = 1024, 100
 
 SolveBlock = Callable[[np.ndarray, KernelProblem, np.ndarray, np.ndarray, float, int], int]
@@ -35,25 +35,10 @@ SolveBlock = Callable[[np.ndarray, KernelProblem, np.ndarray, np.ndarray, float,
 
 
 class WorkingSetSteps:
-    """Chooses working sets of a problem and solves them.
+    """Chooses working sets of `size` rows of a problem and solves them.
 
-    Parameters
-    ----------
-    formulation : Formulation
-        The problem.
-    rows : KernelRows
-        The kernel.
-    size : int
-        Rows of a working set.
-    pool : Pool
-        Threads.
-    block : WorkingBlock or None
-        Memory for the kernel among the rows of a working set; None for new memory.
-
-    Attributes
-    ----------
-    n_sets : int
-        Working sets so far, as the solver counts them.
+    `block` is memory for the kernel among the rows of a working set; None for new memory. `n_sets` counts working sets
+    so far, as the solver counts them.
     """
 
     def __init__(

@@ -35,14 +35,7 @@ _AT_MARGIN = 1e-10
 class DualView:
     """The dual of a primal problem with hinge or squared hinge.
 
-    Parameters
-    ----------
-    problem : KernelProblem
-        Labels and factors of the loss.
-    squared : bool
-        Whether the loss is the squared hinge.
-    fit_intercept : bool
-        Whether there is an intercept, and hence Σ y α = 0.
+    With `fit_intercept` there is an intercept, and hence Σ y α = 0.
     """
 
     def __init__(self, problem: KernelProblem, squared: bool, fit_intercept: bool) -> None:
@@ -74,18 +67,10 @@ class DualView:
     def solution(
         self, alpha: np.ndarray, intercept: float, sums_of: SumsOf, tol: float, is_feasible: bool = False
     ) -> KernelSolution:
-        """Return the solution with its certificate, computed at dual feasible multipliers near `alpha`.
+        """Return the solution with its certificate, computed at dual feasible multipliers near `alpha`, which is y β.
 
-        Parameters
-        ----------
-        alpha, intercept
-            y β and b.
-        sums_of : callable
-            Multiplies a vector by K.
-        tol : float
-            Largest violation at the end.
-        is_feasible : bool, default=False
-            Whether `alpha` is feasible already. Another projection would change it by rounding errors.
+        `sums_of` multiplies a vector by K, and `tol` is the largest violation at the end. If `is_feasible`, `alpha` is
+        feasible already: another projection would change it by rounding errors.
         """
         y = self._y
         near = alpha if is_feasible else self.feasible(alpha)

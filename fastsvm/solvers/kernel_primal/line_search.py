@@ -17,9 +17,10 @@ _LIMITS = RootLimits(
     value=0.0,
     width=1e-15,
 )
-_ENOUGH = 0.25  # sufficient decrease, relative to the slope at t = 0; a quadratic function decreases by half of it
+# A sufficient decrease is this share of the slope at t = 0; a quadratic function decreases by half of it.
+_ENOUGH = 0.25
 
-_ROUNDING = 4 * np.finfo(float).eps  # of the loss, a change that is rounding error
+_ROUNDING = 4 * np.finfo(float).eps  # A change by this share of the loss is rounding error.
 
 
 class Line(NamedTuple):

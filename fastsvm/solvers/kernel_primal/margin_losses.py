@@ -8,13 +8,7 @@ __all__ = ["MarginLoss"]
 
 
 class MarginLoss(NamedTuple):
-    """max(0, 1 − z), or its square.
-
-    Attributes
-    ----------
-    squared : bool
-        Whether it is the square.
-    """
+    """max(0, 1 − z), or its square."""
 
     squared: bool
 

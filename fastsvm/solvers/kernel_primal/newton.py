@@ -48,9 +48,10 @@ from fastsvm.solvers.outer_loop import Limits, Memoryless, Report, drive
 
 __all__ = ["KernelPrimalState", "Method", "Primal", "Step"]
 
-_FORCING, _FINER, _FINEST = 1e-3, 1e-2, 1e-9  # relative residual of systems; factor by which it decreases; its minimum
+# They are the relative residual of systems, the factor by which it decreases, and its minimum.
+_FORCING, _FINER, _FINEST = 1e-3, 1e-2, 1e-9
 _START_ROWS, _START_STEPS, _START_TOL = 1000, 30, 0.1
-_LITTLE = 1e-8  # relative decrease of the objective that an inexact step must reach
+_LITTLE = 1e-8  # An inexact step must decrease the objective by this share.
 
 
 @storable("kernel primal state")
@@ -72,16 +73,9 @@ class Step(NamedTuple):
 
 
 class Method(NamedTuple):
-    """How the objective is minimised.
+    """How the objective is minimised: systems of an order up to `most_factorised` are factorised.
 
-    Attributes
-    ----------
-    fit_intercept : bool
-        Whether there is an intercept.
-    most_factorised : int
-        Largest order of a system that is factorised.
-    deadline : float, default=inf
-        Time (of time.perf_counter) at which a long step is cut short.
+    A long step is cut short at `deadline`, a moment of time.perf_counter.
     """
 
     fit_intercept: bool
@@ -90,21 +84,7 @@ class Method(NamedTuple):
 
 
 class Primal(Memoryless):
-    """Solve one two-class problem in the primal.
-
-    Parameters
-    ----------
-    problem : KernelProblem
-        Labels and factors of the loss.
-    rows : KernelRows
-        The kernel.
-    tol : float
-        Largest violation at the end.
-    pool : Pool
-        Threads.
-    method : Method
-        How the objective is minimised.
-    """
+    """Solve one two-class problem in the primal, to a violation of at most `tol`."""
 
     def __init__(self, problem: KernelProblem, rows: KernelRows, tol: float, pool: Pool, method: Method) -> None:
         self.problem, self.rows, self.tol, self.pool, self.method = problem, rows, tol, pool, method
@@ -122,15 +102,7 @@ class Primal(Memoryless):
         return self._centred(KernelPrimalState(alpha.copy(), self._products.times(self.problem.y * alpha), 0.0))
 
     def step(self, state: KernelPrimalState, most_steps: int) -> tuple[KernelPrimalState, Report]:
-        """Take one Newton step, or declare convergence after recomputing Kβ.
-
-        Parameters
-        ----------
-        state : KernelPrimalState
-            Its arrays are changed in place.
-        most_steps : int
-            Newton steps allowed.
-        """
+        """Take one Newton step, or declare convergence after recomputing Kβ. Changes the state in place."""
         if not state.alpha.any() and most_steps > 0:
             state = self._presolved(state)
         self._settled = False

@@ -43,20 +43,9 @@ def _check_finite(numbers: np.ndarray | float) -> None:
 class RidgeSystem:
     """Solves (K_BB + D) x + b = v for sets B of rows and a diagonal D > 0, with given Σ x or with b = 0.
 
-    A small system is solved by Cholesky factorisation. A large one is solved by conjugate gradients, which need only
-    products with kernel rows. The iterates stay in the set of vectors with the given sum (Gould, Hribar and Nocedal
-    2001).
-
-    Parameters
-    ----------
-    rows : KernelRows
-        The kernel.
-    pool : Pool
-        Threads.
-    most_factorised : int
-        Largest order of a matrix that is factorised.
-    deadline : float, default=inf
-        Time (of time.perf_counter) at which conjugate gradients stop with the current iterate.
+    A system of order up to `most_factorised` is solved by Cholesky factorisation. A larger one is solved by conjugate
+    gradients, which need only products with kernel rows, and stop with the current iterate at `deadline`, a moment of
+    time.perf_counter. The iterates stay in the set of vectors with the given sum (Gould, Hribar and Nocedal 2001).
     """
 
     def __init__(self, rows: KernelRows, pool: Pool, most_factorised: int, deadline: float = np.inf) -> None:
@@ -71,21 +60,10 @@ class RidgeSystem:
     def solve(
         self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float
     ) -> tuple[np.ndarray, float]:
-        """Return x and b.
+        """Return x and b, for B, the diagonal of D, v, and Σ x; None for the sum means b = 0.
 
-        Parameters
-        ----------
-        inside, ridge, wanted : ndarray
-            B, the diagonal of D, and v.
-        total : float or None
-            Σ x; None for b = 0.
-        accuracy : float
-            Final residual of conjugate gradients, relative to the initial one.
-
-        Raises
-        ------
-        ValueError
-            If the kernel is not positive semi-definite, or scores overflow.
+        `accuracy` is the final residual of conjugate gradients, relative to the initial one. A kernel that is not
+        positive semi-definite, or scores that overflow, raise ValueError.
         """
         _check_finite(wanted)
         solve = self._by_factorisation if self.is_exact(inside) else self._by_conjugate_gradients

@@ -33,7 +33,7 @@ from fastsvm.solvers.outer_loop import Memoryless, Report
 
 __all__ = ["PrimalDescent"]
 
-_BLOWN_UP = 1e6  # times the objective at zero: divergence
+_BLOWN_UP = 1e6  # An objective of so many times that at zero is divergence.
 
 
 @storable("subgradient descent state")
@@ -46,25 +46,7 @@ class SubgradientState(NamedTuple):
 
 
 class PrimalDescent(Memoryless):
-    """Solve one two-class problem by subgradient descent.
-
-    Parameters
-    ----------
-    problem : KernelProblem
-        Labels and factors of the loss.
-    rows : ProblemRows
-        The kernel.
-    tol : float
-        Largest gradient at the end.
-    pool : Pool
-        Threads.
-    rate : float
-        Learning rate η.
-    squared : bool
-        Whether the loss is the squared hinge.
-    fit_intercept : bool
-        Whether there is an intercept.
-    """
+    """Solve one two-class problem by subgradient descent with the learning rate η, to a gradient of at most `tol`."""
 
     def __init__(
         self,
@@ -89,15 +71,7 @@ class PrimalDescent(Memoryless):
         return SubgradientState(alpha.copy(), self._products.times(self.problem.y * alpha), 0.0)
 
     def step(self, state: SubgradientState, most_steps: int) -> tuple[SubgradientState, Report]:
-        """Take one step, or declare convergence.
-
-        Parameters
-        ----------
-        state : SubgradientState
-            Where to begin.
-        most_steps : int
-            Steps allowed.
-        """
+        """Take one step, or declare convergence."""
         y, upper = self.problem.box
         gradient, missing, size = self._gradient(state)
         if size <= self.tol:

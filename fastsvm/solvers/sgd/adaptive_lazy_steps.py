@@ -42,24 +42,18 @@ __all__ = ["AdaptiveSparseModel", "row_steps"]
 _V, _SLOW = range(2)
 _V_SHARE, _SLOW_SHARE, _SQUARES, _UNIT, _FLOOR, _GRADIENT = range(6)
 _STEP, _TOTAL, _MOMENT, _L2, _L1 = range(5)
-_TINY = float(np.finfo(np.float64).tiny)  # a denominator that nothing has added to yet
-_POLYAK = 0.5  # c: the best one for convex losses (Loizou et al. 2021)
+_TINY = float(np.finfo(np.float64).tiny)  # It is a denominator that nothing has added to yet.
+_POLYAK = 0.5  # It is c, and the best one for convex losses (Loizou et al. 2021).
 
 
 @storable("adaptive sparse sgd model")
 class AdaptiveSparseModel(NamedTuple):
     """Weights by their v and h, and their average.
 
-    Attributes
-    ----------
-    pairs : ndarray of float64, shape (n_scores, n_features, 2)
-        v and h side by side and apart from all else: scores read them at scattered places.
-    table : ndarray of float64, shape (n_scores, n_features, 6)
-        What else a step needs: Σ Ω_τ-1 (v_τ - v_τ-1), the same of h, s, u, h₀, and the gradient of the batch.
-    intercept, squares, intercept_sum : ndarray of float64, shape (n_scores,)
-        Intercept, its s, and Σ ω_t times the intercept after step t.
-    scalars : ndarray of float64, shape (5,)
-        Number of steps t, Σ ω_t, Σ ω_t t, and the penalties l2 and l1.
+    `pairs`, shape (n_scores, n_features, 2), has v and h side by side and apart from all else: scores read them at
+    scattered places. `table`, shape (n_scores, n_features, 6), has what else a step needs: Σ Ω_τ-1 (v_τ - v_τ-1), the
+    same of h, s, u, h₀, and the gradient of the batch. `squares` is s of the intercept, and `intercept_sum` is Σ ω_t
+    times the intercept after step t. `scalars` has the number of steps t, Σ ω_t, Σ ω_t t, and the penalties l2 and l1.
     """
 
     pairs: np.ndarray

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-_UNSEEN = 16  # units of rounding: a smaller shrinkage by the L2 penalty is accumulated first
+_UNSEEN = 16  # A shrinkage by the L2 penalty of fewer units of rounding is accumulated first.
 
 
 @storable("linear function")
@@ -125,16 +125,9 @@ class DenseModel(NamedTuple):
 class Penalty(NamedTuple):
     """Penalties, momentum, clipping and the intercept's rate.
 
-    Attributes
-    ----------
-    l2, l1 : float
-        Factors of ½ ‖w‖² and of ‖w‖₁ in the objective.
-    momentum : float
-        Factor of the velocity in each step; 0 for no momentum.
-    clip : float
-        Largest norm of a mean gradient of a batch; infinite for no clipping.
-    intercept_rate : float
-        Learning rate of the intercept, in multiples of that of the weights; 0 for no intercept.
+    `l2` and `l1` are the factors of ½ ‖w‖² and of ‖w‖₁ in the objective. `momentum` is the factor of the velocity in
+    each step; 0 for none. `clip` is the largest norm of a mean gradient of a batch; infinite for none. `intercept_rate`
+    is in multiples of the rate of the weights; 0 for no intercept.
     """
 
     l2: float
@@ -145,20 +138,10 @@ class Penalty(NamedTuple):
 
 
 class OrderedRows(NamedTuple):
-    """Rows of a window in the order of the steps, with their targets and weights.
+    """Rows of a window in the order of the steps, with their targets and the weights of their losses.
 
-    Attributes
-    ----------
-    places : ndarray of int64, shape (n,)
-        Index of each row among the stored ones.
-    targets : ndarray of float64, shape (n,)
-        Targets as `add_losses` takes them.
-    weights : ndarray of float64, shape (n,)
-        Weights of the rows' losses.
-    balance : ndarray of float64, shape (n_scores,)
-        Class weights as `add_losses` takes them.
-    shift, scale : ndarray of float, shape (n_features,)
-        Values x are mapped to (x - shift) scale; empty arrays for no mapping.
+    `places` is the index of each row among the stored ones. `targets` and `balance`, the class weights, are as
+    `add_losses` takes them. Values x are mapped to (x - shift) scale; empty arrays for no mapping.
     """
 
     places: np.ndarray
@@ -187,22 +170,9 @@ class Buffers(NamedTuple):
 class StepPlan(NamedTuple):
     """Batch size, learning rates and averaging weights of the steps on a window.
 
-    Attributes
-    ----------
-    batch_size : int
-        Rows of a batch.
-    rates : ndarray of float64, shape (n_steps,)
-        Learning rate of each step, in multiples of that of a feature if rates are by feature.
-    averaging : ndarray of float64, shape (n_steps,)
-        Weight of the iterate after each step in the average.
-    penalty : Penalty
-        Penalties, momentum and clipping, the same for all steps.
-    pending : int
-        Rows of the first batch that were processed with the window before.
-    before : int
-        Steps taken before.
-    features : FeatureRates
-        Rates by feature, if any.
+    `rates` has the learning rate of each step, in multiples of that of a feature if rates are by feature. `averaging`
+    has the weight of the iterate after each step in the average. `pending` rows of the first batch were processed with
+    the window before, and `before` steps were taken before. `penalty` is the same for all steps.
     """
 
     batch_size: int
@@ -343,10 +313,8 @@ def steps(
 ) -> None:
     """Take a step on each complete batch, in order; the gradient of the remaining rows stays in the model.
 
-    Parameters
-    ----------
-    losses : ndarray of float64, shape (n_steps + 1,)
-        Overwritten by the sums of losses of the batches and of the remaining rows. NaN if a score is not finite.
+    `losses`, shape (n_steps + 1,), are overwritten by the sums of losses of the batches and of the remaining rows. They
+    are NaN if a score is not finite.
     """
     start, n, pending = 0, rows.places.size, plan.pending
     for s in range(losses.size):

@@ -35,21 +35,16 @@ from fastsvm.sources import CSRBlock, Window
 
 __all__ = ["INTERCEPT_REACH", "FeatureLengths", "FeatureRates", "added_lengths"]
 
-_PARTS = 2  # of a window, whose sums are added in order, so that bits do not depend on the number of threads
+_PARTS = 2  # A window has so many parts, whose sums are added in order, so that bits do not depend on the threads.
 INTERCEPT_REACH = 0.3
 """Longest first step of the intercept, in sizes of a score."""
 
 
 @storable("sgd feature lengths")
 class FeatureLengths(NamedTuple):
-    """Sums over the rows so far.
+    """Sums over the rows so far, of which one of weight 2 counts as two.
 
-    Attributes
-    ----------
-    n_rows : float
-        Number of rows; one of weight 2 counts as two.
-    counts, squares : ndarray of float64, shape (n_features,)
-        Number of nonzero values, and sum of squares.
+    `counts` has the number of nonzero values of each feature, and `squares` their sum of squares.
     """
 
     n_rows: float
@@ -72,14 +67,8 @@ class FeatureLengths(NamedTuple):
 class FeatureRates(NamedTuple):
     """What decides the rates of features beside their gradients.
 
-    Attributes
-    ----------
-    unit : ndarray of float, shape (n_features,)
-        u, weights that change a score by one in all.
-    floor : ndarray of float, shape (n_features,)
-        h₀.
-    score : float
-        Size of a score.
+    `unit` is u of each feature, weights that change a score by one in all. `floor` is h₀, and `score` the size of a
+    score.
     """
 
     unit: np.ndarray

@@ -27,16 +27,9 @@ _SCALE, _SUM, _TOTAL, _DUE = range(4)
 class SparseModel(NamedTuple):
     """Weights s v and their average.
 
-    Attributes
-    ----------
-    vectors : ndarray of float64, shape (n_features, 2 n_scores)
-        v and u side by side, because steps use both.
-    paid : ndarray of float64, shape (n_features, n_scores)
-        The L1 penalty that each weight has taken.
-    intercept, intercept_sum : ndarray of float64, shape (n_scores,)
-        Intercept, and Σ ω_t times the intercept after step t.
-    scalars : ndarray of float64, shape (4,)
-        s, S, Σ ω_t, and the L1 penalty accrued so far.
+    `vectors`, shape (n_features, 2 n_scores), has v and u side by side because steps use both. `paid`, shape
+    (n_features, n_scores), is the L1 penalty that each weight has taken. `intercept_sum` is Σ ω_t times the intercept
+    after step t. `scalars` has s, S, Σ ω_t, and the L1 penalty accrued so far.
     """
 
     vectors: np.ndarray
@@ -91,10 +84,8 @@ def sparse_steps(
 ) -> None:
     """Take a step on each batch, in order; the last batch may have fewer rows.
 
-    Parameters
-    ----------
-    losses : ndarray of float64, shape (n_steps + 1,)
-        All but the last are overwritten by the sums of losses of the batches. NaN if a score is not finite.
+    `losses`, shape (n_steps + 1,), are overwritten, but for the last, by the sums of losses of the batches. They are
+    NaN if a score is not finite.
     """
     k = model.intercept.size
     scores, slopes = np.empty((plan.batch_size, k)), np.empty((plan.batch_size, k))

@@ -10,24 +10,15 @@ __all__ = ["BY_FEATURE", "SCHEDULES", "Schedule", "averaging_weights", "register
 BY_FEATURE = "adagrad"
 """The schedule whose rates depend on the gradients and lengths of the features; see `feature_rates`."""
 
-_EARLY = 4  # after one epoch, "auto" is below half of the first rate
+_EARLY = 4  # After one epoch, "auto" is below half of the first rate.
 
 
 class Schedule(NamedTuple):
-    """A learning rate schedule and its parameters.
+    """A learning rate schedule, by its name in `SCHEDULES`, and its parameters.
 
-    Attributes
-    ----------
-    name : str
-        A name in `SCHEDULES`.
-    first : float
-        The first rate; if rates are by feature, for features of length 1 and times the number of values in a row.
-    power : float
-        Exponent of the inverse scaling.
-    alpha : float
-        Factor of the penalty in the objective.
-    steps_per_epoch : float
-        Steps per epoch; infinite if steps use the exact gradient of a smooth loss.
+    `first` is the first rate; if rates are by feature, for features of length 1 and times the number of values in a
+    row. `power` is the exponent of the inverse scaling, and `alpha` the factor of the penalty in the objective.
+    `steps_per_epoch` is infinite if steps use the exact gradient of a smooth loss.
     """
 
     name: str
@@ -50,12 +41,7 @@ def register_rate(name: str) -> Callable[[Rates], Rates]:
     """Return a decorator that registers a schedule as a value of `learning_rate`.
 
     A schedule is a function of a `Schedule` and an array of step numbers 0, 1, .... It returns the learning rates of
-    these steps.
-
-    Raises
-    ------
-    ValueError
-        If the name is taken.
+    these steps. A name that is taken raises ValueError.
     """
     if name in SCHEDULES:
         raise ValueError(f"There is a learning rate {name!r} already: choose another name.")

@@ -17,25 +17,16 @@ from fastsvm.sources import CSRBlock, MemorySource
 
 __all__ = ["PrivateFeatures", "merged_features"]
 
-_LEAST_SHARE = 0.25  # of the features, that a merged problem must lack
-_MANY = 32_767  # rows: sorting integers of 16 bits is fast
+_LEAST_SHARE = 0.25  # A merged problem must lack this share of the features.
+_MANY = 32_767  # Rows are counted up to this number, because sorting integers of 16 bits is fast.
 
 
 class PrivateFeatures(NamedTuple):
     """How weights of merged features become weights of all.
 
-    Attributes
-    ----------
-    n_features : int
-        Number of all features.
-    shared : ndarray of int64, shape (n_shared,)
-        The features that occur in several rows, in the order of the merged ones: the most frequent ones first.
-    starts : ndarray of int64, shape (n_merged + 1,)
-        Where in `columns` those begin for which each further feature stands.
-    columns : ndarray of int64, shape (n_private,)
-        The features that occur in one row, row by row.
-    shares : ndarray of float64, shape (n_private,)
-        Their weights, in multiples of the weight of the feature that stands for them.
+    `shared` are the features that occur in several rows, in the order of the merged ones: the most frequent ones first.
+    `columns` are those that occur in one row, row by row, and `shares` their weights in multiples of that of the
+    feature that stands for them. `starts` says where in `columns` those begin for which each further feature stands.
     """
 
     n_features: int
@@ -57,13 +48,7 @@ class PrivateFeatures(NamedTuple):
 
 
 def merged_features(source: MemorySource) -> tuple[MemorySource, PrivateFeatures] | None:
-    """Return the rows with merged features and what restores the weights; None if few features occur in one row only.
-
-    Parameters
-    ----------
-    source : MemorySource
-        Sparse rows.
-    """
+    """Return sparse rows with merged features and what restores the weights; None if few features are private."""
     n, d = source.shape
     assert isinstance(source.block, CSRBlock)
     block, _ = readable(source.block, np.arange(n))

@@ -43,22 +43,11 @@ class Diverged(ValueError):
 
 
 class SGDProblem(NamedTuple):
-    """Rows, targets and weights of a linear problem.
+    """Rows, targets and weights of a linear problem; a resident source is a `MemorySource`.
 
-    Attributes
-    ----------
-    source : Source
-        The rows; a resident source is a `MemorySource`.
-    shift, scale : ndarray of float64, shape (n_features,)
-        Values x are mapped to (x - shift) scale; empty for no mapping.
-    targets : ndarray of float64, shape (n,)
-        Targets as `losses.add_losses` takes them.
-    weights : ndarray of float64, shape (n,)
-        Sample weights divided by their mean, without class weights; 0 excludes a row.
-    balance : ndarray of float64, shape (n_scores,)
-        Class weights as `losses.add_losses` takes them.
-    private : PrivateFeatures or None
-        What restores the weights of all features, if some are merged.
+    Values x are mapped to (x - shift) scale; empty arrays for no mapping. `targets` and `balance`, the class weights,
+    are as `losses.add_losses` takes them. `weights` are sample weights divided by their mean, without class weights; 0
+    excludes a row. `private` restores the weights of all features, if some are merged.
     """
 
     source: Source
@@ -71,45 +60,19 @@ class SGDProblem(NamedTuple):
 
 
 class SGDSettings(NamedTuple):
-    """Loss, penalties, schedule and stopping rule.
-
-    Attributes
-    ----------
-    loss : Loss
-        An instance of a class in `losses.LOSSES`.
-    penalty : Penalty
-        Penalties, momentum, clipping.
-    schedule : Schedule
-        Learning rate.
-    batch_size : int
-        Rows of a batch.
-    average_from : float
-        Steps after which averaging begins; infinite for none.
-    score : float
-        Size of a score.
-    tol : float or None
-        Tolerance of the objective; None to run all epochs.
-    patience : int
-        Epochs before the objective is first examined; of validation, epochs without progress.
-    seed : int or None
-        Seed of the order of rows; None for the order of the source.
-    window_rows : int
-        Rows of a window.
-    partial : bool
-        Whether the rows are new ones in each epoch.
-    """
+    """Loss, penalties, schedule and stopping rule."""
 
     loss: Loss
     penalty: Penalty
     schedule: Schedule
     batch_size: int
-    average_from: float
-    score: float
-    tol: float | None
-    patience: int
-    seed: int | None
+    average_from: float  # Averaging begins after so many steps; infinite for none.
+    score: float  # It is the size of a score.
+    tol: float | None  # It is the tolerance of the objective; None to run all epochs.
+    patience: int  # So many epochs pass before the objective is first examined, or without progress of validation.
+    seed: int | None  # It is of the order of rows; None for the order of the source.
     window_rows: int
-    partial: bool
+    partial: bool  # The rows are new ones in each epoch.
 
 
 class Weights(NamedTuple):
@@ -141,62 +104,32 @@ Model = DenseModel | SparseModel | AdaptiveSparseModel
 class SGDState(NamedTuple):
     """What the solver carries from window to window.
 
-    Attributes
-    ----------
-    model : DenseModel, SparseModel or AdaptiveSparseModel
-        Weights. Steps change a copy, so that an interrupted window leaves the state valid.
-    epoch, window : int
-        Completed epochs, and completed windows of the current epoch.
-    n_steps, seen, pending : int
-        Steps taken, rows processed in this epoch, and rows of the incomplete batch.
-    total, pending_loss : float
-        Sum of losses in this epoch, and over the rows of the incomplete batch.
-    lowest : float
-        Lowest negative validation score.
-    answer_objective : float
-        Objective of the answer when it was last examined.
-    stale : int
-        Epochs since the validation score last made progress.
-    factor : float
-        Factor of the learning rate, below 1 after reductions of the adaptive schedule.
-    best : LinearFunction or None
-        The weights with the best validation score; None without validation.
-    best_score : float
-        The best validation score.
-    earlier_objective : float
-        Objective of the answer when it was examined before the last time.
-    origin : int
-        Epoch of the last reduction of the adaptive schedule.
-    lengths : FeatureLengths or None
-        Lengths of the features, if rates are by feature.
+    Steps change a copy of the model, so that an interrupted window leaves the state valid.
     """
 
     model: Model
-    epoch: int = 0
-    window: int = 0
+    epoch: int = 0  # So many epochs are complete.
+    window: int = 0  # So many windows of the current epoch are complete.
     n_steps: int = 0
-    seen: int = 0
-    pending: int = 0
-    total: float = 0.0
-    pending_loss: float = 0.0
-    lowest: float = np.inf
-    answer_objective: float = np.inf
-    stale: int = 0
-    factor: float = 1.0
-    best: LinearFunction | None = None
+    seen: int = 0  # So many rows were processed in this epoch.
+    pending: int = 0  # The incomplete batch has so many rows.
+    total: float = 0.0  # It is the sum of losses in this epoch.
+    pending_loss: float = 0.0  # It is that over the rows of the incomplete batch.
+    lowest: float = np.inf  # It is the lowest negative validation score.
+    answer_objective: float = np.inf  # It is the objective of the answer when it was last examined.
+    stale: int = 0  # The validation score last made progress so many epochs ago.
+    factor: float = 1.0  # It multiplies the learning rate, below 1 after reductions of the adaptive schedule.
+    best: LinearFunction | None = None  # These weights have the best validation score; None without validation.
     best_score: float = -np.inf
-    earlier_objective: float = np.inf
-    origin: int = 0
-    lengths: FeatureLengths | None = None
+    earlier_objective: float = np.inf  # It is the objective of the answer when it was examined before the last time.
+    origin: int = 0  # The adaptive schedule was last reduced in this epoch.
+    lengths: FeatureLengths | None = None  # They are the lengths of the features, if rates are by feature.
 
 
 def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Pool, exact: bool = False) -> float:
     """Return the mean loss over rows of positive weight, by a pass over all rows; `exact` computes scores in float64.
 
-    Raises
-    ------
-    ValueError
-        If a row is not finite, even one of weight 0.
+    A row that is not finite, even one of weight 0, raises ValueError.
     """
     coef, intercept, choice = *linear, one_of_several(loss)
     if problem.scale.size:

@@ -21,16 +21,8 @@ _BYTES, _ROWS, _COLUMNS, _SPARSE = range(4)
 class StoredRows(NamedTuple):
     """Rows in one of four forms; the arrays of the other forms are empty.
 
-    Attributes
-    ----------
-    form : int
-        Dense bytes, dense values row by row, dense values column by column, or compressed sparse rows.
-    octets : ndarray of uint8, shape (n_rows, n_features)
-        Dense bytes.
-    values : ndarray of float, shape (n_rows, n_features) or (n_features, n_rows)
-        Dense values, C-contiguous.
-    data, indices, indptr : ndarrays of float, int32 and int64
-        Compressed sparse rows.
+    The forms are dense bytes, `octets`, shape (n_rows, n_features); dense `values` row by row, or column by column,
+    shape (n_features, n_rows), both C-contiguous; and compressed sparse rows.
     """
 
     form: int

@@ -63,32 +63,18 @@ from fastsvm.sources import Window, check_finite, windows
 
 __all__ = ["SGD", "has_settled", "uses_lazy_steps"]
 
-_SPARSE = 8  # features per nonzero value of a row, above which steps are lazy
-_SLOWER = 5.0  # divides the adaptive rate where progress ends
-_SHARE = 0.1  # of the objective, which it may still fall
-_NEAR_ZERO = 10.0  # tolerances: a lower objective is near the least, because losses are not negative
-_SLOWEST = 1e-6  # adaptive rate below which the fit ends
+_SPARSE = 8  # With more features per nonzero value of a row, steps are lazy.
+_SLOWER = 5.0  # It divides the adaptive rate where progress ends.
+_SHARE = 0.1  # A fit ends if the objective fell by no more than this share of itself.
+_NEAR_ZERO = 10.0  # An objective below so many tolerances is near the least, because losses are not negative.
+_SLOWEST = 1e-6  # The fit ends below this adaptive rate.
 
 
 class SGD:
     """Gradient descent on mini-batches.
 
-    Parameters
-    ----------
-    problem : SGDProblem
-        Rows, targets and weights.
-    settings : SGDSettings
-        Loss, penalties, schedule and stopping rule.
-    pool : Pool
-        Threads.
-    validate : callable or None
-        Returns the validation score of a `LinearFunction`, the higher the better. It replaces the running objective in
-        the stopping rule.
-
-    Attributes
-    ----------
-    score : float
-        The last validation score; NaN without validation.
+    `validate` returns the validation score of a `LinearFunction`, the higher the better. It replaces the running
+    objective in the stopping rule. `score` is the last validation score; NaN without validation.
     """
 
     def __init__(
@@ -323,10 +309,7 @@ class SGD:
     def finish(self, state: SGDState) -> LinearFunction:
         """Return the weights with the best validation score; without validation, the answer.
 
-        Raises
-        ------
-        Diverged
-            If the weights overflowed.
+        Weights that overflowed raise Diverged.
         """
         return self._whole(self._final(state))
 

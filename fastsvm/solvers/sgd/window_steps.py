@@ -17,21 +17,11 @@ from fastsvm.sources import CSRBlock, Window
 __all__ = ["WindowSteps", "mapping_of"]
 
 _BUFFERED_ROWS = 128
-_SCORES_AT_ONCE = 8  # classes per thread
+_SCORES_AT_ONCE = 8  # A thread takes the steps of so many classes.
 
 
 class WindowSteps:
-    """Takes the steps of windows.
-
-    Parameters
-    ----------
-    problem : SGDProblem
-        Rows, targets and weights.
-    settings : SGDSettings
-        Loss, penalties and batch size.
-    pool : Pool
-        Threads.
-    """
+    """Takes the steps of windows."""
 
     def __init__(self, problem: SGDProblem, settings: SGDSettings, pool: Pool) -> None:
         self.problem, self.settings, self.pool = problem, settings, pool

@@ -56,7 +56,7 @@ _RULES = {
     "warm_start": boolean,
     "verbose": either(boolean, number(integral=True, least=0)),
 }
-_ROUNDING = 1e-9  # of the violation, in parts
+_ROUNDING = 1e-9  # A violation may exceed the tolerance by this part of it, which is rounding.
 
 
 class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):

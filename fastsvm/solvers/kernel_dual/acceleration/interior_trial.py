@@ -14,32 +14,15 @@ __all__ = ["InteriorTrial"]
 
 _MOST_ROWS = 3072
 _STEPS_BEFORE = 100_000
-_SPEED = 5_000  # share of n³ operations that take as long as one step
-_NOWHERE = 1.9  # badness of a solution whose duality gap is nine tenths of its objective
+_SPEED = 5_000  # One step takes as long as so many of the n³ operations.
+_NOWHERE = 1.9  # It is the badness of a solution whose duality gap is nine tenths of its objective.
 
 
 class InteriorTrial:
     """Tries the interior-point method once, on a small problem on which decomposition is slow.
 
-    Parameters
-    ----------
-    formulation : Formulation
-        The problem.
-    gradient : DualGradient
-        Recomputes F and computes the kernel matrix.
-    pool : Pool
-        Threads.
-    most_rows : int
-        Largest number of rows for which the method is tried.
-    deadline : float
-        Time (of time.perf_counter) at which the method is given up.
-
-    Attributes
-    ----------
-    n_steps : int
-        Steps of the decomposition so far.
-    tried : bool
-        Whether the method was tried.
+    It is tried for at most `most_rows`, and given up at `deadline`, a moment of time.perf_counter. `n_steps` counts the
+    steps of the decomposition so far, and `tried` says whether the method was tried.
     """
 
     def __init__(
@@ -52,19 +35,9 @@ class InteriorTrial:
     def solve_if_slow(self, state: KernelDualState, n_steps: int, aim: float) -> int:
         """Solve the problem once the decomposition steps have cost as much, or if no step improves.
 
-        Parameters
-        ----------
-        state : KernelDualState
-            Its multipliers and gradient are replaced if the method finds better ones.
-        n_steps : int
-            Steps taken since the last call.
-        aim : float
-            Target gap of the steps.
-
-        Returns
-        -------
-        int
-            Number of Newton steps, 0 if the result is rejected.
+        The multipliers and the gradient of the state are replaced if the method finds better ones. `n_steps` were taken
+        since the last call, and aim for the gap `aim`. Returned is the number of Newton steps, 0 if the result is
+        rejected.
         """
         self.n_steps += n_steps
         if not self._is_due(state, n_steps, aim):

@@ -30,37 +30,23 @@ from fastsvm.solvers.kernel_dual.problem import BALANCED, Formulation, KernelDua
 
 __all__ = ["NewtonTrial", "moved", "newton_step"]
 
-_SPEED = 1_000_000  # multiplications of a factorisation that take as long as one step
+_SPEED = 1_000_000  # So many multiplications of a factorisation take as long as one step.
 _STEPS_BEFORE = 20_000
-_WORTH = 0.1  # of what steps that cost as much gained, a gain for which a Newton step was worth it
+_WORTH = 0.1  # A Newton step was worth it if it gained this share of what steps that cost as much gained.
 
-_RIDGE = {4: 1e-8, 8: 1e-12}  # relative to the trace, above the rounding error of values of so many bytes
+_RIDGE = {4: 1e-8, 8: 1e-12}  # It is relative to the trace, above the rounding error of values of so many bytes.
 _ROUNDS = 30
-_RELEASING_ROUNDS = 15  # afterwards rows are only fixed, so that the method ends
+_RELEASING_ROUNDS = 15  # Afterwards rows are only fixed, so that the method ends.
 _ROUNDING = 16 * np.finfo(float).eps
-_MOST_FIXED = 0.25  # of the rows; with more, the free set is far from the right one
+_MOST_FIXED = 0.25  # If a greater share of the rows is fixed, the free set is far from the right one.
 
 
 class NewtonTrial:
     """Takes Newton steps on the free rows of a problem and accepts those that increase the objective.
 
-    Parameters
-    ----------
-    formulation : Formulation
-        The problem.
-    kernel : tuple of (ProblemRows, WorkingBlock, KernelProducts)
-        Kernel rows, memory for blocks of them, and products with them.
-    pool : Pool
-        Threads.
-    most_free : int
-        Largest number of free rows for which a step is tried.
-
-    Attributes
-    ----------
-    n_steps : int
-        Steps of the decomposition since the last Newton step.
-    failures : int
-        Number of consecutive Newton steps with little progress.
+    `kernel` has the kernel rows, memory for blocks of them, and products with them. A step is tried for at most
+    `most_free` rows. `n_steps` counts the steps of the decomposition since the last Newton step, and `failures` the
+    Newton steps in a row with little progress.
     """
 
     def __init__(
@@ -78,19 +64,8 @@ class NewtonTrial:
     def improve_if_slow(self, state: KernelDualState, n_steps: int, before: float) -> int:
         """Try a Newton step once the decomposition steps have cost as much. Each failure doubles this wait.
 
-        Parameters
-        ----------
-        state : KernelDualState
-            Its multipliers and gradient are changed in place.
-        n_steps : int
-            Steps taken since the last call.
-        before : float
-            The objective before these steps.
-
-        Returns
-        -------
-        int
-            Number of accepted Newton steps, 0 or 1.
+        The multipliers and the gradient of the state are changed in place. `n_steps` were taken since the last call,
+        and the objective was `before`. Returned is the number of accepted Newton steps, 0 or 1.
         """
         self.n_steps += n_steps
         if n_steps == 0 or self.n_steps < _STEPS_BEFORE:
@@ -164,20 +139,8 @@ def newton_step(
 ) -> np.ndarray | None:  # fmt: skip
     """Return Δ for the free rows, within `low` < 0 and `high` > 0, or None if the system cannot be solved.
 
-    Parameters
-    ----------
-    block : ndarray of float64, shape (m, m)
-        Kernel values among the free rows. It is overwritten.
-    dtype : numpy.dtype
-        Type in which they were computed.
-    gradient : ndarray of float64, shape (m,)
-        F on the free rows.
-    low, high : ndarray of float64, shape (m,)
-        Bounds of Δ.
-    pool : Pool
-        Threads.
-    balanced : bool, default=True
-        Whether there is an intercept, and hence Σ Δ = 0.
+    `block`, shape (m, m), has the kernel values among the free rows, which were computed in `dtype`. It is overwritten.
+    `gradient` is F on the free rows. If `balanced`, there is an intercept, and hence Σ Δ = 0.
     """
     try:
         block[np.diag_indices_from(block)] += _RIDGE[dtype.itemsize] * max(float(np.trace(block)), 1e-300)

@@ -50,45 +50,32 @@ from fastsvm.solvers.kernel_dual.interior.systems import LowRankSystem, System
 
 __all__ = ["BLIND", "InteriorResult", "interior_solution"]
 
-_STEPS = 100  # per path
-_BACK = 0.995  # largest share of the distance to the boundary
-_SHORT, _SHORT_STEPS = 1e-4, 4  # length of a short step, and how many in a row end the path
-_PATIENCE, _PACE = 8, 4  # steps until the residual must decrease, and steps allowed per decimal digit
-_FARTHER, _FARTHEST = 1e4, 1e8  # factor of x per restart; beyond the largest, x starts at the midpoint
-_ENDED = 1e-16  # total complementarity relative to Σ_i α_i
-_GONE = 1e-40  # relative to the first μ
-_HOPELESS, _NEAR = 1.0, 16  # rounding in margins that is too large; violations up to this multiple of it are rounding
-BLIND = 1000  # rounding error of F, in margins, at which no path makes progress
-_RIDGE, _MOST_RIDGE = 1e-14, 1e-9  # relative to the diagonal: above rounding; needed only by an indefinite matrix
-_FEW = 100  # free variables on which a Newton step is cheap
-_SINGULAR = 2e-16  # relative to the largest singular value
+_STEPS = 100  # A path has so many steps at most.
+_BACK = 0.995  # A step goes at most this share of the way to the boundary.
+_SHORT, _SHORT_STEPS = 1e-4, 4  # A step below this length is short, and so many short ones in a row end the path.
+_PATIENCE, _PACE = 8, 4  # After so many steps the residual must decrease by a decimal digit in every `_PACE` steps.
+# A restart multiplies x by the first; once x is as large as the second, it starts at the midpoint.
+_FARTHER, _FARTHEST = 1e4, 1e8
+_ENDED = 1e-16  # It is the total complementarity relative to Σ_i α_i at which a path ends.
+_GONE = 1e-40  # A path ends at such a μ, relative to the first μ.
+# More rounding in margins is hopeless; violations up to `_NEAR` times the rounding are rounding themselves.
+_HOPELESS, _NEAR = 1.0, 16
+BLIND = 1000  # No path makes progress at such a rounding error of F, in margins.
+# They are relative to the diagonal: the first is above rounding, the second needed only by an indefinite matrix.
+_RIDGE, _MOST_RIDGE = 1e-14, 1e-9
+_FEW = 100  # A Newton step on so few free variables is cheap.
+_SINGULAR = 2e-16  # It is relative to the largest singular value.
 
 
 class InteriorResult(NamedTuple):
-    """Best point of the paths.
+    """Best point of the paths."""
 
-    Attributes
-    ----------
-    alpha : ndarray of float64, shape (n,)
-        Multipliers; those at a bound equal it exactly.
-    violation : float
-        Largest violation of the optimality conditions.
-    badness : float
-        Value of `badness` for these multipliers.
-    rounding : float
-        Rounding error of the gradient at these multipliers: that of the largest sum in it.
-    n_steps : int
-        Newton steps.
-    ended : bool
-        Whether the path converged: the remaining violation is rounding.
-    """
-
-    alpha: np.ndarray
+    alpha: np.ndarray  # Multipliers at a bound equal it exactly.
     violation: float
-    badness: float
-    rounding: float
+    badness: float  # It is the value of `badness` for these multipliers.
+    rounding: float  # It is the rounding error of the gradient, that of the largest sum in it.
     n_steps: int
-    ended: bool = False
+    ended: bool = False  # The path converged: the remaining violation is rounding.
 
     @property
     def hidden(self) -> float:
@@ -107,18 +94,8 @@ def interior_solution(
 ) -> InteriorResult | None:
     """Return the best solution found, or None if the kernel is not positive semi-definite or time is up.
 
-    Parameters
-    ----------
-    kernel : ndarray of float64, shape (n, n)
-        Kernel values; overwritten.
-    y, upper, target : ndarray of float64, shape (n,)
-        Signs ±1, upper bounds greater than 0, and targets of the multipliers.
-    balanced : bool
-        Whether there is an intercept, and hence Σ_i y_i α_i = 0.
-    pool : Pool
-        Threads.
-    deadline : float
-        Time (of time.perf_counter) at which to give up.
+    The kernel values, shape (n, n), are overwritten. Upper bounds are greater than 0. If `balanced`, there is an
+    intercept, and hence Σ_i y_i α_i = 0. At `deadline`, a moment of time.perf_counter, the method gives up.
     """
     problem = Scaled.of(kernel, (y, upper), target, balanced)
     if problem is None or (balanced and not (y.max() > 0 > y.min())):
@@ -204,10 +181,7 @@ def _ridged_system(
 ) -> tuple[System | LowRankSystem, float]:
     """Return the Newton system and its ridge, which is increased until the system is positive definite.
 
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If the system is not positive definite with the largest ridge.
+    If it is not with the largest ridge, LinAlgError is raised.
     """
     while True:
         try:

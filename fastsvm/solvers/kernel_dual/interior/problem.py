@@ -16,12 +16,12 @@ from fastsvm._compiled.threads import spans
 
 __all__ = ["EXACT", "Judgement", "Point", "Scaled", "badness", "extended_sums"]
 
-EXACT = 1e-12  # a violation below every sensible tolerance
-_LARGE = 0.5  # violations above it are less informative than the duality gap; it is 2 for α = 0
-_MOST_UNEQUAL = 10  # largest increase of an initial multiplier, relative to μ / x
-_LEAST_DIAGONAL = 1e-32  # relative to the largest
-_LOW_RANK = 1 / 3  # largest rank, relative to the rows, at which a factor is cheaper
-_NO_RANK, _FACTORISED = 1e-14, 1e-11  # pivot at which the factorisation stops, and largest error of a value
+EXACT = 1e-12  # A violation of this is below every sensible tolerance.
+_LARGE = 0.5  # Larger violations are less informative than the duality gap; the violation is 2 for α = 0.
+_MOST_UNEQUAL = 10  # An initial multiplier increases by at most this, relative to μ / x.
+_LEAST_DIAGONAL = 1e-32  # It is relative to the largest diagonal value.
+_LOW_RANK = 1 / 3  # A factor is cheaper up to this rank, relative to the rows.
+_NO_RANK, _FACTORISED = 1e-14, 1e-11  # The factorisation stops at such a pivot, and may leave such an error of a value.
 _BALANCED = 1e-13
 _BLOCK = 256
 
@@ -85,24 +85,10 @@ class Point(NamedTuple):
 
 
 class Scaled(NamedTuple):
-    """The dual problem, scaled to a unit diagonal.
+    """The dual problem, scaled to a unit diagonal: `matrix` is Q, `linear` c, and `upper` u.
 
-    Attributes
-    ----------
-    matrix : ndarray of float64, shape (n, n)
-        Q.
-    scale : ndarray of float64, shape (n,)
-        s, so that α = s ∘ x.
-    balance : ndarray of float64, shape (n,)
-        a = y ∘ s, also without an intercept.
-    linear : ndarray of float64, shape (n,)
-        c.
-    upper : ndarray of float64, shape (n,)
-        u.
-    balanced : bool
-        Whether aᵀx = 0 is required.
-    factor : ndarray of float64, shape (n, r), or None
-        L, if Q = LLᵀ up to rounding and r is small.
+    `scale` is s, so that α = s ∘ x. `balance` is a = y ∘ s, also without an intercept, and aᵀx = 0 is required if
+    `balanced`. `factor` is L, shape (n, r), if Q = LLᵀ up to rounding and r is small, else None.
     """
 
     matrix: np.ndarray

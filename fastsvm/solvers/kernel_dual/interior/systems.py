@@ -12,20 +12,9 @@ _REFINEMENTS, _REFINED = 10, 1e-12
 
 
 class System:
-    """The Newton system at a point, with the whole matrix.
+    """The Newton system at a point, with the whole matrix Q.
 
-    Parameters
-    ----------
-    problem : Scaled
-        The problem with its matrix Q.
-    point : Point
-        The current iterate.
-    ridge : float
-        Added to the diagonal for the factorisation.
-    room : ndarray of float64, shape (n, n)
-        Memory for the factor.
-    pool : Pool
-        Threads.
+    For the factorisation `ridge` is added to the diagonal. `room`, shape (n, n), is memory for the factor.
     """
 
     def __init__(self, problem: Scaled, point: Point, ridge: float, room: np.ndarray, pool: Pool) -> None:
@@ -39,14 +28,7 @@ class System:
     def direction(self, right: np.ndarray, total: float, own: np.ndarray | float, other: np.ndarray | float) -> Point:
         """Return the step after which x ∘ z is `own` and s ∘ w is `other`, to first order.
 
-        Parameters
-        ----------
-        right : ndarray of float64, shape (n,)
-            Residual of the dual feasibility equation.
-        total : float
-            Residual of aᵀx = 0.
-        own, other : ndarray of float64, or float
-            Target products.
+        `right` is the residual of the dual feasibility equation, and `total` that of aᵀx = 0.
         """
         point, balance = self._point, self._problem.balance
         lower, upper = own / point.x - point.lower, other / point.slack - point.upper

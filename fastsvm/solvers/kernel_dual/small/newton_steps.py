@@ -19,7 +19,7 @@ from fastsvm.linalg.cholesky_rows import delete_row, factorise, solve_factorised
 
 __all__ = ["newton_steps"]
 
-_RIDGE = 1e-12  # relative to the trace: repeated rows make the matrix singular
+_RIDGE = 1e-12  # It is relative to the trace, because repeated rows make the matrix singular.
 _ROUNDING = 4e-15
 
 

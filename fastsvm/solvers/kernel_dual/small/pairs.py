@@ -28,14 +28,14 @@ from fastsvm.solvers.kernel_dual.small.newton_steps import newton_steps
 from fastsvm.solvers.kernel_dual.smo_block import pair_steps
 from fastsvm.solvers.kernel_dual.working_set import bounds
 
-_NEAR = 1e-12  # of the bound
-_INVISIBLE = 1e-6  # of the tolerance
+_NEAR = 1e-12  # A multiplier this near to a bound, relative to the upper one, may be moved to it.
+_INVISIBLE = 1e-6  # The move may change F by at most this share of the tolerance.
 _STEPS_BEFORE_NEWTON = 500
-_STEP_OPERATIONS = 6  # of a factorisation that take as long as an SMO step, for each row
-_EXACT = 1e-11  # gap that is rounding error
-_MOST_ROUNDS, _MOST_POLISHED = 20, 300  # of polishing, and free rows then
-_POLISHING_STEPS = 300  # between two Newton steps
-_WORTH = 0.1  # of what steps gained that cost as much, a gain for which Newton steps are worth it
+_STEP_OPERATIONS = 6  # So many operations of a factorisation for each row take as long as an SMO step.
+_EXACT = 1e-11  # Such a gap is rounding error.
+_MOST_ROUNDS, _MOST_POLISHED = 20, 300  # Polishing takes so many rounds at most, and so many free rows.
+_POLISHING_STEPS = 300  # So many steps stand between two Newton steps then.
+_WORTH = 0.1  # Newton steps are worth it if they gain this share of what steps gained that cost as much.
 
 __all__ = ["CERTIFICATE", "SmallPairs", "solve_pairs"]
 
@@ -48,20 +48,10 @@ CERTIFICATE = (
 class SmallPairs(NamedTuple):
     """Problems, the rows of each after those of the one before.
 
-    Attributes
-    ----------
-    starts : ndarray of int64, shape (n_problems + 1,)
-        Where the rows of each problem start.
-    places : ndarray of int64
-        Which of all samples the rows are, of each problem after those of the one before. If each sample has two rows,
-        those of the first are followed by those of the second, and `places` has each once.
-    rows_of_sample : int
-        Rows that each sample has, 1 or 2.
-    y, upper, target : ndarrays of float64
-        Signs ±1, upper bounds and targets.
-    totals : ndarray of float64, shape (n_problems,)
-        Sum of the multipliers of each class where it is given (`within_classes`), else 0. The rows of such a problem
-        with y = 1 come first.
+    Those of each problem begin at its entry of `starts`. `places` says which of all samples the rows are. A sample has
+    `rows_of_sample`, 1 or 2. If it has two, the first ones are followed by the second ones, and `places` has each once.
+    `totals` is the sum of the multipliers of each class of a problem where it is given (`within_classes`), else 0. The
+    rows of such a problem with y = 1 come first.
     """
 
     starts: np.ndarray
@@ -75,24 +65,11 @@ class SmallPairs(NamedTuple):
 
 @jit
 def solve_pairs(given, pairs, which, limits, memory, alpha, certificate):
-    """Solve some of the problems and write their certificates.
+    """Solve problems `which[0]` to `which[1]`, the latter excluded, and write their certificates.
 
-    Parameters
-    ----------
-    given : SmallKernel
-        The kernel among all samples.
-    pairs : SmallPairs
-        The problems.
-    which : tuple of int
-        The first of those to solve, and the first after them.
-    limits : tuple of float, int
-        Largest gap at the end, and largest number of steps of a problem.
-    memory : ndarray of float64
-        For the kernel rows of one problem.
-    alpha : ndarray of float64
-        Multipliers, feasible, of all problems. They are changed in place.
-    certificate : ndarray of float64, shape (n_problems, 9)
-        Written: the columns of `CERTIFICATE`.
+    `limits` are the largest gap at the end and the largest number of steps of a problem, and `memory` is for the kernel
+    rows of one problem. `alpha`, feasible multipliers of all problems, are changed in place. `certificate`, shape
+    (n_problems, 9), gets the columns of `CERTIFICATE`.
     """
     tol, most_steps = limits
     for number in range(*which):
