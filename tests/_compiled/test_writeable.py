@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 from fastsvm import SVC, LinearSVC, SGDRegressor
-from fastsvm._compiled.compiler import _Dispatcher, jit
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.numba_internals import _Dispatcher
 from fastsvm._compiled.writeable import writeable
 
 

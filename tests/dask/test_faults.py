@@ -194,7 +194,8 @@ def test_rows_go_from_worker_to_worker(processes, tmp_path, seen, monkeypatch, k
     monkeypatch.setattr(landmarks, "_SAMPLE", 100)  # rows that are fetched
     marker, path = str(tmp_path / "once"), tmp_path / "wide.h5"
     X, group = np.random.default_rng(0).integers(0, 10, (2400, 4000), dtype=np.uint8), np.arange(2400) % 4
-    X[group % 2 > 0, 2000:2500] += 100  # the classes, of few support vectors
+    X[group > 1, :2000] += 100  # the classes, of few support vectors
+    X[group % 2 > 0, 2000:2500] += 100
     with h5py.File(path, "w") as file:
         file["X"], file["y"] = X, group if kind == "pairs" else group % 2
 

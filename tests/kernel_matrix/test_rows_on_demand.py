@@ -3,7 +3,14 @@ import pytest
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel, sigmoid_kernel
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.kernel_matrix.rows_on_demand import PADDING, diagonal_value, kernel_row, on_demand, rows_among
+from fastsvm.kernel_matrix.rows_on_demand import (
+    PADDING,
+    diagonal_value,
+    has_rows_on_demand,
+    kernel_row,
+    on_demand,
+    rows_among,
+)
 from fastsvm.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid
 
 KERNELS = [
@@ -46,4 +53,4 @@ def test_distances_of_rows_far_from_the_origin_cancel_nothing():
 
 
 def test_other_kernels_are_given_as_their_values():
-    assert on_demand(Laplacian(0.2), np.eye(3)) is None
+    assert not has_rows_on_demand(Laplacian(0.2)) and has_rows_on_demand(RBF(0.2))

@@ -149,7 +149,9 @@ def test_a_matrix_of_kernel_values(iris, shared):
     assert not shared
 
 
-@pytest.mark.parametrize("parameters", [{"solver": ["primal"]}, {"max_iter": [1000]}, {"max_time": [100.0]}])
+@pytest.mark.parametrize(
+    "parameters", [{"solver": ["primal"], "loss": ["squared_hinge"]}, {"max_iter": [1000]}, {"max_time": [100.0]}]
+)
 def test_what_cannot_share_is_fitted_plainly(iris, parameters, shared):
     both(*iris, parameters | {"C": [0.1, 1]}, cv=3)
     assert not shared

@@ -51,7 +51,8 @@ def exchange(
 ) -> int:
     """Exchange mass within pairs of rows, whose variables should grow and shrink; return how many pairs changed.
 
-    Rows that are not in memory as compiled code takes them are gathered first. The variables `dual` and the weights Σ β_i x_i are modified.
+    The variables `dual` and the weights Σ β_i x_i are modified. Rows that are not in memory as compiled code takes them
+    are gathered first.
     """
     n, rows, costs = len(pairs[0]), np.concatenate(pairs), problem.demands.costs
     turns = max(1, min(n, _FEW // max(n, 1)))  # of few pairs: each row meets others
