@@ -53,7 +53,8 @@ def resolved_gamma(gamma: Any, X: np.ndarray, weight: np.ndarray | None) -> tupl
     square = (w @ rows**2).sum() / (w.sum() * X.shape[1])
     if variance <= (X.size + 4) * U * square:  # nothing, or rounding: scikit-learn takes either for what it is
         return 1.0, np.inf
-    return float(1 / (X.shape[1] * variance)), float((X.size + 4) * U * (1 + square / variance))
+    farthest = ((rows - mean) ** 2).max()  # The point at which rows are centred may be any of them.
+    return float(1 / (X.shape[1] * variance)), float((X.size + 4) * U * (1 + max(square, farthest) / variance))
 
 
 def kernel_of(model: Any, X: np.ndarray, Z: np.ndarray, gamma: float, centre: np.ndarray) -> Kernel:
