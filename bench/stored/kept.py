@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Kept", "Ratio", "Spot", "kept", "limit", "newest", "ratios", "soak", "spots"]
+__all__ = ["Kept", "Ratio", "Spot", "kept", "limit", "newest", "ratios", "run", "soak", "spots"]
 
 _RUNS = Path(__file__).parent / "runs"
 
@@ -93,6 +93,11 @@ def newest(suite: str) -> dict[str, Any]:
         run = json.loads(path.read_text(encoding="utf-8"))
         found.update({case["name"]: case["results"] for case in run["cases"]})
     return found
+
+
+def run(suite: str) -> dict[str, Any]:
+    """Return the newest run of a suite."""
+    return json.loads(max(_RUNS.glob(f"{suite}-*.json")).read_text(encoding="utf-8"))
 
 
 def soak() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from math import inf
 from statistics import geometric_mean
 from typing import Any
 
-from bench.stored import studies
+from bench.stored import studies, worth
 from bench.stored.clusters import beside_local, kills_in_the_soak, model_of_a_cluster, peers, rounds_on_shards
 from bench.stored.kept import Ratio, ratios
 from bench.stored.markdown import table
@@ -284,6 +284,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "small linear regressions": studies.small_targets,
     "other models": studies.other_models,
     "textbook methods": studies.textbook,
+    "paths that were weighed": worth.paths_that_were_weighed,
     "loops of tutorials": studies.loops,
     "fewer support vectors": studies.compression,
     "a kernel machine from a file": studies.from_file,
