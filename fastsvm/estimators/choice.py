@@ -47,10 +47,15 @@ class LinearFacts(NamedTuple):
         """Whether the loss is piecewise quadratic or linear, so that a coordinate's best step has a closed form."""
         return is_piecewise(type(self.loss))
 
+    @property
+    def n_values(self) -> int:
+        """Values of the table, zeros included."""
+        return self.n_samples * self.n_weights
+
     def is_few(self, tuning: LinearTuning) -> bool:
         """Return whether the table is so small that Newton steps on it cost less than epochs."""
-        n, d = self.n_samples, self.n_weights
-        return n * d <= tuning.most_values and min(n, d) <= tuning.most_on_shorter_side
+        is_short = min(self.n_samples, self.n_weights) <= tuning.most_on_shorter_side
+        return self.n_values <= tuning.most_values and is_short
 
 
 class LinearSolver(NamedTuple):
@@ -65,10 +70,9 @@ def _is_plain(facts: LinearFacts) -> bool:
     return not (facts.l1 or facts.one_class)
 
 
-def _at_once(facts: LinearFacts, tuning: LinearTuning) -> bool:
+def _at_once(facts: LinearFacts) -> bool:
     """Return whether one compiled call may solve the problem, out of sight."""
-    is_ours = _is_plain(facts) and facts.resident and not facts.loss.of_classes and not facts.is_watched
-    return is_ours and (facts.piecewise or facts.n_samples < tuning.many_samples)
+    return _is_plain(facts) and facts.resident and not facts.loss.of_classes and not facts.is_watched
 
 
 def _gram(facts: LinearFacts, tuning: LinearTuning) -> bool:
@@ -76,18 +80,19 @@ def _gram(facts: LinearFacts, tuning: LinearTuning) -> bool:
     most = width if width < tuning.many_features or is_smooth else tuning.more_samples * width
     if not (facts.piecewise and facts.n_samples < most and facts.n_samples <= tuning.most_gram_samples):
         return False
-    return tuning.gram and _at_once(facts, tuning) and (facts.is_few(tuning) or facts.fits_gram)
+    return tuning.gram and _at_once(facts) and (facts.is_few(tuning) or facts.fits_gram)
 
 
 def _weights(facts: LinearFacts, tuning: LinearTuning) -> bool:
-    return tuning.weights and _at_once(facts, tuning) and facts.is_few(tuning) and not _gram(facts, tuning)
+    is_ours = tuning.weights and _at_once(facts) and facts.is_few(tuning) and not _gram(facts, tuning)
+    return is_ours and not (facts.n_values > tuning.most_smooth_values and _newton(facts, tuning))
 
 
 def _newton(facts: LinearFacts, tuning: LinearTuning) -> bool:
     if facts.l1:
         return True
     is_able = tuning.newton and _is_plain(facts) and facts.resident and provides_newton(type(facts.loss))
-    is_table = facts.n_weights <= tuning.table_features + 1 and facts.n_samples >= tuning.table_samples
+    is_table = facts.n_weights <= tuning.table_features + 1 and facts.n_values > tuning.most_smooth_values
     return is_able and not _rounds(facts, tuning) and (not facts.piecewise or (is_table and facts.by_gap))
 
 

@@ -37,7 +37,10 @@ TABLE = LinearFacts(50_000, 31, 50_000.0, resident=True, sparse=False, loss=SQUA
         (TABLE._replace(n_samples=1000, loss=HINGE), ["weights", "ascent"]),
         (TABLE._replace(n_samples=1000, loss=HINGE, is_watched=True), ["ascent"]),
         (TABLE._replace(n_samples=1000, loss=LOG), ["weights", "newton"]),
-        (TABLE._replace(n_samples=25_000, loss=LOG), ["newton"]),
+        (TABLE._replace(n_samples=5000, loss=LOG), ["newton"]),
+        (TABLE._replace(n_samples=5000), ["newton", "ascent"]),
+        (TABLE._replace(n_samples=5000, by_gap=False), ["weights", "ascent"]),
+        (TABLE._replace(n_samples=5000, loss=HINGE), ["weights", "ascent"]),
         (TABLE._replace(n_samples=100, n_weights=5000), ["gram", "ascent"]),
         (TABLE._replace(n_samples=1000, n_weights=5000), ["ascent"]),
         (TABLE._replace(n_samples=1000, n_weights=5000, fits_gram=True), ["gram", "ascent"]),
@@ -71,7 +74,7 @@ def test_each_solver_comes_to_the_same_optimum():
     seen, models = set(), []
     for on in ("gram", "weights", "newton", "rounds", "ascent"):
         numbers = {**off, **({on: True} if on in off else {}), "values_of_feature": 400, "most_on_shorter_side": 400}
-        numbers |= {"table_features": 400, "table_samples": 1}
+        numbers |= {"table_features": 400, "most_smooth_values": 0 if on == "newton" else 1 << 20}
         with tuned(changed({"linear": numbers})):
             models.append(LinearSVC(tol=1e-8).fit(X, y))
         seen.add(models[-1].solver_)
