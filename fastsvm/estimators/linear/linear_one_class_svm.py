@@ -35,9 +35,9 @@ class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
         Where the optimum is w = 0, as for features whose means are 0, P - D is relative to 1e-6 of the objective of
         samples that are all the same.
     max_iter : int, default=1000
-        Largest number of epochs. For samples in memory they are rounds, in which the samples that violate the
-        optimality conditions most exchange mass in pairs. Passes of dual coordinate ascent follow where rounds are
-        slow, and Newton steps if there are few features or few samples. For samples on disk they are passes.
+        Largest number of epochs. They are rounds, in which the samples that violate the optimality conditions most
+        exchange mass in pairs. Where rounds are slow, Newton steps take turns with them; if the samples are on disk or
+        too many for that, passes of dual coordinate ascent follow.
     max_time : float or None, default=None
         Time limit of a fit in seconds.
     memory : "auto", int or str, default="auto"
@@ -83,8 +83,7 @@ class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
     stop_reason_ : str
         "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
     solver_ : str
-        Which solver ended the fit, chosen from the samples and the loss: "gram", "weights", "newton", "rounds",
-        "ascent" or "given-sum".
+        "given-sum".
     history_ : dict of str to ndarray
         One entry an epoch: epoch, time (s), objective (the lowest so far), dual_objective, gap (the lowest relative gap
         so far), bytes_read.

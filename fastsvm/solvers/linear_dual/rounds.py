@@ -27,10 +27,15 @@ class AscentAfterRounds(LinearDualAscent):
         if not state.in_rounds or most_steps == 0:
             return super().step(state, most_steps)
         state, report = self.round(state)
-        if not report.converged and (report.stalled or state.epoch > state.halved_at + _ROUNDS):
+        if not report.converged and self._is_slow(state, report):
             self.proximal = ProximalPoint(self.problem, super()._first_metric())
             state = self.proximal.placed(state, state.path.position, state.best)._replace(in_rounds=False)
         return state, report._replace(stalled=False)
+
+    @staticmethod
+    def _is_slow(state: LinearDualState, report: Report) -> bool:
+        """Return whether a round changed nothing, or some did not halve the gap."""
+        return report.stalled or state.epoch > state.halved_at + _ROUNDS
 
     def _first_metric(self) -> Metric:
         """Return the metric with which epochs begin; rounds have none, and may suffice."""

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 import fastsvm
 from fastsvm import LinearOneClassSVM, OneClassSVM
 from fastsvm.estimators.linear import training_task
-from fastsvm.solvers.linear_dual import coordinate_ascent
 from fastsvm.solvers.linear_dual.one_class import ascent
 
 NUS = [0.01, 0.1, 0.3, 0.5, 0.9]
@@ -23,6 +22,15 @@ def rows():
     """Return 300 rows beside the origin, a third of their values 0."""
     rng = np.random.default_rng(0)
     return np.maximum(0, rng.normal(size=(300, 6)) + 0.5)
+
+
+@pytest.fixture(scope="module")
+def thin():
+    """Return rows that vary least in the direction from the origin to their mean."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 12)) * np.logspace(0, -2, 12)
+    X[:, -1] += 0.03
+    return X @ np.linalg.qr(rng.normal(size=(12, 12)))[0]
 
 
 def objective(model, X, nu, weight=None):
@@ -106,16 +114,19 @@ def test_rows_around_the_origin_have_no_weights(rows):
     assert LinearOneClassSVM(nu=0.2).fit(np.zeros((5, 2))).predict([[1.0, 2.0]]) == 1
 
 
-@pytest.mark.parametrize("way", ["rounds of pairs", "epochs", "Newton steps"])
-def test_all_ways_come_to_the_same(way, rows, monkeypatch):
-    if way != "rounds of pairs":
-        monkeypatch.setattr(ascent, "exchange", lambda *given: 0)
-    monkeypatch.setattr(coordinate_ascent, "newton_applies", lambda problem, most: way == "Newton steps")
-    if way == "Newton steps":
-        monkeypatch.setattr(coordinate_ascent, "newton_is_due", lambda state, side, last, stalled: True)
+def test_newton_steps_follow_where_rounds_are_slow(thin):
+    model = LinearOneClassSVM(nu=0.1, tol=1e-7).fit(thin)
+    assert model.converged_ and model.n_iter_ < 50
+    assert model.duality_gap_ <= 1e-7 * abs(model.objective_)
+    wanted = OneClassSVM(kernel="linear", nu=0.1, tol=1e-9).fit(thin).objective_
+    assert model.objective_ == pytest.approx(wanted, rel=1e-4)
+
+
+def test_epochs_follow_rounds_without_progress_where_newton_steps_take_too_much_memory(rows, monkeypatch):
+    monkeypatch.setattr(ascent, "exchange", lambda *given: 0)
     wanted = OneClassSVM(kernel="linear", nu=0.3, tol=1e-9).fit(rows).objective_
-    model = LinearOneClassSVM(nu=0.3, tol=1e-8, random_state=0).fit(rows)
-    assert model.converged_
+    model = LinearOneClassSVM(nu=0.3, tol=1e-8, memory=6000, random_state=0).fit(rows)
+    assert model.converged_ and model.n_iter_ > 1
     assert model.objective_ == pytest.approx(wanted, rel=2e-8)
 
 
@@ -125,12 +136,6 @@ def test_rows_that_are_alike(X, monkeypatch):
     model = LinearOneClassSVM(nu=0.25, tol=1e-9).fit(X)
     n_different = len(np.unique(X, axis=0))
     assert model.objective_ == pytest.approx(-50 * np.square(X).sum(axis=1)[0] / n_different, rel=1e-8)
-
-
-def test_rounds_without_progress_are_followed_by_epochs(rows, monkeypatch):
-    monkeypatch.setattr(ascent, "exchange", lambda *given: 0)
-    model = LinearOneClassSVM(nu=0.3, tol=1e-8, random_state=0).fit(rows)
-    assert model.converged_ and model.n_iter_ > 1
 
 
 # --- files, and fits that end early ----------------------------------------------------------------------

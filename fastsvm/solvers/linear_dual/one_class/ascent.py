@@ -7,9 +7,14 @@ Problem
 Rounds
     Rows exchange mass in pairs (`exchange`), those first that violate the optimality conditions most. A round is one
     pass over the rows for their scores, and some 10 % of the rows for the pairs, of rows on disk as many as a window.
-    Two to ten rounds suffice most times. Epochs of dual coordinate ascent follow where they do not.
+    Two to ten rounds suffice most times. They are slow where rows vary least in the direction from the origin to them.
+
+Newton steps
+    Where ten rounds do not halve the gap, Newton steps take turns with rounds, if they apply (`augmented_lagrangian`).
 
 Epochs
+    Where Newton steps do not apply, as for rows on disk, epochs of dual coordinate ascent follow, which change more
+    variables than rounds do.
     ρ = -k b, with the weight b of a constant feature of value k, which is as long as the rows. It has no penalty ½ b²,
     but a proximal term ½ (b - v)², as the other weights have (`proximal_point`). β attains its sum while the anchor v
     moves (Rockafellar 1976, Augmented Lagrangians and applications of the proximal point algorithm in convex
@@ -42,12 +47,13 @@ from fastsvm.sources import check_finite
 __all__ = ["GivenSumAscent", "least_objective"]
 
 _ROUNDING = 1e-6  # of the sum
+_PROGRESS = 0.9  # factor of the gap below which Newton steps are tried again as soon as rounds are slow
 _SOME = 4096  # rows whose mean is a first direction
 _LEAST = 1e-7  # of (k s)², some eight times the objective of rows that are all the same
 
 
 class GivenSumAscent(AscentAfterRounds):
-    """Block-exact dual coordinate ascent for variables of a given sum."""
+    """Rounds of pairs with Newton steps or, where these do not apply, dual coordinate ascent, for a given sum."""
 
     def __init__(self, problem: LinearProblem, settings: LinearDualSettings, pool: Pool) -> None:
         super().__init__(problem, settings, pool)
@@ -115,6 +121,19 @@ class GivenSumAscent(AscentAfterRounds):
         return found
 
     # --- rounds of pairs ---------------------------------------------------------------------------------
+
+    def step(self, state: LinearDualState, most_steps: int) -> tuple[LinearDualState, Report]:
+        """Take a round, and Newton steps after it where rounds are slow; where these do not apply, process a window."""
+        if most_steps == 0 or not (state.in_rounds and self.newton_applies):
+            return super().step(state, most_steps)
+        state, report = self.round(state)
+        if report.converged or not self._is_slow(state, report) or state.epoch < state.next_finish:
+            return state, report
+        before = state.gap
+        state, report = self._newton_step(state, report._replace(stalled=False))
+        if state.gap <= _PROGRESS * before:
+            state = state._replace(halved_at=state.epoch, halved_gap=state.gap, next_finish=state.epoch)
+        return self._certified(state, report)
 
     def round(self, state: LinearDualState) -> tuple[LinearDualState, Report]:
         """Take a round of pairs, which evaluates the weights before."""
