@@ -21,6 +21,7 @@ __all__ = [
     "add_products",
     "add_rows",
     "empty_panels",
+    "is_readable",
     "pack",
     "panels_of",
     "panels_of_columns",
@@ -31,6 +32,7 @@ __all__ = [
 
 FEATURES = 256
 """Number of features that are summed before they are added to the sum of those before them."""
+_READABLE = np.uint8, np.float32, np.float64
 _CACHED_ROWS = 48  # rows of a tile, which stays in the cache for all panels
 _PACKED = 16  # features of a panel, written while they are in the cache
 
@@ -40,11 +42,16 @@ def product_type(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32 if np.can_cast(dtype, np.float32, "safe") else np.float64)
 
 
+def is_readable(values: np.ndarray) -> bool:
+    """Return whether dense rows are C-contiguous and in a type that compiled functions take."""
+    return values.dtype in _READABLE and values.flags.c_contiguous
+
+
 def readable_rows(values: np.ndarray) -> np.ndarray:
     """Return dense rows, C-contiguous and in a type that compiled functions take."""
     if values.dtype == np.float16:
         return as_float32(values)
-    if values.dtype not in (np.uint8, np.float32, np.float64):
+    if values.dtype not in _READABLE:
         values = values.astype(product_type(values.dtype))
     return np.ascontiguousarray(values)
 

@@ -19,6 +19,7 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.linalg.dense_products import add_products, readable_rows, scale_runs, write_products
 from fastsvm.linalg.half_floats import write_runs_as_float32
 from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.linalg.row_products import is_readable
 from fastsvm.losses import Demands, Loss
 from fastsvm.solvers.linear_dual.epochs.block_grams import BlockGrams
 from fastsvm.solvers.linear_dual.epochs.block_sweep import GramBlock, SweepState, sweep
@@ -27,7 +28,6 @@ from fastsvm.sources import DenseBlock
 
 __all__ = ["PART_BYTES", "DenseEpochs", "Layout"]
 
-_READABLE = np.uint8, np.float32, np.float64
 PART_BYTES = 1 << 22
 """Largest size of a part of a window. It stays in the processor's cache."""
 
@@ -142,7 +142,7 @@ class DenseEpochs(Epochs[DenseBlock]):
         """Write the mapped rows of blocks, one block after another, in the type of products."""
         if values.dtype == np.float16 and values.flags.c_contiguous and not self.layout.scale.size:
             return write_runs_as_float32(values, starts, lengths, out)
-        if values.dtype not in _READABLE or not values.flags.c_contiguous:
+        if not is_readable(values):
             runs = zip(starts.tolist(), lengths.tolist(), strict=True)
             values = readable_rows(np.concatenate([values[start : start + n] for start, n in runs]))
             starts = np.cumsum(lengths) - lengths

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
+from fastsvm.linalg.row_products import is_readable
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.sources import Block, CSRBlock, DenseBlock
@@ -18,7 +19,6 @@ __all__ = ["exchange", "worst_pairs"]
 
 Pairs = tuple[np.ndarray, np.ndarray]
 
-_READABLE = (np.uint8, np.float32, np.float64)
 _SHARE, _LEAST = 0.1, 1000  # pairs of a round: of the rows, and at least
 _FEW = 1000  # exchanges of a round with fewer pairs, if each row of one side can meet others
 _FEW_ROWS = 32
@@ -75,7 +75,7 @@ def _is_at_hand(problem: LinearProblem) -> bool:
     if not source.resident or problem.scale.size:
         return False
     block: Any = problem.block
-    return source.sparse or (block.values.dtype in _READABLE and block.values.flags.c_contiguous)
+    return source.sparse or is_readable(block.values)
 
 
 def _exchange(
