@@ -51,11 +51,11 @@ from fastsvm.solvers.linear_dual.curvature import metric_of
 from fastsvm.solvers.linear_dual.epochs.dense_epoch import DenseEpochs, Layout
 from fastsvm.solvers.linear_dual.epochs.epoch import Epochs
 from fastsvm.solvers.linear_dual.epochs.sparse_epoch import SparseEpochs
-from fastsvm.solvers.linear_dual.evaluation import MIN_INEXACTNESS, newton_is_due, recorded, relative_gap
+from fastsvm.solvers.linear_dual.evaluation import newton_is_due, recorded, relative_gap
 from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem, explain
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint
-from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
+from fastsvm.solvers.linear_dual.state import MIN_INEXACTNESS, LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Window, windows
 

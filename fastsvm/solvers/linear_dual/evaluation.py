@@ -3,12 +3,9 @@
 import numpy as np
 
 from fastsvm.solvers.linear_dual.proximal_point import STRICTER
-from fastsvm.solvers.linear_dual.state import MAX_INEXACTNESS, LinearDualSettings, LinearDualState
+from fastsvm.solvers.linear_dual.state import MAX_INEXACTNESS, MIN_INEXACTNESS, LinearDualSettings, LinearDualState
 
-__all__ = ["MIN_INEXACTNESS", "newton_is_due", "recorded", "relative_gap"]
-
-MIN_INEXACTNESS = 1.0
-"""Smallest gap of a solved subproblem, in multiples of the proximal term."""
+__all__ = ["newton_is_due", "recorded", "relative_gap"]
 
 _PROGRESS = 0.98  # factor of the gap that counts as progress
 _LAXER = 1.5  # factor of the inexactness after progress

@@ -8,10 +8,10 @@ from fastsvm.files.storable import storable
 from fastsvm.solvers.linear_dual.epochs.dense_epoch import PART_BYTES
 from fastsvm.solvers.linear_dual.epochs.epoch import EpochState
 
-__all__ = ["MAX_INEXACTNESS", "LinearDualSettings", "LinearDualState"]
+__all__ = ["MAX_INEXACTNESS", "MIN_INEXACTNESS", "LinearDualSettings", "LinearDualState"]
 
-MAX_INEXACTNESS = 30.0
-"""Largest gap of a solved subproblem, in multiples of the proximal term."""
+MIN_INEXACTNESS, MAX_INEXACTNESS = 1.0, 30.0
+"""Smallest and largest gap of a solved subproblem, in multiples of the proximal term."""
 
 
 class LinearDualSettings(NamedTuple):
