@@ -15,11 +15,12 @@ import numpy as np
 
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import DenseBlock
+from fastsvm.sources.dense import DenseSource
 
 __all__ = ["ScratchSource"]
 
 
-class ScratchSource(Source):
+class ScratchSource(DenseSource):
     """Dense rows, computed from those of `origin`, in a temporary file, which `append` fills and `close` removes.
 
     The file is written in stripes of `width` columns, all by default, one after another, each row by row. Without a
@@ -64,21 +65,10 @@ class ScratchSource(Source):
         """Close the file, which removes it."""
         self._file.close()
 
-    def read(self, start: int, stop: int) -> DenseBlock:
-        """Return rows `start` to `stop`."""
-        return self.read_all([(start, stop)])
-
-    def buffer(self, n_rows: int) -> np.ndarray:
-        """Return memory for so many rows."""
-        return np.empty((n_rows, self.shape[1]), self.dtype)
-
-    def read_all(self, spans: list[tuple[int, int]], out: np.ndarray | None = None) -> DenseBlock:
-        """Return the rows of some spans, one after another, in `out` if given."""
-        n_rows = sum(stop - start for start, stop in spans)
-        values = self.buffer(n_rows) if out is None else out[:n_rows]
-        return self.reads.timed(lambda: self._filled(spans, values))
-
     def _filled(self, spans: list[tuple[int, int]], values: np.ndarray) -> DenseBlock:
+        return self.reads.timed(lambda: self._read(spans, values))
+
+    def _read(self, spans: list[tuple[int, int]], values: np.ndarray) -> DenseBlock:
         n, d = self.shape
         for first in range(0, d, self._width):
             columns, place = slice(first, min(d, first + self._width)), 0

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from fastsvm.sources.base import Kind, Source
 from fastsvm.sources.block import Block, DenseBlock
+from fastsvm.sources.dense import DenseSource
 from fastsvm.sources.read_ahead import read_ahead
 from fastsvm.sources.scratch import ScratchSource
 
@@ -27,7 +28,7 @@ _TALL_SHARE = 8  # of the memory, for a row of tiles that are unpacked together
 _UNPACKED_SHARE = 3  # of the memory, for a tile: it is there packed, unpacked, and copied
 
 
-class TiledSource(Source):
+class TiledSource(DenseSource):
     """Dense rows of an array that is stored in tiles.
 
     A subclass sets `shape` and `dtype`, calls `_set_tiles`, and defines `_copy` and `place`.
@@ -99,18 +100,7 @@ class TiledSource(Source):
         out = np.empty((stop - start, columns[1] - columns[0]), self.dtype)
         return self._timed(lambda: self._tiles([(start, stop)], columns, out), start, stop).values
 
-    def read(self, start: int, stop: int) -> DenseBlock:
-        """Return rows `start` to `stop`."""
-        return self.read_all([(start, stop)])
-
-    def buffer(self, n_rows: int) -> np.ndarray:
-        """Return memory for so many rows."""
-        return np.empty((n_rows, self.shape[1]), self.dtype)
-
-    def read_all(self, spans: list[tuple[int, int]], out: np.ndarray | None = None) -> DenseBlock:
-        """Return the rows of some spans, one after another, read into `out` without a copy."""
-        n_rows = sum(stop - start for start, stop in spans)
-        values = self.buffer(n_rows) if out is None else out[:n_rows]
+    def _filled(self, spans: list[tuple[int, int]], values: np.ndarray) -> DenseBlock:
         return self._timed(lambda: self._tiles(spans, (0, self.shape[1]), values), spans[0][0], spans[-1][1])
 
     def _tiles(self, spans: list[tuple[int, int]], columns: tuple[int, int], out: np.ndarray) -> DenseBlock:
