@@ -1,7 +1,7 @@
 """The outer loop of all solvers: convergence, limits of steps and time, and a callback for each step."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -21,6 +21,13 @@ class StopReason(StrEnum):
     MAX_TIME = "max_time"
     CALLBACK = "callback"
     STALLED = "stalled"
+
+    @classmethod
+    def of_all(cls, reasons: Iterable["StopReason"]) -> "StopReason":
+        """Return why a fit of several problems ended: what cut it short comes before what one problem met."""
+        met = set(reasons)
+        order = cls.CALLBACK, cls.MAX_TIME, cls.MAX_ITER, cls.STALLED
+        return next((one for one in order if one in met), cls.CONVERGED)
 
 
 class Report(NamedTuple):

@@ -51,3 +51,16 @@ def test_a_gap_within_tolerance_is_verified_by_another_step_whatever_the_limits(
 def test_a_solver_without_memory_recalls_it():
     solver = Memoryless()
     assert solver.recall(solver.memory()) is None
+
+
+def test_what_cut_a_fit_of_several_problems_short_is_said_first():
+    reason = StopReason
+    for several, wanted in (
+        ([reason.CONVERGED], reason.CONVERGED),
+        ([], reason.CONVERGED),
+        ([reason.CONVERGED, reason.STALLED], reason.STALLED),
+        ([reason.MAX_ITER, reason.STALLED, reason.CONVERGED], reason.MAX_ITER),
+        ([reason.MAX_ITER, reason.MAX_TIME], reason.MAX_TIME),
+        ([reason.MAX_TIME, reason.CALLBACK], reason.CALLBACK),
+    ):
+        assert reason.of_all(several) is wanted

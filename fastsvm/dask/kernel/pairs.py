@@ -66,8 +66,7 @@ class Pairs(NamedTuple):
         rows = np.searchsorted(self.support, np.concatenate([one.rows for one in self.fits]))
         starts = np.array([0, *accumulate(len(one.rows) for one in self.fits)])
         within = np.unique(np.concatenate([one.within for one in self.fits]))
-        reasons = [StopReason(one.stop_reason) for one in self.fits]
-        reason = next((one for one in reasons if one is not StopReason.CONVERGED), StopReason.CONVERGED)
+        reason = StopReason.of_all(StopReason(one.stop_reason) for one in self.fits)
         intercept, objective, gap, violation = np.array([one.certificate for one in self.fits]).T
         margin, n_steps = np.zeros(len(self.fits)), np.array([one.n_steps for one in self.fits])
         certificate = intercept, objective, gap, violation, margin, n_steps, np.ones(len(self.fits), bool)

@@ -424,7 +424,6 @@ class OneVsOneFit:
                 else:
                     found.reasons[number] = _REASONS.index(self._untouched)
                     found.certificate[number], begun[number] = _not_begun(self.pairs[number]), False
-        reasons = found.reasons[found.reasons != _REASONS.index(StopReason.CONVERGED)]
         starts, rows, y, _ = self._together
         known = found.certificate.copy()
         beta, is_within = self._together.per_row(found.alpha * y), self._together.per_row(found.within)
@@ -438,7 +437,7 @@ class OneVsOneFit:
             starts, rows, beta = self._repeated(beta, known)
         if self._together.rows_of_sample > 1:
             starts = np.array([0, len(rows)])
-        reason = _REASONS[reasons[0]] if len(reasons) else StopReason.CONVERGED
+        reason = StopReason.of_all(_REASONS[number] for number in np.unique(found.reasons))
         intercept, objective, gap, violation, margin = known.T.copy()
         certificate = intercept, objective, gap, violation, margin, found.n_steps, begun
         return Outcome(starts, rows, beta, labels, within, *certificate, reason)
