@@ -22,7 +22,7 @@ __all__ = [
     "KernelSolver",
     "LinearFacts",
     "LinearSolver",
-    "kernel_solvers",
+    "kernel_solver",
     "linear_solvers",
 ]
 
@@ -202,6 +202,6 @@ KERNEL_SOLVERS = (
 """Solvers by steps of two multipliers, in the order in which they are tried. Other steps take working sets."""
 
 
-def kernel_solvers(facts: KernelFacts, tuning: KernelTuning) -> list[str]:
-    """Return the names of the solvers that are tried, in this order."""
-    return [solver.name for solver in KERNEL_SOLVERS if solver.applies(facts, tuning)]
+def kernel_solver(facts: KernelFacts, tuning: KernelTuning) -> str:
+    """Return the name of the first solver that applies. It leaves problems that take too many steps to working sets."""
+    return next(solver.name for solver in KERNEL_SOLVERS if solver.applies(facts, tuning))

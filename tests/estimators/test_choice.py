@@ -11,7 +11,7 @@ from fastsvm.estimators.choice import (
     LINEAR_SOLVERS,
     KernelFacts,
     LinearFacts,
-    kernel_solvers,
+    kernel_solver,
     linear_solvers,
 )
 from fastsvm.estimators.fitting.tuning import KernelTuning, LinearTuning, Tuning, changed, current_tuning, tuned
@@ -119,9 +119,8 @@ FEW = KernelFacts(np.array([150]), 150, 4, 1, 0.3, is_exact=True, on_demand=True
     ],
 )
 def test_solvers_of_a_kernel_machine(facts, wanted):
-    assert kernel_solvers(facts, KernelTuning())[0] == wanted
-    assert kernel_solvers(facts, KernelTuning(small=False)) == ["smo"]
-    assert kernel_solvers(facts, KernelTuning())[-1] == "smo"
+    assert kernel_solver(facts, KernelTuning()) == wanted
+    assert kernel_solver(facts, KernelTuning(small=False)) == "smo"
 
 
 def test_small_problems_and_working_sets_come_to_the_same_optimum():

@@ -437,7 +437,7 @@ class OneVsOneFit:
             starts, rows, beta = self._repeated(beta, known)
         if self._together.rows_of_sample > 1:
             starts = np.array([0, len(rows)])
-        reason = StopReason.of_all(_REASONS[number] for number in np.unique(found.reasons))
+        reason = StopReason.of_all(_REASONS[number] for number in set(found.reasons.tolist()))
         intercept, objective, gap, violation, margin = known.T.copy()
         certificate = intercept, objective, gap, violation, margin, found.n_steps, begun
         return Outcome(starts, rows, beta, labels, within, *certificate, reason)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.choice import KernelFacts, kernel_solvers
+from fastsvm.estimators.choice import KernelFacts, kernel_solver
 from fastsvm.estimators.fitting.tuning import current_tuning
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
@@ -142,7 +142,7 @@ def _small(estimator: Any, gram: Gram, pairs: Sequence[TwoClass], pool: Pool, bu
         on_demand=isinstance(pairwise, RealPairwise) and has_rows_on_demand(pairwise.kernel), memory=budget // 2,
         n_threads=pool.n_threads,
     )  # fmt: skip
-    return SmallProblems.of(gram, kernel_solvers(facts, tuning)[0], estimator.tol, pool, tuning)
+    return SmallProblems.of(gram, kernel_solver(facts, tuning), estimator.tol, pool, tuning)
 
 
 def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget: int) -> Plan | None:
