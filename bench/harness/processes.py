@@ -12,9 +12,11 @@ from pathlib import Path
 
 from bench.workers import DONE, Task
 
-__all__ = ["ROOT", "Crew", "Ended", "Worker", "limited_to"]
+__all__ = ["AVX2", "ROOT", "Crew", "Ended", "Worker", "limited_to"]
 
 ROOT = Path(__file__).parents[2]
+AVX2 = {"NUMBA_CPU_NAME": "haswell", "OPENBLAS_CORETYPE": "Haswell"}
+"""The environment in which code is compiled, and OpenBLAS chooses its own, for a processor with no more than AVX2."""
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS",

@@ -13,13 +13,11 @@ from tqdm import tqdm
 from bench.harness.competitor import OURS, Competitor
 from bench.harness.data import Data, save
 from bench.harness.outcomes import Options, Result
-from bench.harness.processes import Crew, Ended
+from bench.harness.processes import AVX2, Crew, Ended
 from bench.harness.suite import Case, Finished, Suite
 from bench.workers import ANSWER, RECORD, Task
 
 __all__ = ["run_case"]
-
-_AVX2 = {"NUMBA_CPU_NAME": "haswell", "OPENBLAS_CORETYPE": "Haswell"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class _Setting:
         names = {"empty": f"cache-{competitor}-{turn}", "full": f"cache-{competitor}"}
         name = names.get(self.case.code_cache)
         cache = {"NUMBA_CACHE_DIR": str(self.folder / name)} if name else {}
-        return cache | (_AVX2 if self.case.avx2 else {})
+        return cache | (AVX2 if self.case.avx2 else {})
 
 
 def run_case(

@@ -18,18 +18,17 @@ from scipy.stats import t as student
 
 from bench.harness.data import save
 from bench.harness.outcomes import Options
-from bench.harness.processes import ROOT, Ended, Worker
+from bench.harness.processes import AVX2, ROOT, Ended, Worker
 from bench.harness.suite import Case
 from bench.workers import RECORD, Task
 
 __all__ = ["Pairing", "Side", "compare"]
 
-WORKER = "bench.workers.paired"
+_WORKER = "bench.workers.paired"
 _LEAST_PAIRS, _MOST_PAIRS = 3, 12
 _NARROW = 1.04  # quotient of the ends of an interval that is narrow enough
 _CONFIDENCE = 0.95
 _ENOUGH_S = 120.0  # of turns of one side: a longer case has the fewest pairs
-_AVX2 = {"NUMBA_CPU_NAME": "haswell", "OPENBLAS_CORETYPE": "Haswell"}
 _SAME = 1e-9  # of the objective: rounding, by which two certified intervals may miss each other
 
 
@@ -145,7 +144,7 @@ def compare(case: Case, suite: str, sides: Sequence[Side], options: Options, lim
                 first = first or _started(sides[0], case, options)
                 second = _started(side, case, options)
                 try:
-                    turns = _Turns((sides[0], side), (first, second), _tasks(case, suite, options, folder), folder)
+                    turns = _Turns((sides[0], side), (first, second), _task(case, suite, options, folder), folder)
                     turns.take(found[-1], limit)
                 except Ended as end:
                     found[-1].message = str(end)
@@ -160,10 +159,10 @@ def compare(case: Case, suite: str, sides: Sequence[Side], options: Options, lim
 
 
 def _started(side: Side, case: Case, options: Options) -> Worker:
-    return Worker(WORKER, options.threads, _AVX2 if case.avx2 else {}, side.folder)
+    return Worker(_WORKER, options.threads, AVX2 if case.avx2 else {}, side.folder)
 
 
-def _tasks(case: Case, suite: str, options: Options, folder: Path) -> Task:
+def _task(case: Case, suite: str, options: Options, folder: Path) -> Task:
     return Task(
         competitor="", stage=suite, parameters=asdict(case.parameters), threads=options.threads,
         memory_mb=options.memory_mb, data=str(folder / "data"), timeout=options.timeout,
