@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.estimators.fitting.tuning import KernelTuning, LinearTuning
+from fastsvm.kernel_matrix.rows_on_demand import PADDING
 from fastsvm.losses import Loss, is_piecewise, provides_newton
 
 __all__ = [
@@ -147,8 +148,7 @@ class KernelFacts(NamedTuple):
     @property
     def small_bytes(self) -> int:
         """Bytes of the rows that the problems keep which are solved at once."""
-        padding = 16  # values to which rows are padded
-        return 8 * self.n_threads * self.longest * (self.rows_of_sample * self.longest + padding)
+        return 8 * self.n_threads * self.longest * (self.rows_of_sample * self.longest + PADDING)
 
 
 class KernelSolver(NamedTuple):
