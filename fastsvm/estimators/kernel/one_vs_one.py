@@ -464,10 +464,15 @@ class OneVsOneFit:
         starts = np.array([0, *accumulate(len(rows) for rows, _ in found)])
         return starts, np.concatenate([rows for rows, _ in found]), np.concatenate([beta for _, beta in found])
 
+    @functools.cached_property
+    def _value_sizes(self) -> np.ndarray:
+        """Square roots of bounds on the kernel values of all rows, which take a pass over the samples."""
+        gram = self.gram if isinstance(self.gram, Gram) else self.gram.gram
+        return gram.value_bounds().sizes
+
     def _of_rounding(self, pair: TwoClass, off: np.ndarray, certificate: np.ndarray) -> tuple[float, float]:
         """Return what a problem's multipliers that are `off` by so much may add to its gap and its violation."""
-        gram = self.gram if isinstance(self.gram, Gram) else self.gram.gram
-        sizes = gram.value_bounds().sizes
+        sizes = self._value_sizes
         of_decisions = float(sizes[pair.rows].max() * (off @ sizes))
         of_levels = float(off.sum()) * float(np.abs(certificate[[0, 4]]).sum())
         return 2 * of_decisions * float(pair.upper.sum()) + of_levels, 2 * of_decisions
