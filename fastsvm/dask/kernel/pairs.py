@@ -57,10 +57,6 @@ class Pairs(NamedTuple):
     vectors: Any  # They are an array or a CSR matrix, as they are stored.
     n_rows: int  # It counts all rows.
 
-    @property
-    def solved_by(self) -> None:
-        """No solver by itself: each pair has its own."""
-
     def outcome(self) -> Outcome:
         """Return the solutions, with places of support vectors in place of rows."""
         rows = np.searchsorted(self.support, np.concatenate([one.rows for one in self.fits]))

@@ -236,7 +236,6 @@ shape (n_samples, n_features)
         plan = MachinePlan(machine, Standardization.of_model(self), known.labels, factors, self.memory)
         pairs = pairs_of_shards(tasks, rows, [one.shape[0] for one in facts], plan, deadline)
         found = local._solution(pairs, known.labels)
-        del found["solver_"]  # each pair has its own
         places = found["support_"]
         found = local._with_vectors(found, pairs.vectors[places], known.shape)
         self.__dict__.update(found | {"support_": pairs.support[places], "class_weight_": factors})

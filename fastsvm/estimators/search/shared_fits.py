@@ -268,7 +268,7 @@ class SharedFits:
         """Return the fitted model of a part, with indices relative to its training set."""
         train = self.splits[part.split].train
         model = fold_model(self.models[part.model])
-        model.__dict__.update(model._solution(task, stated.classes))
+        model.__dict__.update(model._solution(task, stated.classes), solver_=model.solver)
         place = np.empty(len(stated.labels), np.int64)
         place[train] = np.arange(len(train))
         model._support_rows = model.support_

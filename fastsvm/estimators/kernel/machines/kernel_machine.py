@@ -160,6 +160,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
         if not is_precomputed(self):
             support_vectors = prepared.samples.as_passed(prepared.samples.rows(found["support_"]))
         found = self._with_vectors(found, support_vectors, prepared.samples.shape)
+        found["solver_"] = prepared.task.solved_by or self.solver
         return prepared.more | prepared.geometry.attributes() | found | attributes_of(prepared.standardization)
 
     def _with_vectors(self, found: dict[str, Any], vectors: Any, shape: tuple[int, int]) -> dict[str, Any]:
@@ -184,7 +185,6 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
             "kkt_violation_": violation,
             "converged_": reason is StopReason.CONVERGED,
             "stop_reason_": str(reason),
-            "solver_": task.solved_by or self.solver,
             "passes_": task.passes,
             "fit_status_": int(reason is not StopReason.CONVERGED),
         }
