@@ -9,7 +9,7 @@ import fastsvm
 
 PACKAGE = Path(fastsvm.__file__).parent
 LAYERS = [
-    {"_compiled", "_interrupt", "files", "memory", "progress_bar"},
+    {"_compiled", "_interrupt", "files", "memory", "progress_bar", "tuning"},
     {"formats.readers", "kernels", "losses"},
     {"formats", "sources"},
     {"linalg"},

@@ -46,7 +46,7 @@ def _tuned(changes: dict[str, Any] | None) -> Callable[[], Any]:
     """Return what makes a context in which fits have another tuning."""
     if not changes:
         return nullcontext
-    from fastsvm.estimators.fitting.tuning import changed, tuned
+    from fastsvm.tuning import changed, tuned
 
     return lambda: tuned(changed(changes))
 

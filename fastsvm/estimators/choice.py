@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.estimators.fitting.tuning import KernelTuning, LinearTuning
+from fastsvm.tuning import KernelTuning, LinearTuning
 from fastsvm.kernel_matrix.rows_on_demand import PADDING
 from fastsvm.losses import Loss, is_piecewise, provides_newton
 

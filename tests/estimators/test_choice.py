@@ -14,7 +14,7 @@ from fastsvm.estimators.choice import (
     kernel_solver,
     linear_solvers,
 )
-from fastsvm.estimators.fitting.tuning import KernelTuning, LinearTuning, Tuning, changed, current_tuning, tuned
+from fastsvm.tuning import KernelTuning, LinearTuning, Tuning, changed, current_tuning, tuned
 from fastsvm.kernels import Laplacian
 from fastsvm.losses import LOSSES
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fastsvm import SVC
 from fastsvm._compiled import threads
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.tuning import changed, tuned
+from fastsvm.tuning import changed, tuned
 from fastsvm.estimators.kernel import one_vs_one, prepare
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
 from fastsvm.kernel_matrix.pairwise import RealPairwise, Rows, Uint8Pairwise, multiplies_bytes

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from fastsvm import LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
-from fastsvm.estimators.fitting.tuning import changed, tuned
+from fastsvm.tuning import changed, tuned
 from fastsvm.losses import (
     LOSSES,
     box,

@@ -7,7 +7,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.choice import KernelFacts, kernel_solver
-from fastsvm.estimators.fitting.tuning import current_tuning
+from fastsvm.tuning import current_tuning
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import (

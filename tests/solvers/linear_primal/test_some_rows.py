@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastsvm import LogisticRegression
-from fastsvm.estimators.fitting.tuning import changed, tuned
+from fastsvm.tuning import changed, tuned
 from fastsvm.solvers.linear_primal import some_rows
 
 N = 20_000

@@ -13,7 +13,7 @@ import fastsvm
 from bench.machines.referee import examine_machine
 from fastsvm import SVR, NuSVC, NuSVR, OneClassSVM
 from fastsvm.estimators.fitting.checkpoints import checkpointed
-from fastsvm.estimators.fitting.tuning import changed, tuned
+from fastsvm.tuning import changed, tuned
 from fastsvm.estimators.kernel import prepare
 from fastsvm.kernel_matrix.memory_plan import plan
 

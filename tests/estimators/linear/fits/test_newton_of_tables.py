@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from fastsvm import LinearSVC, LinearSVR
-from fastsvm.estimators.fitting.tuning import changed, tuned
+from fastsvm.tuning import changed, tuned
 from fastsvm.estimators.linear.fits import primal_fit
 
 

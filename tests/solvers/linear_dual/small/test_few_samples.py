@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.datasets import load_iris, make_classification, make_regression
 
 from fastsvm import LinearSVC, LinearSVR
-from fastsvm.estimators.fitting.tuning import changed, tuned
+from fastsvm.tuning import changed, tuned
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
 from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
 from fastsvm.solvers.linear_dual.small.few_samples import CERTIFICATE, solve_scores
