@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.tuning import KernelTuning, LinearTuning
 from fastsvm.kernel_matrix.rows_on_demand import PADDING
 from fastsvm.losses import Loss, is_piecewise, provides_newton
+from fastsvm.tuning import KernelTuning, LinearTuning
 
 __all__ = [
     "KERNEL_SOLVERS",

@@ -14,9 +14,9 @@ from fastsvm.estimators.choice import (
     kernel_solver,
     linear_solvers,
 )
-from fastsvm.tuning import KernelTuning, LinearTuning, Tuning, changed, current_tuning, tuned
 from fastsvm.kernels import Laplacian
 from fastsvm.losses import LOSSES
+from fastsvm.tuning import KernelTuning, LinearTuning, Tuning, changed, current_tuning, tuned
 
 HINGE, SQUARED, LOG = (LOSSES[name]() for name in ("hinge", "squared_hinge", "log_loss"))
 TABLE = LinearFacts(50_000, 31, 50_000.0, resident=True, sparse=False, loss=SQUARED)

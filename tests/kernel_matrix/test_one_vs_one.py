@@ -11,13 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from fastsvm import SVC
 from fastsvm._compiled import threads
 from fastsvm._compiled.threads import Pool
-from fastsvm.tuning import changed, tuned
 from fastsvm.estimators.kernel import one_vs_one, prepare
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
 from fastsvm.kernel_matrix.pairwise import RealPairwise, Rows, Uint8Pairwise, multiplies_bytes
 from fastsvm.kernels import KERNELS
 from fastsvm.multiclass import class_pairs, disjoint_order
 from fastsvm.sources import as_source
+from fastsvm.tuning import changed, tuned
 
 SIZES = 19, 30, 1
 GAMMA = 1e-6

@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from fastsvm import LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
-from fastsvm.tuning import changed, tuned
 from fastsvm.losses import (
     LOSSES,
     box,
@@ -21,6 +20,7 @@ from fastsvm.losses import (
     projected_gradient,
     register_loss,
 )
+from fastsvm.tuning import changed, tuned
 
 
 class Quantile(NamedTuple):

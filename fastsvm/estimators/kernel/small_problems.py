@@ -9,13 +9,13 @@ import numpy as np
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool
 from fastsvm._compiled.writeable import writeable
-from fastsvm.tuning import KernelTuning
 from fastsvm.estimators.kernel.two_class import ClassPairs, Together, TwoClass
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.rows_on_demand import PADDING, SmallKernel, on_demand
 from fastsvm.solvers.kernel_dual.nu.within_classes import WithinClasses
 from fastsvm.solvers.kernel_dual.problem import WithIntercept
 from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, SmallPairs, solve_pairs
+from fastsvm.tuning import KernelTuning
 
 __all__ = ["GivenProblems", "SmallProblems"]
 

@@ -13,7 +13,6 @@ from fastsvm.estimators.fitting.doc_link import DocLinkMixin
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.tuning import current_tuning
 from fastsvm.estimators.fitting.validation import check_columns, check_squares, check_training_set, forget
 from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState
 from fastsvm.estimators.linear.fits.linear_problem import facts_of
@@ -26,6 +25,7 @@ from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.linear_dual.small.few_samples import EXACT_GAP
 from fastsvm.solvers.outer_loop import StopReason
+from fastsvm.tuning import current_tuning
 
 __all__ = ["BaseLinearClassifier", "BaseLinearRegressor", "BaseLinearSVM"]
 

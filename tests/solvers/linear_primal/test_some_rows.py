@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fastsvm import LogisticRegression
-from fastsvm.tuning import changed, tuned
 from fastsvm.solvers.linear_primal import some_rows
+from fastsvm.tuning import changed, tuned
 
 N = 20_000
 RNG = np.random.default_rng(0)

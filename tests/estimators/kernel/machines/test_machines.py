@@ -13,9 +13,9 @@ import fastsvm
 from bench.machines.referee import examine_machine
 from fastsvm import SVR, NuSVC, NuSVR, OneClassSVM
 from fastsvm.estimators.fitting.checkpoints import checkpointed
-from fastsvm.tuning import changed, tuned
 from fastsvm.estimators.kernel import prepare
 from fastsvm.kernel_matrix.memory_plan import plan
+from fastsvm.tuning import changed, tuned
 
 GAMMA = 0.3
 GIVEN = {

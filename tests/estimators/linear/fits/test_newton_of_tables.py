@@ -5,8 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from fastsvm import LinearSVC, LinearSVR
-from fastsvm.tuning import changed, tuned
 from fastsvm.estimators.linear.fits import primal_fit
+from fastsvm.tuning import changed, tuned
 
 
 def table(n=12_000, d=100, far=1.0, n_classes=2):

@@ -6,10 +6,10 @@ from scipy import sparse
 from sklearn.datasets import load_iris, make_classification, make_regression
 
 from fastsvm import LinearSVC, LinearSVR
-from fastsvm.tuning import changed, tuned
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
 from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
 from fastsvm.solvers.linear_dual.small.few_samples import CERTIFICATE, solve_scores
+from fastsvm.tuning import changed, tuned
 
 
 def solved(loss, demands, rows):

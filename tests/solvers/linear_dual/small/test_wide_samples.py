@@ -6,10 +6,10 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 
 from fastsvm import LinearSVC, LinearSVR
-from fastsvm.tuning import changed, tuned
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
 from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
 from fastsvm.solvers.linear_dual.small.wide_samples import solve_on_gram
+from fastsvm.tuning import changed, tuned
 
 
 def gap_of(loss, rows, targets, costs, beta):
