@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
         if pairings:
             study.add(case.name, [one.json() for one in pairings], in_suite=suite, aside="aside" in case.suites)
     study.content["paths"] = [asdict(weight_of(path)) | {"name": path.name} for path in chosen]
-    study.content["compile_s"] = _compile_seconds()
+    study.content["compile_s"] = {} if asked.case else _compile_seconds()
     study.save()
     lines = [summary(path, found[path.name], study.content["compile_s"]) for path in chosen if found[path.name]]
     heading = "path", "", "mean", "worth most", "costs most", "lines", "compiled", "compile s"
@@ -104,13 +104,7 @@ def _said(pairing: Pairing) -> str:
 
 def rows(pairings: list[Pairing]) -> list[tuple[str, float]]:
     """Return the cases that take a path, with the seconds without it in multiples of those with it."""
-    return [(one.case, 1 / one.ratio) for one in pairings if one.ratios and not _is_untouched(one)]
-
-
-def _is_untouched(pairing: Pairing) -> bool:
-    """Return whether both sides took the same steps to the same bits: the path does not apply."""
-    first, second = (side[-1] for side in pairing.records)
-    return first["claimed"] == second["claimed"] and first["n_iter"] == second["n_iter"]
+    return [(one.case, 1 / one.ratio) for one in pairings if one.ratios and one.differs]
 
 
 def summary(path: WorthOf, pairings: list[Pairing], compile_s: dict[str, float]) -> tuple[str, ...]:

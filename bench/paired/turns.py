@@ -1,8 +1,12 @@
 """Two sides fit the same case in turn, until their ratio is known well enough.
 
-Each pair of turns gives a ratio of seconds. Both turns meet about the same load of the machine, and every other pair
-begins with the other side. The mean of the logarithms has a standard error, and with Student's quantile an interval.
-Turns end once the interval is narrow, or lies on one side of the limit that decides.
+In each round every side fits once, and two sides give a ratio of seconds. They meet about the same load of the machine,
+and every other round is in the opposite order. The mean of the logarithms has a standard error, and with Student's
+quantile an interval. Rounds end once the interval is narrow, or lies on one side of the limit that decides.
+
+Sides of one folder share a process. Two folders have a process each. The same code may be some percent slower in one
+process than in another, by where its memory lies, so that such processes are started anew after some rounds, and the
+means of the processes count as the samples.
 """
 
 import json
@@ -20,19 +24,21 @@ from bench.harness.data import save
 from bench.harness.outcomes import Options
 from bench.harness.processes import AVX2, ROOT, Ended, Worker
 from bench.harness.suite import Case
-from bench.workers import RECORD, Task
+from bench.workers import RECORD, SIDE, Task
 
 __all__ = ["Pairing", "Side", "compare"]
 
 _WORKER = "bench.workers.paired"
-_LEAST_PAIRS, _MOST_PAIRS = 3, 12
+_LEAST_ROUNDS, _MOST_ROUNDS = 3, 12
+_ROUNDS_OF_PROCESS = 2  # where each folder has a process of its own
 _NARROW = 1.04  # quotient of the ends of an interval that is narrow enough
 _CONFIDENCE = 0.95
-_ENOUGH_S = 120.0  # of turns of one side: a longer case has the fewest pairs
+_ENOUGH_S = 120.0  # of turns of one side: a longer case has the fewest rounds
+_UNTOUCHED = 1.1  # quotient of the seconds of two sides that did the same, beyond which they are measured further
 _SAME = 1e-9  # of the objective: rounding, by which two certified intervals may miss each other
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Side:
     """Who fits: a name, the folder from which `fastsvm` is imported, and changes of the tuning by path."""
 
@@ -55,12 +61,15 @@ class Pairing:
         What each side recorded.
     message : str
         Why a side ended, if it did.
+    untouched : bool
+        The first round came to the same bits in the same time, and was the last one.
     """
 
     case: str
     sides: tuple[str, str]
     records: tuple[list[dict[str, Any]], list[dict[str, Any]]] = field(default_factory=lambda: ([], []))
     message: str = ""
+    untouched: bool = False
 
     @property
     def ratios(self) -> list[float]:
@@ -75,12 +84,33 @@ class Pairing:
     @property
     def interval(self) -> tuple[float, float]:
         """The interval in which the ratio lies."""
-        logs = [math.log(one) for one in self.ratios]
+        logs = self._samples()
         if len(logs) < 2:
             return 0.0, math.inf
         error = statistics.stdev(logs) / math.sqrt(len(logs))
         half = float(student.ppf((1 + _CONFIDENCE) / 2, len(logs) - 1)) * error
         return self.ratio * math.exp(-half), self.ratio * math.exp(half)
+
+    def _samples(self) -> list[float]:
+        """Return the logarithms of the ratios, and only their means by process where there were several."""
+        logs, processes = [math.log(ratio) for ratio in self.ratios], [one["process"] for one in self.records[0]]
+        of_process = [[log for log, of in zip(logs, processes, strict=False) if of == one] for one in set(processes)]
+        return [statistics.fmean(some) for some in of_process] if len(of_process) > 1 else logs
+
+    @property
+    def differs(self) -> bool:
+        """Whether the sides came to other results, or one of them took longer beyond the noise."""
+        low, high = self.interval
+        return not self.untouched and not (self._is_same() and low < 1 < high)
+
+    def is_untouched(self) -> bool:
+        """Return whether a first round came to the same bits by the same steps in about the same time."""
+        return len(self.ratios) == 1 and self._is_same() and 1 / _UNTOUCHED < self.ratio < _UNTOUCHED
+
+    def _is_same(self) -> bool:
+        """Return whether both sides came to the same bits by the same steps."""
+        first, second = (side[-1] for side in self.records)
+        return first["claimed"] == second["claimed"] and first["n_iter"] == second["n_iter"]
 
     def seconds(self, side: int) -> float:
         """Return the median seconds of a side."""
@@ -104,8 +134,10 @@ class Pairing:
     def json(self) -> dict[str, Any]:
         """Return what is kept."""
         return {
-            "case": self.case, "sides": self.sides, "ratio": self.ratio, "interval": self.interval,
-            "seconds": [self.seconds(0), self.seconds(1)], "wrong": self.wrong, "records": self.records,
+            "case": self.case, "sides": self.sides, "ratio": self.ratio,
+            "interval": self.interval if math.isfinite(self.interval[1]) else None,
+            "seconds": [self.seconds(0), self.seconds(1)], "wrong": self.wrong, "untouched": self.untouched,
+            "records": self.records,
         }  # fmt: skip
 
 
@@ -132,67 +164,81 @@ def compare(case: Case, suite: str, sides: Sequence[Side], options: Options, lim
     limit : float
         The ratio that decides.
     """
-    found = []
-    with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
-        folder = Path(temporary)
-        (folder / "data").mkdir()
-        save(case.recipe(), folder / "data")
-        first: Worker | None = None
-        try:
-            for side in sides[1:]:
-                found.append(Pairing(case.name, (sides[0].name, side.name)))
-                first = first or _started(sides[0], case, options)
-                second = _started(side, case, options)
-                try:
-                    turns = _Turns((sides[0], side), (first, second), _task(case, suite, options, folder), folder)
-                    turns.take(found[-1], limit)
-                except Ended as end:
-                    found[-1].message = str(end)
-                    first.close()
-                    first = None
-                finally:
-                    second.close()
-        finally:
-            if first is not None:
-                first.close()
-    return found
+    found = {side: Pairing(case.name, (sides[0].name, side.name)) for side in sides[1:]}
+    with _Rounds(case, suite, sides, options) as rounds:
+        left = list(found)
+        while left:
+            records, message = rounds.take([sides[0], *left])
+            for side in list(left):
+                pairing, of_side = found[side], (records.get(sides[0]), records.get(side))
+                if None in of_side:
+                    pairing.message = message
+                    left.remove(side)
+                    continue
+                for kept, record in zip(pairing.records, of_side, strict=True):
+                    kept.append(record)  # type: ignore[arg-type]
+                pairing.untouched = side.folder == sides[0].folder and pairing.is_untouched()
+                if pairing.untouched or _is_known(pairing, limit):
+                    left.remove(side)
+    return list(found.values())
 
 
-def _started(side: Side, case: Case, options: Options) -> Worker:
-    return Worker(_WORKER, options.threads, AVX2 if case.avx2 else {}, side.folder)
+def _is_known(pairing: Pairing, limit: float) -> bool:
+    """Return whether the ratio is known well enough, or as well as may be afforded."""
+    n_rounds, (low, high) = len(pairing.ratios), pairing.interval
+    is_known = high <= _NARROW * low or low > limit or high < 1 / limit
+    taken = max(sum(one["seconds"] for one in records) for records in pairing.records)
+    return n_rounds == _MOST_ROUNDS or (n_rounds >= _LEAST_ROUNDS and (is_known or taken > _ENOUGH_S))
 
 
-def _task(case: Case, suite: str, options: Options, folder: Path) -> Task:
-    return Task(
-        competitor="", stage=suite, parameters=asdict(case.parameters), threads=options.threads,
-        memory_mb=options.memory_mb, data=str(folder / "data"), timeout=options.timeout,
-    )  # fmt: skip
+class _Rounds:
+    """The processes of a case, one a folder, and the turns that their sides take."""
 
+    def __init__(self, case: Case, suite: str, sides: Sequence[Side], options: Options) -> None:
+        self._case, self._options, self._n_rounds, self._process = case, options, 0, 0
+        self._restarts = len({side.folder for side in sides}) > 1
+        self._workers: dict[Path, Worker] = {}
+        self._temporary = tempfile.TemporaryDirectory(prefix="bench-")
+        self._folder = Path(self._temporary.name)
+        (self._folder / "data").mkdir()
+        save(case.recipe(), self._folder / "data")
+        self._task = Task(
+            competitor="", stage=suite, threads=options.threads, memory_mb=options.memory_mb,
+            parameters={**asdict(case.parameters), "tunings": {side.name: side.tuning for side in sides}},
+            data=str(self._folder / "data"), timeout=options.timeout,
+        )  # fmt: skip
 
-@dataclass(frozen=True)
-class _Turns:
-    """Two processes that stay for a case."""
+    def __enter__(self) -> "_Rounds":
+        return self
 
-    sides: tuple[Side, Side]
-    workers: tuple[Worker, Worker]
-    task: Task
-    folder: Path
+    def __exit__(self, *error: object) -> None:
+        self._dismiss()
+        self._temporary.cleanup()
 
-    def take(self, pairing: Pairing, limit: float) -> None:
-        """Add pairs of turns until the ratio is known well enough."""
-        for pair in range(_MOST_PAIRS):
-            for side in (0, 1) if pair % 2 == 0 else (1, 0):
-                pairing.records[side].append(self._turn(side, pair))
-            low, high = pairing.interval
-            is_known = high <= _NARROW * low or low > limit or high < 1 / limit
-            taken = max(sum(one["seconds"] for one in records) for records in pairing.records)
-            if pair + 1 >= _LEAST_PAIRS and (is_known or taken > _ENOUGH_S):
-                return
+    def _dismiss(self) -> None:
+        while self._workers:
+            self._workers.popitem()[1].close()
 
-    def _turn(self, side: int, pair: int) -> dict[str, Any]:
-        out = Path(tempfile.mkdtemp(prefix=f"{side}-{pair}-", dir=self.folder))
-        task = self.task
-        if self.sides[side].tuning:
-            task = Task(**{**asdict(task), "parameters": {**task.parameters, "tuning": self.sides[side].tuning}})
-        self.workers[side].run(task, out)
-        return json.loads((out / RECORD).read_text())
+    def take(self, sides: Sequence[Side]) -> tuple[dict[Side, dict[str, Any]], str]:
+        """Let each side fit once. Returns the records of those that came to an end, and why the last other did not."""
+        if self._restarts and self._n_rounds % _ROUNDS_OF_PROCESS == 0:
+            self._dismiss()
+            self._process += 1
+        records, message = {}, ""
+        for side in sides if self._n_rounds % 2 == 0 else reversed(sides):
+            try:
+                records[side] = self._turn(side)
+            except Ended as end:
+                message = str(end)
+                self._workers.pop(side.folder).close()
+        self._n_rounds += 1
+        return records, message
+
+    def _turn(self, side: Side) -> dict[str, Any]:
+        out = Path(tempfile.mkdtemp(prefix="turn-", dir=self._folder))
+        (out / SIDE).write_text(side.name)
+        if side.folder not in self._workers:
+            environment = AVX2 if self._case.avx2 else {}
+            self._workers[side.folder] = Worker(_WORKER, self._options.threads, environment, side.folder)
+        self._workers[side.folder].run(self._task, out)
+        return {**json.loads((out / RECORD).read_text()), "process": self._process}

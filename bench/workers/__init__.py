@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ANSWER", "DONE", "RECORD", "UNTIMED_S", "Task", "Watch", "serve"]
+__all__ = ["ANSWER", "DONE", "RECORD", "SIDE", "UNTIMED_S", "Task", "Watch", "serve"]
 
 ANSWER, RECORD = "answer.npz", "record.json"
+SIDE = "side"  # file in the folder of a run that names which of several sides is measured
 DONE = "done"
 UNTIMED_S = 300.0  # beyond the timeout, for work that is not compared
 

@@ -8,9 +8,10 @@ from bench.paired.against import SLOWER, UnknownCommit, checked_out, lines
 from bench.paired.turns import Pairing
 
 
-def records(seconds, objective=-2.0, gap=0.001, converged=True):
-    claimed = {"objective_": objective, "duality_gap_": gap}
-    return [{"seconds": one, "claimed": claimed, "converged": converged} for one in seconds]
+def records(seconds, objective=-2.0, gap=0.001, converged=True, processes=None):
+    same = {"claimed": {"objective_": objective, "duality_gap_": gap}, "converged": converged, "n_iter": [7]}
+    processes = processes or [0] * len(seconds)
+    return [{"seconds": one, "process": of, **same} for one, of in zip(seconds, processes, strict=True)]
 
 
 def pairing(first, second):
@@ -24,6 +25,13 @@ def test_interval_of_a_ratio_holds_its_pairs_whatever_the_load():
     noisy = pairing(records([1.1, 2.0, 3.9]), records([1.0, 2.0, 3.0]))
     low, high = noisy.interval
     assert low < 1 < noisy.ratio < high
+
+
+def test_each_process_counts_once():
+    """A process that is slow by chance is one sample, however often it fits."""
+    chance = records([1.2, 1.2, 1.0, 1.0], processes=[1, 1, 2, 2])
+    low, high = pairing(chance, records([1.0] * 4)).interval
+    assert low < 0.5 and high > 2
 
 
 def test_one_pair_says_nothing():
