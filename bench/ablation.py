@@ -104,7 +104,7 @@ def _said(pairing: Pairing) -> str:
 
 def rows(pairings: list[Pairing]) -> list[tuple[str, float]]:
     """Return the cases that take a path, with the seconds without it in multiples of those with it."""
-    return [(one.case, 1 / one.ratio) for one in pairings if one.ratios and one.differs]
+    return [(one.case, 1 / one.ratio) for one in pairings if one.differs]
 
 
 def summary(path: WorthOf, pairings: list[Pairing], compile_s: dict[str, float]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy.stats import t as student
 
 from bench.harness.data import save
@@ -101,7 +102,7 @@ class Pairing:
     def differs(self) -> bool:
         """Whether the sides came to other results, or one of them took longer beyond the noise."""
         low, high = self.interval
-        return not self.untouched and not (self._is_same() and low < 1 < high)
+        return bool(self.ratios) and not self.untouched and not (self._is_same() and low < 1 < high)
 
     def is_untouched(self) -> bool:
         """Return whether a first round came to the same bits by the same steps in about the same time."""
@@ -132,11 +133,11 @@ class Pairing:
         return [] if low <= most + slack and least <= high + slack else ["no optimum is within both certificates"]
 
     def json(self) -> dict[str, Any]:
-        """Return what is kept."""
+        """Return what is kept, with None for what is not known."""
+        numbers = {"ratio": self.ratio, "interval": self.interval, "seconds": (self.seconds(0), self.seconds(1))}
+        known = {name: value if np.all(np.isfinite(value)) else None for name, value in numbers.items()}
         return {
-            "case": self.case, "sides": self.sides, "ratio": self.ratio,
-            "interval": self.interval if math.isfinite(self.interval[1]) else None,
-            "seconds": [self.seconds(0), self.seconds(1)], "wrong": self.wrong, "untouched": self.untouched,
+            "case": self.case, "sides": self.sides, **known, "wrong": self.wrong, "differs": self.differs,
             "records": self.records,
         }  # fmt: skip
 
