@@ -16,7 +16,6 @@ from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, problem_of
 from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.labels import class_weights
-from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, optional, seed
 from fastsvm.estimators.fitting.validation import forget
 from fastsvm.estimators.linear.fits.dual_fit import N_SWEEPS, block_rows_of
 from fastsvm.estimators.linear.prediction import for_rows_as_passed
@@ -31,18 +30,6 @@ from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 
 __all__ = ["ClusterFitState", "DistributedClassifier", "DistributedLinearSVM", "sizes_of"]
 
-RULES = {
-    "C": number(above=0),
-    "tol": number(above=0),
-    "fit_intercept": boolean,
-    "intercept_scaling": number(above=0),
-    "verbose": either(boolean, number(integral=True, least=0)),
-    "max_iter": number(integral=True, least=1),
-    "max_time": optional(number(above=0)),
-    "random_state": seed,
-    "n_shards": optional(number(integral=True, least=1)),
-    "standardize": boolean,
-}
 _COLUMNS = "epoch", "time", "objective", "dual_objective", "gap", "bytes_sent"
 
 
@@ -58,7 +45,24 @@ class ClusterFitState(NamedTuple):
 
 
 class DistributedLinearSVM(DistributedEstimator):
-    """A linear machine that learns on the workers of a cluster; its fitted attributes are plain arrays."""
+    """A linear machine that learns on the workers of a cluster; its fitted attributes are plain arrays.
+
+    Parameters
+    ----------
+    standardize : bool, default=False
+        Whether features are standardised to mean 0 and variance 1 over all shards, by one more pass of the workers.
+        `coef_` and `intercept_` are for samples as they are passed. Sparse samples are scaled only.
+
+    Attributes
+    ----------
+    kkt_violation_ : float
+        Largest projected gradient of the dual problem, in units of scores.
+    converged_ : bool
+        Whether the duality gap is within `tol`.
+    history_ : dict of str to ndarray
+        One entry a round: epoch, time (s), objective (the lowest so far), dual_objective, gap (the lowest relative gap
+        so far), bytes_sent (what the client told and was told).
+    """
 
     criterion = "gap"  # as the warning asks
 
@@ -68,7 +72,7 @@ class DistributedLinearSVM(DistributedEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, loss: Loss, of_classes: bool) -> None:
         """Learn from the rows that the workers hold."""
-        check_parameters(self, RULES | self._own_rules())
+        self._checked()
         forget(self)
         begin, tasks = time.perf_counter(), Tasks.of(self._client())
         last = checkpoints_of(self).resume_from

@@ -1,6 +1,7 @@
 """What estimators on a cluster have in common: the client, and predictions by the local model."""
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, Self
 
 from distributed import Client, get_client
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -9,17 +10,84 @@ from sklearn.utils.validation import check_is_fitted
 from fastsvm.dask.prediction import decision_function, predict, score
 from fastsvm.dask.rows import joined_facts
 from fastsvm.dask.worker import ShardFacts
-from fastsvm.estimators.fitting.drafts import of_one_model
+from fastsvm.estimators.fitting.drafts import drafted, of_one_model
+from fastsvm.estimators.fitting.parameters import check_parameters, number, optional
 
 __all__ = ["DecisionMixin", "DistributedEstimator"]
 
 
 class DistributedEstimator(BaseEstimator):
-    """An estimator that learns on the workers of a cluster; its fitted attributes are plain arrays."""
+    """An estimator that learns on the workers of a cluster; its fitted attributes are plain arrays.
+
+    Parameters
+    ----------
+    client : distributed.Client or None, default=None
+        The connection to the cluster; None takes the current one. Clones and pickles do not keep it.
+    n_shards : int or None, default=None
+        Number of shards, in each of which consecutive blocks are joined; None takes one for each worker, or for each
+        block if there are fewer. With the same shards each bit of the model is the same for any number of workers and
+        threads. More shards take more rounds.
+    max_iter : int, default=1000
+        Largest number of rounds.
+
+    Attributes
+    ----------
+    n_iter_ : int
+        Rounds.
+    stop_reason_ : str
+        "converged", or why the fit ended before: "max_iter", "max_time", "stalled".
+    workers_ : dict of str to dict
+        What each worker did, by address: rows, and seconds of reading, computing and waiting. Lost ones are left out.
+    """
 
     _local: Any
     _of_rows: tuple[str, ...] = ("_shift", "_scale")  # fitted attributes that models keep to themselves
     client: Client | None
+
+    @drafted
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : dask array, dask dataframe, list of delayed or futures, path or list of paths, \
+shape (n_samples, n_features)
+            Samples: dense or CSR blocks, or HDF5, Parquet or Zarr files that the workers read.
+        y : dask array, series, list of delayed or futures, of shape (n_samples,), str or None
+            Labels, numbers or strings, or the targets of a regression, in the blocks of X. HDF5 files have their own:
+            None. Of Parquet and Zarr files the name of a column or an array; None is "y".
+        sample_weight : as y, or None
+            Factors of the samples' losses. Samples of weight 0 are left out. None takes those of files that have
+            "sample_weight".
+
+        Returns
+        -------
+        estimator
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not usable; the message says what was found.
+        """
+        self._learn(X, y, sample_weight)
+        return self
+
+    @abstractmethod
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Learn from the samples that the workers hold or read, and set the fitted attributes."""
+
+    def _unfitted_local(self) -> Any:
+        """Return the estimator of one machine with the same parameters."""
+        known = self._local._get_param_names()
+        return self._local(**{name: value for name, value in self.get_params(deep=False).items() if name in known})
+
+    def _checked(self) -> Any:
+        """Return the estimator of one machine with the same parameters; raise ValueError for one that is not usable."""
+        found = self._unfitted_local()
+        found._check_parameters()
+        check_parameters(self, {"n_shards": optional(number(integral=True, least=1))})
+        return found
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters but for the client: a clone takes the current one.
@@ -74,8 +142,7 @@ class DistributedEstimator(BaseEstimator):
             If the estimator is not fitted.
         """
         check_is_fitted(self)
-        known = self._local._get_param_names()
-        found = self._local(**{name: value for name, value in self.get_params().items() if name in known})
+        found = self._unfitted_local()
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_") and not name.startswith("_")}
         fitted.pop("workers_", None)
         found.__dict__.update(fitted)

@@ -2,92 +2,21 @@
 
 from typing import Any
 
-from distributed import Client
-
 from fastsvm.dask.base import DistributedClassifier
-from fastsvm.estimators.fitting.drafts import drafted
-from fastsvm.estimators.fitting.parameters import Rule
+from fastsvm.dask.made_from import made_from
 from fastsvm.estimators.linear import linear_svc
-from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
+from fastsvm.estimators.linear.loss_parameter import loss_of
 
 __all__ = ["LinearSVC"]
 
 
+@made_from(linear_svc.LinearSVC, {"penalty", "dual", "memory", "warm_start", "criterion", "window_visits", "solver_"})
 class LinearSVC(DistributedClassifier):
     """Linear support vector classification on the workers of a Dask cluster, exact.
 
     Minimises ½‖w‖² + C Σ loss, of each class against the rest or of all at once, as `fastsvm.LinearSVC` does, to the
     same duality gap. The rows are in shards on the workers, and never come to the client. In a round each shard takes
     an epoch of dual coordinate ascent; what it tells of it is two numbers for each feature and class.
-
-    Parameters
-    ----------
-    loss : {"squared_hinge", "hinge", "log_loss"} or a loss object, default="squared_hinge"
-        Loss of a class against the rest.
-    client : distributed.Client or None, default=None
-        The connection to the cluster; None takes the current one. Clones and pickles do not keep it.
-    n_shards : int or None, default=None
-        Number of shards, in each of which consecutive blocks are joined; None takes one for each worker, or for each
-        block if there are fewer. With the same shards each bit of the model is the same for any number of workers and
-        threads. More shards take more rounds.
-    tol : float, default=1e-3
-        The fit ends when (P - D) / P is at most this, with the objective P and a lower bound D of what it could be;
-        of several classes one against the rest, for each of them.
-    C : float, default=1.0
-        Factor of the losses.
-    multi_class : {"ovr", "crammer_singer", "weston_watkins"}, default="ovr"
-        Of several classes each against the rest, or one problem for all.
-    fit_intercept : bool, default=True
-        Whether there is an intercept.
-    intercept_scaling : float, default=1.0
-        Value of a constant feature. The intercept is its weight times this value. It is penalised like all weights; the
-        larger the value, the less.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of C for the samples of each class; one against the rest, for the samples of the class itself.
-    verbose : bool or int, default=False
-        Show progress, on a terminal.
-    random_state : int, RandomState or None, default=None
-        Seed of the order in which samples are processed.
-    max_iter : int, default=1000
-        Largest number of rounds.
-    max_time : float or None, default=None
-        Time limit of a fit in seconds.
-    standardize : bool, default=False
-        Whether features are standardised to mean 0 and variance 1 over all shards, by one more pass of the workers.
-        `coef_` and `intercept_` are for samples as they are passed. Sparse samples are scaled only.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    coef_ : ndarray of float64, shape (1, n_features) or (n_classes, n_features)
-        Weights of the features.
-    intercept_ : ndarray of float64, shape (1,) or (n_classes,)
-        Intercepts.
-    objective_ : float
-        The objective of these weights, that of the constant feature among them, summed over the classes one against the
-        rest.
-    dual_objective_ : float
-        Objective of feasible dual variables, a lower bound of the minimum.
-    duality_gap_ : float
-        Difference of the two: an upper bound of how far the objective is from its minimum. Computed in float64.
-    kkt_violation_ : float
-        Largest projected gradient of the dual problem, in units of scores.
-    n_iter_ : int
-        Rounds.
-    converged_ : bool
-        Whether the duality gap is within `tol`.
-    stop_reason_ : str
-        "converged", or why the fit ended before: "max_iter", "max_time", "stalled".
-    history_ : dict of str to ndarray
-        One entry a round: epoch, time (s), objective (the lowest so far), dual_objective, gap (the lowest relative gap
-        so far), bytes_sent (what the client told and was told).
-    workers_ : dict of str to dict
-        What each worker did, by address: rows, and seconds of reading, computing and waiting. Lost ones are left out.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has them.
 
     References
     ----------
@@ -112,70 +41,6 @@ class LinearSVC(DistributedClassifier):
     array([1])
     """
 
-    _local = linear_svc.LinearSVC
-
-    def __init__(
-        self,
-        loss: str = "squared_hinge",
-        *,
-        client: Client | None = None,
-        n_shards: int | None = None,
-        tol: float = 1e-3,
-        C: float = 1.0,
-        multi_class: str = "ovr",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict | str | None = None,
-        verbose: bool | int = False,
-        random_state: Any = None,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        standardize: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.client = client
-        self.n_shards = n_shards
-        self.tol = tol
-        self.C = C
-        self.multi_class = multi_class
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.standardize = standardize
-
-    def _own_rules(self) -> dict[str, Rule]:
-        multi_class = loss_rule("classes", dual=True, others=("ovr",))
-        return {"loss": loss_rule("labels", dual=True), "multi_class": multi_class}
-
-    @drafted
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVC":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : dask array, dask dataframe, list of delayed or futures, path or list of paths, \
-shape (n_samples, n_features)
-            Samples: dense or CSR blocks, or HDF5, Parquet or Zarr files that the workers read.
-        y : dask array, series, list of delayed or futures, of shape (n_samples,), str or None
-            Labels, numbers or strings, in the blocks of X. HDF5 files have their own: None. Of Parquet
-            and Zarr files the name of a column or an array; None is "y".
-        sample_weight : as y, or None
-            Factors of C. Samples of weight 0 are left out. None takes those of files that have "sample_weight".
-
-        Returns
-        -------
-        LinearSVC
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable; the message says what was found.
-        """
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
         name = self.loss if self.multi_class == "ovr" else self.multi_class
         self._fit(X, y, sample_weight, loss_of(name), of_classes=True)
-        return self

@@ -5,17 +5,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import Client, Future
+from distributed import Future
 
 from fastsvm.dask.base import DistributedClassifier, sizes_of
+from fastsvm.dask.made_from import made_from
 from fastsvm.dask.rows import load_shards
 from fastsvm.dask.sgd_worker import Averages, SGDPlan, descend, objectives_of_shard, sums_of_descent
 from fastsvm.dask.tasks import Tasks
 from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
-from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.labels import class_weights
-from fastsvm.estimators.fitting.parameters import check_parameters, number, optional
 from fastsvm.estimators.fitting.validation import forget
 from fastsvm.estimators.linear import sgd_classifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
@@ -48,6 +47,13 @@ class DescentProgress(NamedTuple):
     records: list[tuple] | None = None  # Each is of an examined round.
 
 
+_WITHOUT = {
+    "shuffle", "n_jobs", "early_stopping", "validation_fraction", "n_iter_no_change", "warm_start", "momentum",
+    "clip_norm", "memory", "kkt_violation_",
+}  # fmt: skip
+
+
+@made_from(sgd_classifier.SGDClassifier, _WITHOUT)
 class SGDClassifier(DistributedClassifier):
     """Linear classification by mini-batch stochastic gradient descent on the workers of a Dask cluster.
 
@@ -61,65 +67,19 @@ class SGDClassifier(DistributedClassifier):
 
     Parameters
     ----------
-    loss : str or a loss object, default="hinge"
-        As of `fastsvm.SGDClassifier`, as all others but those named here.
-    client : distributed.Client or None, default=None
-        The connection to the cluster; None takes the current one. Clones and pickles do not keep it.
-    n_shards : int or None, default=None
-        Number of shards, in each of which consecutive blocks are joined; None takes one for each worker, or for each
-        block if there are fewer. With the same shards each bit of the model is the same.
-    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
-        Penalty of the weights; the intercept is never penalised.
-    alpha : float, default=1e-4
-        Factor of the penalty in the objective, mean loss + alpha R(w).
-    l1_ratio : float, default=0.15
-        Share of the L1 penalty in "elasticnet".
-    fit_intercept : bool, default=True
-        Whether there is an intercept.
-    max_iter : int, default=1000
-        Largest number of rounds.
     tol : float or None, default=1e-3
         The fit ends when the objective of the averaged weights over all rows fell by at most `tol` times the objective
-        of zero weights while the number of rounds doubled, and by at most a tenth of itself unless it is
-        below ten such tolerances. None takes `max_iter`
-        rounds.
-    verbose : bool or int, default=False
-        Show progress, on a terminal.
-    epsilon : float, default=0.1
-        Of "huber" and the epsilon-insensitive losses.
-    margin : float, default=1.0
-        Margin of the hinges, but for the squared one.
+        of zero weights while the number of rounds doubled, and by at most a tenth of itself unless it is below ten such
+        tolerances. None takes `max_iter` rounds.
     random_state : int, RandomState or None, default=None
         Seed of the order of the samples.
-    learning_rate : str, default="adagrad"
-        Length of a step, which each shard adapts by its own gradients.
-    eta0 : float, default=0.01
-        Initial learning rate of "invscaling", "constant" and "adaptive".
-    power_t : float, default=0.5
-        Exponent of "invscaling".
+    learning_rate : {"adagrad", "auto", "optimal", "pegasos", "invscaling", "constant", "adaptive"}, default="adagrad"
+        Length of a step, as of `fastsvm.SGDClassifier`. Each shard adapts it by its own gradients.
     class_weight : dict, "balanced" or None, default=None
         Factors of the rows' weights for each class, by the rows of all shards.
-    average : bool or int, default=True
-        Return the average of the weights over the steps.
-    batch_size : "auto", int or None, default="auto"
-        Rows whose mean gradient a step follows.
-    max_time : float or None, default=None
-        Time limit of a fit in seconds.
-    standardize : bool, default=False
-        Whether features are standardised to mean 0 and variance 1 over all shards.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    coef_ : ndarray of float64, shape (1, n_features) or (n_classes, n_features)
-        Weights of the features.
-    intercept_ : ndarray of float64, shape (1,) or (n_classes,)
-        Intercepts.
-    objective_ : float
-        Mean loss + alpha R(w) over all rows, of these weights.
-    n_iter_ : int
-        Rounds.
     t_ : float
         Steps of the shard with the most of them, plus one.
     converged_ : bool
@@ -128,12 +88,6 @@ class SGDClassifier(DistributedClassifier):
         "converged", "max_iter" or "max_time".
     history_ : dict of str to ndarray
         One entry for each examined round: epoch, time (s), objective, bytes_sent (what the client told and was told).
-    workers_ : dict of str to dict
-        What each worker did, by address: rows, and seconds of reading, computing and waiting. Lost ones are left out.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has them.
 
     References
     ----------
@@ -155,82 +109,8 @@ class SGDClassifier(DistributedClassifier):
     array([1])
     """
 
-    _local = sgd_classifier.SGDClassifier
-
-    def __init__(
-        self,
-        loss: str = "hinge",
-        *,
-        client: Client | None = None,
-        n_shards: int | None = None,
-        penalty: str | None = "l2",
-        alpha: float = 1e-4,
-        l1_ratio: float = 0.15,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float | None = 1e-3,
-        verbose: bool | int = False,
-        epsilon: float = 0.1,
-        margin: float = 1.0,
-        random_state: Any = None,
-        learning_rate: str = "adagrad",
-        eta0: float = 0.01,
-        power_t: float = 0.5,
-        class_weight: dict | str | None = None,
-        average: bool | int = True,
-        batch_size: int | str | None = "auto",
-        max_time: float | None = None,
-        standardize: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.client = client
-        self.n_shards = n_shards
-        self.penalty = penalty
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
-        self.epsilon = epsilon
-        self.margin = margin
-        self.random_state = random_state
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power_t = power_t
-        self.class_weight = class_weight
-        self.average = average
-        self.batch_size = batch_size
-        self.max_time = max_time
-        self.standardize = standardize
-
-    @drafted
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SGDClassifier":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : dask array, dask dataframe, list of delayed or futures, path or list of paths, \
-shape (n_samples, n_features)
-            Samples, as for `LinearSVC`.
-        y : dask array, series, list of delayed or futures, of shape (n_samples,), str or None
-            Labels, as for `LinearSVC`.
-        sample_weight : as y, or None
-            Weights of the samples in the mean. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        SGDClassifier
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable, or the weights overflow; the message says what was found.
-        """
-        parameters = self.get_params()
-        self._local(**{name: value for name, value in parameters.items() if name != "n_shards"})._check_parameters()
-        check_parameters(self, {"n_shards": optional(number(integral=True, least=1))})
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+        self._checked()
         forget(self)
         begin, tasks = time.perf_counter(), Tasks.of(self._client())
         last = checkpoints_of(self).resume_from
@@ -241,7 +121,7 @@ shape (n_samples, n_features)
         known = self._known(facts, of_classes=True)
         scaling = self._scaling(tasks, rows, known)
         plan = SGDPlan(
-            {name: value for name, value in parameters.items() if name not in _OWN},
+            {name: value for name, value in self.get_params().items() if name not in _OWN},
             loss_of(self.loss, epsilon=float(self.epsilon), margin=float(self.margin)), start.seed, known.labels,
             class_weights(self.class_weight, known.labels, np.arange(len(known.labels)), known.weights),
             tasks.together(len(rows)), *scaling,
@@ -253,7 +133,6 @@ shape (n_samples, n_features)
         self._take(*self._shown(*weights))
         self.workers_ = tasks.accounts(time.perf_counter() - begin)
         warn_of_sgd(self)
-        return self
 
     def _descend(
         self, tasks: Tasks, rows: list[Future], plan: SGDPlan, shares: np.ndarray, start: DescentProgress,

@@ -4,19 +4,17 @@ import time
 from typing import Any
 
 import numpy as np
-from distributed import Client
 from sklearn.base import clone
 
 from fastsvm.dask.estimator import DecisionMixin, DistributedEstimator
 from fastsvm.dask.kernel.geometry import geometry_of_shards
 from fastsvm.dask.kernel.machines import MachinePlan
 from fastsvm.dask.kernel.pairs import pairs_of_shards
+from fastsvm.dask.made_from import made_from
 from fastsvm.dask.rows import load_shards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
-from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.labels import class_weights
-from fastsvm.estimators.fitting.parameters import check_parameters, number, optional
 from fastsvm.estimators.fitting.validation import forget
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines import svc
@@ -25,6 +23,12 @@ from fastsvm.estimators.kernel.standardization import Standardization
 __all__ = ["SVC"]
 
 
+_WITHOUT = {
+    "learning_rate", "selection", "probability", "cache_size", "warm_start", "verbose", "coef_", "solver_",
+}  # fmt: skip
+
+
+@made_from(svc.SVC, _WITHOUT)
 class SVC(DecisionMixin, DistributedEstimator):
     """C-support vector classification on the workers of a Dask cluster, exact: each pair of classes is a task.
 
@@ -37,73 +41,35 @@ class SVC(DecisionMixin, DistributedEstimator):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Penalty of a margin violation.
-    client : distributed.Client or None, default=None
-        The connection to the cluster; None takes the current one. Clones and pickles do not keep it.
     n_shards : int or None, default=None
         Number of shards in which the samples wait, in each of which consecutive blocks are joined; None takes one for
         each worker, or for each block if there are fewer.
-    kernel : str, callable or kernel object, default="rbf"
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "exponential"}, kernel object or callable, default="rbf"
         As for `fastsvm.SVC`, but not "precomputed".
-    degree : int, default=3
-        Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
         Coefficient of the kernel. "scale" takes the variance of the samples of all shards.
-    coef0 : float, default=0.0
-        Independent term of "poly" and "sigmoid".
     solver : {"smo", "coordinate", "primal"}, default="smo"
-        As for `fastsvm.SVC`.
+        "smo" solves the dual problem, two multipliers at a time. "coordinate" solves the dual problem without an
+        intercept, one multiplier at a time, and computes the intercept afterwards. "primal" minimises over the
+        coefficients of the decision function, by Newton's method.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        As for `fastsvm.SVC`: "primal" needs the square.
-    fit_intercept : bool, default=True
-        Whether decision values have an intercept, as for `fastsvm.SVC`.
-    shrinking : bool, default=True
-        Ignored: each fit looks at all samples. It is there because scikit-learn's machines have it.
+        Loss of a sample in units of C, max(0, 1 - y f(x)) or its square; the square for "primal" only.
     standardize : bool, default=False
         Whether the kernel sees features standardised to mean 0 and variance 1 over all shards, by one more pass of the
         workers. The stored samples do not change; sparse ones are scaled only.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions at the end of a pair, in units of decision values.
     memory : "auto", int or str, default="auto"
         Bytes that a task may use beside its samples; "auto" is half of what a worker may use, divided by its threads.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of C for each class.
     max_iter : int, default=-1
         Most steps of a pair, as for `fastsvm.SVC`.
     max_time : float or None, default=None
         Time limit of a fit in seconds. Pairs that are not begun by then have no support vectors.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        Columns of `decision_function` for three classes and more: one a class, or one a pair.
-    break_ties : bool, default=False
-        Predict by the largest decision value of "ovr" instead of the first class with most votes.
-    random_state : int, RandomState or None, default=None
-        Seed of the order of multipliers, as for `fastsvm.SVC`.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
     support_ : ndarray of int64, shape (n_SV,)
         Numbers of the support vectors among the samples of all shards, ordered by class.
-    support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
-        Support vectors, in the type in which the samples are stored.
-    n_support_ : ndarray of int32, shape (n_classes,)
-        Number of support vectors of each class.
-    dual_coef_ : ndarray or CSR matrix of float64, shape (n_classes - 1, n_SV)
-        Coefficients of the support vectors, in scikit-learn's layout.
-    intercept_ : ndarray of float64, shape (n_classes * (n_classes - 1) / 2,)
-        Intercepts.
     within_margin_ : ndarray of int64
         Numbers of the samples on or within the margin in some pair, in rising order.
-    objective_ : float
-        Dual objective, summed over the pairs; for "primal" the primal one.
-    kkt_violation_ : float
-        The largest violation of the optimality conditions.
-    duality_gap_ : float
-        Primal minus dual objective, summed over the pairs.
-    converged_ : bool
-        Whether the violation is within `tol` in all pairs.
     stop_reason_ : str
         "converged", or why the first pair that did not converge ended before.
     n_iter_ : ndarray of int64, shape (n_classes * (n_classes - 1) / 2,)
@@ -112,18 +78,8 @@ class SVC(DecisionMixin, DistributedEstimator):
         One entry an outer iteration of a pair, as of `fastsvm.SVC`; times are those since the pair began.
     passes_ : int
         Passes over the rows, those of a pair's rows counted by their share.
-    class_weight_ : ndarray of float64, shape (n_classes,)
-        Factors of C.
-    fit_status_ : int
-        0 if converged, else 1.
     shape_fit_ : tuple of int
         Numbers of samples and features of all shards.
-    workers_ : dict of str to dict
-        What each worker did, by address: rows, and seconds of reading, computing and waiting. Lost ones are left out.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has them.
 
     References
     ----------
@@ -145,84 +101,18 @@ class SVC(DecisionMixin, DistributedEstimator):
     """
 
     learning_rate = None  # as the warning asks
-    _local = svc.SVC
     _of_rows = "_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        client: Client | None = None,
-        n_shards: int | None = None,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        solver: str = "smo",
-        loss: str = "hinge",
-        fit_intercept: bool = True,
-        shrinking: bool = True,
-        standardize: bool = False,
-        tol: float = 1e-3,
-        memory: str | int = "auto",
-        class_weight: dict | str | None = None,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.client = client
-        self.n_shards = n_shards
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.solver = solver
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.shrinking = shrinking
-        self.standardize = standardize
-        self.tol = tol
-        self.memory = memory
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether a fit was completed."""
         return hasattr(self, "dual_coef_")
 
-    @drafted
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SVC":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : dask array, dask dataframe, list of delayed or futures, path or list of paths, \
-shape (n_samples, n_features)
-            Samples, as for `LinearSVC`.
-        y : dask array, series, list of delayed or futures, of shape (n_samples,), str or None
-            Labels, as for `LinearSVC`.
-        sample_weight : as y, or None
-            Factors of C. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        SVC
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable, or the samples of a pair do not fit on a worker; the message says
-            what was found.
-        """
-        local = self._machine()
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+        if is_precomputed(self):
+            raise ValueError(
+                "kernel='precomputed' needs the kernel values of all samples in one place: take fastsvm.SVC."
+            )
+        local = self._checked()
         forget(self)
         begin, tasks = time.perf_counter(), Tasks.of(self._client())
         deadline = begin + (np.inf if self.max_time is None else self.max_time)
@@ -242,16 +132,3 @@ shape (n_samples, n_features)
         self.history_ = pairs.history()
         self.workers_ = tasks.accounts(time.perf_counter() - begin)
         warn_of_violation(self)
-        return self
-
-    def _machine(self) -> svc.SVC:
-        """Return a machine with the parameters of this one; raise ValueError for one that is not usable."""
-        known = self._local._get_param_names()
-        found = self._local(**{name: value for name, value in self.get_params(deep=False).items() if name in known})
-        found._check_parameters()
-        check_parameters(self, {"n_shards": optional(number(integral=True, least=1))})
-        if is_precomputed(self):
-            raise ValueError(
-                "kernel='precomputed' needs the kernel values of all samples in one place: take fastsvm.SVC."
-            )
-        return found

@@ -3,29 +3,25 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import Client, Future
+from distributed import Future
 
 from fastsvm.dask.base import DistributedClassifier
 from fastsvm.dask.kernel.machines import MachinePlan
+from fastsvm.dask.made_from import made_from
 from fastsvm.dask.nystroem.bounds import BoundsPlan, bounds_of_shards
 from fastsvm.dask.nystroem.exact_machine import exact_machine_of_shards
 from fastsvm.dask.nystroem.landmarks import Landmarks, choose_landmarks, features_of_shards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts
-from fastsvm.estimators.fitting.drafts import drafted
-from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of, optional
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.nystroem import nystroem_svc
 from fastsvm.estimators.nystroem.dual_expansion import Machine
-from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
-from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.shards.rounds import ShardedAscent
 
 __all__ = ["NystroemSVC"]
 
-_RULES = {"refine": optional(one_of("exact")), "bounds": boolean}
 _OF_LANDMARKS = "kernel", "degree", "gamma", "coef0", "n_components", "landmarks", "rank_tol", "standardize"
 
 
@@ -37,6 +33,7 @@ class _Learning(NamedTuple):
     features: list[Future]
 
 
+@made_from(nystroem_svc.NystroemSVC, {"scratch_folder", "warm_start", "solver_"})
 class NystroemSVC(DistributedClassifier):
     """Kernel support vector classification with landmarks, on the workers of a Dask cluster.
 
@@ -49,54 +46,16 @@ class NystroemSVC(DistributedClassifier):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Factor of the losses.
-    client : distributed.Client or None, default=None
-        The connection to the cluster; None takes the current one. Clones and pickles do not keep it.
-    n_shards : int or None, default=None
-        Number of shards, as for `LinearSVC`.
-    kernel : str, callable or kernel object, default="rbf"
-        As for `fastsvm.NystroemSVC`; it must be positive semi-definite.
-    degree : int, default=3
-        Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
         Coefficient of the kernel. "scale" takes the variance of the samples of all shards.
-    coef0 : float, default=0.0
-        Constant of "poly".
-    n_components : "auto" or int, default="auto"
-        Number of landmarks; "auto" as for `fastsvm.NystroemSVC`.
     landmarks : {"uniform", "rpcholesky"} or array-like of shape (n_landmarks, n_features), default="uniform"
         How landmarks are chosen among the samples that are fetched: as many as landmarks, 16 times as many for
         "rpcholesky", and 1,024 more, on which the trace error is measured. An array holds the landmarks themselves.
-    rank_tol : float, default=1e-6
-        Directions of the landmarks whose eigenvalue is at most this share of the largest are left out.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-        Loss of a class against the rest, or of a pair of classes.
-    multi_class : {"ovr", "ovo", "crammer_singer", "weston_watkins"}, default="ovr"
-        Of several classes each against the rest, each pair, or one problem for all.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        With "ovo", whether `decision_function` returns votes of classes or the decisions of pairs, as for `SVC`.
-    break_ties : bool, default=False
-        With "ovo", whether classes with equally many votes are compared by their decisions, as for `SVC`.
-    tol : float, default=1e-3
-        The fit ends when (P - D) / P is at most this, as for `LinearSVC`.
-    fit_intercept : bool, default=True
-        Whether there is an intercept.
-    intercept_scaling : float, default=1.0
-        Value of a constant feature, whose weight is penalised like all weights.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of C for the samples of each class.
-    max_iter : int, default=1000
-        Largest number of rounds.
     max_time : float or None, default=None
         Time limit of a fit in seconds. Landmarks and features come first, and are not cut short.
-    random_state : int, RandomState or None, default=None
-        Seed of the landmarks and of the order in which samples are processed.
-    verbose : bool or int, default=False
-        Show progress, on a terminal.
     standardize : bool, default=False
         Whether the kernel sees features standardised to mean 0 and variance 1 over all shards, by one more pass of the
-        workers. The stored samples do not change.
+        workers. The stored samples do not change. Sparse samples are scaled only.
     refine : {"exact"} or None, default=None
         "exact": an exact machine, that of `SVC`, predicts in place of the landmarks. It is a task of a worker that gets
         all samples.
@@ -109,45 +68,10 @@ class NystroemSVC(DistributedClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    components_ : array or CSR matrix, shape (n_landmarks, n_features)
-        The landmarks.
     component_indices_ : ndarray of int64, shape (n_landmarks,)
         Numbers of these samples among those of all shards; missing if an array of landmarks was passed.
-    coef_ : ndarray of float64, shape (n_scores, n_landmarks)
-        Coefficients of the kernel values with the landmarks, of pairs in the order of `fastsvm.NystroemSVC`.
-    intercept_ : ndarray of float64, shape (n_scores,)
-        Intercepts.
-    rank_ : int
-        Number of features.
-    trace_error_ : float
-        Share of the trace of the kernel matrix that the features do not have, measured on at most 1,024 samples.
-    objective_ : float
-        ½‖w‖² + C Σ loss on the features as they are stored, summed over the classes one against the rest.
-    dual_objective_ : float
-        Objective of feasible dual variables, a lower bound of the minimum on these features.
-    duality_gap_ : float
-        Difference of the two. Computed in float64.
     exact_machine_ : fastsvm.SVC
         With `refine`, the fitted machine; missing where the time ran out, so that the landmarks predict.
-    exact_bounds_ : tuple of float
-        With `bounds`, lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks.
-        The upper one is the objective of this model there.
-    kkt_violation_ : float
-        Largest projected gradient of the dual problem, in units of scores.
-    n_iter_ : int
-        Rounds.
-    converged_ : bool
-        Whether the duality gap is within `tol`.
-    stop_reason_ : str
-        "converged", or why the fit ended before: "max_iter", "max_time", "stalled".
-    history_ : dict of str to ndarray
-        One entry a round, as of `LinearSVC`.
-    n_features_in_ : int
-        Number of features of the samples.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has them.
 
     References
     ----------
@@ -168,71 +92,8 @@ class NystroemSVC(DistributedClassifier):
     True
     """
 
-    _local = nystroem_svc.NystroemSVC
     _learning: _Learning
     _of_rows = "_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        client: Client | None = None,
-        n_shards: int | None = None,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        n_components: int | str = "auto",
-        landmarks: Any = "uniform",
-        rank_tol: float = 1e-6,
-        loss: str = "hinge",
-        multi_class: str = "ovr",
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict | str | None = None,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        random_state: Any = None,
-        verbose: bool | int = False,
-        standardize: bool = False,
-        refine: str | None = None,
-        bounds: bool = False,
-        memory: str | int = "auto",
-    ) -> None:
-        self.C = C
-        self.client = client
-        self.n_shards = n_shards
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.loss = loss
-        self.multi_class = multi_class
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.random_state = random_state
-        self.verbose = verbose
-        self.standardize = standardize
-        self.refine = refine
-        self.bounds = bounds
-        self.memory = memory
-
-    def _own_rules(self) -> dict[str, Rule]:
-        several = {"multi_class": one_of("ovr", "ovo", "crammer_singer", "weston_watkins")}
-        shapes = {"decision_function_shape": one_of("ovr", "ovo"), "break_ties": boolean}
-        return LANDMARK_RULES | _RULES | {"loss": one_of("hinge", "squared_hinge")} | several | shapes
 
     def _learns_pairs(self, n_classes: int) -> bool:
         return self.multi_class == "ovo" and n_classes > 2
@@ -282,38 +143,12 @@ class NystroemSVC(DistributedClassifier):
         """Return coefficients of the landmarks for those of the features."""
         return coef @ self._learning.landmarks.map.whitening, intercept
 
-    @drafted
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NystroemSVC":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : dask array, dask dataframe, list of delayed or futures, path or list of paths, \
-shape (n_samples, n_features)
-            Samples, as for `LinearSVC`.
-        y : dask array, series, list of delayed or futures, of shape (n_samples,), str or None
-            Labels, as for `LinearSVC`.
-        sample_weight : as y, or None
-            Factors of C. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        NystroemSVC
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable, or the kernel is not positive semi-definite; the message says
-            what was found.
-        """
-        parse_memory(self.memory)
-        if self.refine is not None and self.loss != "hinge":
-            raise ValueError(f"refine={self.refine!r} needs loss='hinge'; the loss is {self.loss!r}.")
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+        if isinstance(self.landmarks, str) and self.landmarks == "support":
+            raise ValueError("landmarks='support' needs all samples in one place: take fastsvm.NystroemSVC.")
         is_one_score = self.multi_class in ("ovr", "ovo")
         try:
             loss = loss_of(self.loss if is_one_score else self.multi_class)
             self._fit(X, y, sample_weight, loss, of_classes=True)
         finally:
             self.__dict__.pop("_learning", None)
-        return self

@@ -1,0 +1,43 @@
+"""Estimators on a cluster have the parameters and the documentation of those of one machine, but for what differs."""
+
+import inspect
+import re
+
+import pytest
+
+import fastsvm
+from fastsvm import dask as cluster
+
+pytestmark = pytest.mark.dask
+
+NAMES = ["LinearSVC", "LinearSVR", "NystroemSVC", "SGDClassifier", "SVC"]
+
+
+def described(cls, section):
+    """Return the names that a section of a docstring describes."""
+    text = cls.__doc__.partition(f"{section}\n{'-' * len(section)}\n")[2]
+    return re.findall(r"^(\w+) : ", re.split(r"\n\n\w+\n---", text)[0], re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_are_those_of_one_machine(name):
+    ours, local = (inspect.signature(getattr(of, name)).parameters for of in (cluster, fastsvm))
+    assert [one for one in local if one in ours] + ["client", "n_shards"] == list(ours)
+    assert all(ours[one].default == local[one].default for one in ours if one in local)
+    assert described(getattr(cluster, name), "Parameters") == list(ours)
+    assert list(getattr(cluster, name)().get_params()) == sorted(one for one in ours if one != "client")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_argument_that_is_none_is_refused(name):
+    with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument 'gama'"):
+        getattr(cluster, name)(gama=1)
+
+
+def test_unusable_parameter_is_refused_before_a_cluster_is_needed():
+    with pytest.raises(ValueError, match="'C' parameter of LinearSVC must be"):
+        cluster.LinearSVC(C=-1).fit(None)
+    with pytest.raises(ValueError, match="'n_shards' parameter of SVC must be"):
+        cluster.SVC(n_shards=0).fit(None)
+    with pytest.raises(ValueError, match="landmarks='support' needs all samples"):
+        cluster.NystroemSVC(landmarks="support").fit(None)
