@@ -17,6 +17,7 @@ _WORDS = {
     "_interrupt": "Ctrl-C at the start",
     "files": "atomic files, locks",
     "memory": "budgets",
+    "tuning": "numbers that choose",
     "progress_bar": "on terminals only",
     "losses": "a file per loss",
     "kernels": "a scalar map per kernel",
