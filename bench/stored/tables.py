@@ -285,6 +285,8 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "other models": studies.other_models,
     "textbook methods": studies.textbook,
     "paths that were weighed": worth.paths_that_were_weighed,
+    "paths with a switch": worth.paths_with_a_switch,
+    "cases of paths": worth.cases_of_paths,
     "loops of tutorials": studies.loops,
     "fewer support vectors": studies.compression,
     "a kernel machine from a file": studies.from_file,

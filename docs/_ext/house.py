@@ -11,13 +11,13 @@ from sphinx.application import Sphinx
 
 _ROOT = Path(__file__).parents[2]
 _PACKAGE = _ROOT / "fastsvm"
-_WIDTH, _BOX, _HEIGHT, _FLOOR, _MARGIN = 720, 158, 46, 92, 8
+_BOX, _HEIGHT, _FLOOR, _MARGIN = 158, 46, 92, 8
 _WORDS = {
     "_compiled": "everything that uses Numba",
     "_interrupt": "Ctrl-C at the start",
     "files": "atomic files, locks",
     "memory": "budgets",
-    "tuning": "numbers that choose",
+    "tuning": "numbers that decide",
     "progress_bar": "on terminals only",
     "losses": "a file per loss",
     "kernels": "a scalar map per kernel",
@@ -91,8 +91,9 @@ def picture() -> str:
     """Return the picture as SVG."""
     place = {}
     rows = floors()
+    width = max(map(len, rows)) * (_BOX + 2 * _MARGIN)
     for floor, names in enumerate(rows):
-        gap = (_WIDTH - len(names) * _BOX) / (len(names) + 1)
+        gap = (width - len(names) * _BOX) / (len(names) + 1)
         for k, name in enumerate(names):
             place[name] = gap + k * (_BOX + gap), _MARGIN + (len(rows) - 1 - floor) * _FLOOR
     height = 2 * _MARGIN + (len(rows) - 1) * _FLOOR + _HEIGHT
@@ -112,7 +113,7 @@ def picture() -> str:
     tip = '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     tip += '<path d="M0 0 L8 4 L0 8 z"/></marker></defs>'
     inner = "\n".join([f"<title>{title}</title>", tip, *lines, *boxes])
-    return f'<svg class="house" role="img" viewBox="0 0 {_WIDTH} {height}">\n{inner}\n</svg>\n'
+    return f'<svg class="house" role="img" viewBox="0 0 {width} {height}">\n{inner}\n</svg>\n'
 
 
 def _write(app: Sphinx) -> None:
