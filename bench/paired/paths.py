@@ -54,10 +54,40 @@ PATHS = [
         "linear: few samples on their Gram matrix", {"linear": {"gram": False}}, _LINEAR,
         ("solvers/linear_dual/small/wide_samples.py",),
     ),
+    WorthOf("linear: epochs before the Gram matrix of few samples", {"linear": {"first_epochs": False}}, _LINEAR),
     WorthOf("linear: Newton's method of tables", {"linear": {"newton": False}}, _LINEAR),
+    WorthOf(
+        "linear: Newton directions by conjugate gradients", {"linear": {"conjugate_gradients": False}}, _LINEAR,
+        ("solvers/linear_primal/newton_direction.py",),
+    ),
+    WorthOf(
+        "linear: Newton's method begins with some rows", {"linear": {"some_rows": False}}, _LINEAR,
+        ("solvers/linear_primal/some_rows.py",),
+    ),
+    WorthOf("linear: working sets of features", {"linear": {"whole_features": 1 << 30}}, _LINEAR),
+    WorthOf("linear: Hessians are kept", {"linear": {"kept_hessian": False}}, _LINEAR),
+    WorthOf("linear: steps on faces of the orthant", {"linear": {"faces": False}}, _LINEAR),
     WorthOf(
         "linear: rounds of texts", {"linear": {"rounds": False}}, _LINEAR,
         ("solvers/linear_dual/wide/ascent.py", "solvers/linear_dual/wide/passes.py"),
+    ),
+    WorthOf(
+        "linear: augmented Lagrangian after epochs", {"linear": {"lagrangian": False}}, _LINEAR,
+        ("solvers/linear_dual/augmented_lagrangian.py",),
+    ),
+    WorthOf(
+        "linear: proximal term of epochs", {"linear": {"proximal": False}}, _LINEAR,
+        ("solvers/linear_dual/proximal_metric.py", "solvers/linear_dual/curvature.py"),
+    ),
+    WorthOf("linear: momentum of anchors", {"linear": {"momentum": False}}, _LINEAR),
+    WorthOf("linear: the metric changes", {"linear": {"metric_changes": False}}, _LINEAR),
+    WorthOf("linear: blocks of dense rows", {"linear": {"blocks": False}}, _LINEAR),
+    WorthOf("linear: several sweeps over a block", {"linear": {"sweeps": 1}}, _LINEAR),
+    WorthOf("linear: Gram matrices of blocks are cached", {"linear": {"cached_grams": False}}, _LINEAR),
+    WorthOf("linear: rows that do not change are skipped", {"linear": {"longest_pause": 0}}, _LINEAR),
+    WorthOf(
+        "linear: rounds of pairs of one class", {"linear": {"pairs": False}}, _LINEAR,
+        ("solvers/linear_dual/one_class/exchange.py",),
     ),
 ]  # fmt: skip
 

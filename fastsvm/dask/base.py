@@ -17,7 +17,7 @@ from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.fitting.validation import forget
-from fastsvm.estimators.linear.fits.dual_fit import N_SWEEPS, block_rows_of
+from fastsvm.estimators.linear.fits.dual_fit import block_rows_of
 from fastsvm.estimators.linear.prediction import for_rows_as_passed
 from fastsvm.estimators.linear.training_task import seed_of
 from fastsvm.files.storable import storable
@@ -27,6 +27,7 @@ from fastsvm.solvers.linear_dual.curvature import metric_of_moments
 from fastsvm.solvers.linear_dual.shards.rounds import RoundsMemory, ShardedAscent
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
+from fastsvm.tuning import current_tuning
 
 __all__ = ["ClusterFitState", "DistributedClassifier", "DistributedLinearSVM", "sizes_of"]
 
@@ -129,8 +130,9 @@ class DistributedLinearSVM(DistributedEstimator):
         if of_classes:
             classes = known.labels
             factors = class_weights(self.class_weight, classes, np.arange(len(classes)), known.weights)
-        size = block_rows_of(known.shape[1])
-        plan = Plan(loss, float(self.C), constant, classes, factors, size, N_SWEEPS, together)
+        tuning = current_tuning().linear
+        size = block_rows_of(known.shape[1], tuning)
+        plan = Plan(loss, float(self.C), constant, classes, factors, size, tuning, together)
         plan = plan._replace(of_pairs=self._learns_pairs(len(classes)))
         return ({"classes_": classes} if of_classes else {}), plan
 
@@ -139,7 +141,7 @@ class DistributedLinearSVM(DistributedEstimator):
         problem = problem_of(_no_rows(known), plan)
         width = ShardedAscent.width_of(known.shape[1])
         metric = metric_of_moments(problem, shards.moments(width))
-        settings = LinearDualSettings(float(self.tol), seed, plan.block_rows, plan.n_sweeps, 0, 1)
+        settings = LinearDualSettings(float(self.tol), seed, plan.block_rows, 0, 1, tuning=plan.tuning)
         return ShardedAscent(problem, settings, metric, shards)
 
     def _conclude(self, tasks: Tasks, plan: Plan, solver: ShardedAscent, weights: np.ndarray, deadline: float) -> None:

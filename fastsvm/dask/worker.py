@@ -29,6 +29,7 @@ from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums, Shard, ShardState
 from fastsvm.sources import MemorySource, ScaledSource, Source, open_hdf5
+from fastsvm.tuning import LinearTuning
 
 __all__ = [
     "FilePart",
@@ -104,7 +105,7 @@ class Plan(NamedTuple):
     """What is to be learnt from all shards.
 
     Values x are mapped to (x - shift) scale, arrays of float64 and shape (n_features,); empty for no mapping. Sparse
-    rows are only scaled. `block_rows` and `n_sweeps` are as in `dense_epoch.Layout`.
+    rows are only scaled. `block_rows` is as in `epoch.Layout`.
     """
 
     loss: Loss
@@ -113,7 +114,7 @@ class Plan(NamedTuple):
     classes: np.ndarray  # They are the labels, and are empty for a regression, as the factors are.
     factors: np.ndarray  # For the rows of each class, C is multiplied by them.
     block_rows: int
-    n_sweeps: int
+    tuning: LinearTuning
     together: int  # So many shards share the threads of a worker.
     shift: np.ndarray = np.empty(0)
     scale: np.ndarray = np.empty(0)
@@ -262,7 +263,7 @@ def shard_of(
         found = _prepared.get(rows)
         if found is None:
             problem = problem_of(rows, plan)
-            found = _prepared[rows] = _Prepared(Shard(problem, plan.block_rows, plan.n_sweeps, *place, room.gram_bytes))
+            found = _prepared[rows] = _Prepared(Shard(problem, plan.block_rows, plan.tuning, *place, room.gram_bytes))
     with found.lock, Pool.open(room.n_threads) as found.shard.pool, counting("computing", account):
         yield found.shard
 

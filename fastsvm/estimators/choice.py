@@ -94,6 +94,8 @@ def _newton(facts: LinearFacts, tuning: LinearTuning) -> bool:
         return True
     is_able = tuning.newton and _is_plain(facts) and facts.resident and provides_newton(type(facts.loss))
     is_table = facts.n_weights <= tuning.table_features + 1 and facts.n_values > tuning.most_smooth_values
+    is_short = facts.n_weights <= min(facts.n_samples, tuning.most_of_hessian(facts.sparse))
+    is_able = is_able and (tuning.conjugate_gradients or is_short)
     return is_able and not _rounds(facts, tuning) and (not facts.piecewise or (is_table and facts.by_gap))
 
 

@@ -34,7 +34,46 @@ class LinearTuning(NamedTuple):
     # Of more values, a smooth loss is minimised by Newton's method with threads: found on tables of 115,000 to 900,000
     # values, where it took a quarter to nine tenths of the time of the compiled call.
     most_smooth_values: int = 1 << 17
+    # Epochs come before the Gram matrix of few samples is computed, which it then may not need.
+    first_epochs: bool = True
+    # Newton steps on augmented Lagrangians may follow epochs.
+    lagrangian: bool = True
+    # Epochs solve subproblems with a proximal term, whose metric comes from the rows.
+    proximal: bool = True
+    # The anchors of the proximal term have momentum.
+    momentum: bool = True
+    # The metric is weakened or strengthened where the gap falls slowly.
+    metric_changes: bool = True
+    # There are at most so many sweeps over a block of dense rows before the weights change.
+    sweeps: int = 3
+    # Dense rows are processed in blocks with a Gram matrix, else one by one.
+    blocks: bool = True
+    # The Gram matrices of blocks are cached as far as the memory allows.
+    cached_grams: bool = True
+    # A row whose variables do not change is skipped for at most so many passes.
+    longest_pause: int = 8
+    # Machines of one class begin with rounds of pairs, before epochs.
+    pairs: bool = True
+    # A window of rows on disk is passed at most so often while it is in memory.
+    most_visits: int = 4
+    # Newton's method begins at the weights of a tenth of many rows.
+    some_rows: bool = True
+    # Newton directions of ½‖w‖² come from conjugate gradients if there are more features than this; the second number
+    # is for sparse rows. For more features products with the Hessian take less time than the Hessian itself.
+    hessian_features: int = 1024
+    sparse_hessian_features: int = 512
+    conjugate_gradients: bool = True
+    # Of more features than this, an L1 penalty has a working set.
+    whole_features: int = 256
+    # A Hessian keeps what rows whose curvature hardly changes have added to it.
+    kept_hessian: bool = True
+    # Sweeps over the weights of an L1 penalty alternate with Newton steps on the face of the orthant.
+    faces: bool = True
     # Sparse rows with at most so many values in the mean column are learnt by rounds without sums over all features.
     # The first number is for a piecewise quadratic loss, the second for others.
     values_of_feature: int = 30
     values_of_smooth: int = 10
+
+    def most_of_hessian(self, sparse: bool) -> int:
+        """Return the most features whose Hessian is computed for the penalty ½‖w‖²."""
+        return self.sparse_hessian_features if sparse else self.hessian_features

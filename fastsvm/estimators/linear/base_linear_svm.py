@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.choice import linear_solvers
+from fastsvm.estimators.choice import LinearFacts, linear_solvers
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.doc_link import DocLinkMixin
@@ -25,7 +25,7 @@ from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.linear_dual.small.few_samples import EXACT_GAP
 from fastsvm.solvers.outer_loop import StopReason
-from fastsvm.tuning import current_tuning
+from fastsvm.tuning import LinearTuning, current_tuning
 
 __all__ = ["BaseLinearClassifier", "BaseLinearRegressor", "BaseLinearSVM"]
 
@@ -90,8 +90,8 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
         solvers = linear_solvers(facts, tuning)
         session.begin()
         with Pool.open(most=threads_within(self.memory)) as pool:
-            at_once, is_few = solvers[0] in ("gram", "weights"), facts.is_few(tuning)
-            if at_once and self._solve_at_once(task, loss, names, session, pool, solvers[0], is_few):
+            at_once = solvers[0] in ("gram", "weights")
+            if at_once and self._solve_at_once(task, loss, names, session, pool, facts, tuning):
                 return
             kinds = {name: PrimalFit if name == "newton" else DualFit for name in solvers[at_once:]}
             copies = _COPIES[next(iter(kinds.values()))] if task.share is None else _COPIES_OF_ONE_CLASS
@@ -99,18 +99,26 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
             task = merged(task) if task.source.resident and self._merges_rows else task
             for name, kind in kinds.items():
                 self.solver_ = name
-                monitor = self._run(kind, task, loss, names, session, pool)
+                monitor = self._run(kind, task, loss, names, session, pool, tuning)
                 if self.stop_reason_ != StopReason.STALLED:
                     break  # else rounding errors hide where the objective falls: steps by coordinates see it
         session.end(monitor, warn_of_gap)
 
     def _solve_at_once(
-        self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession, pool: Pool, solver: str, is_few: bool
+        self,
+        task: Task,
+        loss: Loss,
+        names: dict[str, Any],
+        session: FitSession,
+        pool: Pool,
+        facts: LinearFacts,
+        tuning: LinearTuning,
     ) -> bool:
         """Solve the problem of few samples, set the fitted attributes, and return whether it came within tolerance."""
-        is_enough = task.source.sparse and self.criterion == "gap" and not is_few
+        solver = linear_solvers(facts, tuning)[0]
+        is_enough = facts.sparse and facts.by_gap and not facts.is_few(tuning)
         accepted = self.tol if is_enough else EXACT_GAP
-        fit = small_fit(self, task, loss, solver == "gram", accepted, session.deadline, pool)
+        fit = small_fit(self, task, loss, solver == "gram", accepted, session.deadline, pool, tuning)
         if fit is None:
             return False
         self._fit_state, self.solver_ = None, solver
@@ -120,12 +128,19 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
         return True
 
     def _run(
-        self, kind: Any, task: Task, loss: Loss, names: dict[str, Any], session: FitSession, pool: Pool
+        self,
+        kind: Any,
+        task: Task,
+        loss: Loss,
+        names: dict[str, Any],
+        session: FitSession,
+        pool: Pool,
+        tuning: LinearTuning,
     ) -> DualAscentMonitor:
         """Solve the problem by Newton's method or dual ascent, set the fitted attributes, and return what was seen."""
         last = session.initial_state("_fit_state")
         last = last if isinstance(last, PrimalFitState if kind is PrimalFit else DualFitState) else None
-        fit = kind(self, task, loss, pool, last, session, self.solver_)
+        fit = kind(self, task, loss, pool, last, session, self.solver_, tuning)
         solver, state = fit.solver, fit.initial_state()
         records = last.records if last is not None and state.epoch > 0 else []
 

@@ -48,12 +48,12 @@ from fastsvm.losses import feasible
 from fastsvm.solvers.linear_dual.augmented_lagrangian import newton_applies, newton_solve
 from fastsvm.solvers.linear_dual.certificate import Certificate, certify, combination, primal_of
 from fastsvm.solvers.linear_dual.curvature import metric_of
-from fastsvm.solvers.linear_dual.epochs.dense_epoch import DenseEpochs, Layout
-from fastsvm.solvers.linear_dual.epochs.epoch import Epochs
+from fastsvm.solvers.linear_dual.epochs.dense_epoch import DenseEpochs
+from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, Layout
 from fastsvm.solvers.linear_dual.epochs.sparse_epoch import SparseEpochs
 from fastsvm.solvers.linear_dual.evaluation import newton_is_due, recorded, relative_gap
 from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem, explain
-from fastsvm.solvers.linear_dual.proximal_metric import Metric
+from fastsvm.solvers.linear_dual.proximal_metric import Metric, no_metric
 from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint
 from fastsvm.solvers.linear_dual.state import MIN_INEXACTNESS, LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Report
@@ -64,7 +64,6 @@ __all__ = ["LinearDualAscent"]
 _COARSE = 3e-4  # gap above which the metric is weakened after an evaluation without progress
 _CREEPING = 100  # epochs within which the gap should be halved
 _WIDTH = 16  # the number of weights is padded to a multiple of this
-_MAX_PASSES = 4
 _AGAIN = 4  # times the epochs so far, after which Newton steps are tried again
 _WITHIN = 0.9  # of the tolerance: a margin for the certificate
 _FITTING = 0.5  # initial variables are kept if their best multiple is larger than this
@@ -81,9 +80,9 @@ class LinearDualAscent:
         self.n_scores = len(problem.demands.balance)
         n_features = problem.source.shape[1]
         self.width = self.width_of(n_features)
-        self.proximal = ProximalPoint(problem, self._first_metric())
+        self.proximal = ProximalPoint(problem, self._first_metric(), settings.tuning)
         self.certificate: Certificate | None = None
-        self.newton_applies = newton_applies(problem, settings.most_values)
+        self.newton_applies = settings.tuning.lagrangian and newton_applies(problem, settings.most_values)
         self.shorter_side = min(problem.source.shape[1], len(self.rows))
         self._busy, self._read_seconds = 0.0, problem.source.reads.seconds
         self._epochs: Epochs[Any] | None = None
@@ -93,7 +92,9 @@ class LinearDualAscent:
 
     def _first_metric(self) -> Metric:
         """Return the metric with which epochs begin, the strongest."""
-        return metric_of(self.problem, self.width)
+        if self.settings.tuning.proximal:
+            return metric_of(self.problem, self.width)
+        return no_metric(self.n_scores, self.width)
 
     @staticmethod
     def width_of(n_features: int) -> int:
@@ -169,15 +170,10 @@ class LinearDualAscent:
         known, metric = self._epochs, self.proximal.metric
         if known is not None and known.dual is state.dual and self._epochs_metric is metric:
             return known
-        problem, settings = self.problem, self.settings
-        source, common = problem.source, (problem.loss, problem.demands, state.dual)
-        found: Epochs[Any]
-        if source.sparse:
-            found = SparseEpochs(*common, source.values_per_row, problem.constant, self.pool)
-        else:
-            sizes = settings.block_rows, settings.n_sweeps, settings.kept_blocks
-            layout = Layout(*sizes, problem.shift, problem.scale, settings.part_bytes)
-            found = DenseEpochs(*common, source.shape[1], problem.constant, self.pool, layout, source.dtype)
+        settings, tuning = self.settings, self.settings.tuning
+        sizes = settings.block_rows, settings.kept_blocks, tuning.sweeps, tuning.longest_pause, settings.part_bytes
+        kind: Any = SparseEpochs if self.problem.source.sparse else DenseEpochs
+        found: Epochs[Any] = kind(self.problem, state.dual, Layout(*sizes), self.pool)
         self._epochs, self._epochs_metric = found, metric
         return found
 
@@ -247,7 +243,7 @@ class LinearDualAscent:
         reads = self.problem.source.reads
         reading, self._read_seconds = reads.seconds - self._read_seconds, reads.seconds
         busy, self._busy = self._busy / state.passes, 0.0
-        return int(np.clip(reading / max(busy, 1e-9), 1, _MAX_PASSES))
+        return int(np.clip(reading / max(busy, 1e-9), 1, self.settings.tuning.most_visits))
 
     def _end_epoch(self, state: LinearDualState, last: bool) -> tuple[LinearDualState, Report]:
         """Move the anchor, and evaluate the objective if that is due."""

@@ -21,6 +21,7 @@ from fastsvm.solvers.linear_dual.epochs.epoch import EpochState, Shrinking
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.solvers.linear_dual.state import MAX_INEXACTNESS, LinearDualState
+from fastsvm.tuning import LinearTuning
 
 __all__ = ["STRICTER", "ProximalPoint"]
 
@@ -36,15 +37,15 @@ class ProximalPoint:
     each score, that of a strongly convex problem.
     """
 
-    def __init__(self, problem: LinearProblem, metric: Metric) -> None:
-        self.problem, self.strongest = problem, metric
+    def __init__(self, problem: LinearProblem, metric: Metric, tuning: LinearTuning) -> None:
+        self.problem, self.strongest, self.tuning = problem, metric, tuning
         self.take_metric(metric)
 
     def take_metric(self, metric: Metric) -> None:
         """Set the metric of the proximal term."""
         self.metric = metric
         ratio = np.sqrt(metric.mean_damping)
-        self.most_momentum = (1 - ratio) / (1 + ratio)
+        self.most_momentum = (1 - ratio) / (1 + ratio) if self.tuning.momentum else np.zeros_like(ratio)
 
     def with_other_metric(self, state: LinearDualState) -> LinearDualState:
         """Return the state with a weaker metric; with a stronger one if the last change slowed convergence."""
@@ -56,7 +57,7 @@ class ProximalPoint:
     def at_level(self, state: LinearDualState, change: int) -> LinearDualState:
         """Return the state with the metric weakened by `change` levels, or unchanged if there is no such metric."""
         state, level = state._replace(halved_gap=state.gap, halved_at=state.epoch), state.metric_level + change
-        if level < 0 or (change > 0 and self.metric.vanishes):
+        if level < 0 or (change > 0 and self.metric.vanishes) or not self.tuning.metric_changes:
             return state
         self.take_metric(self.strongest.weaker(_WEAKER**level) if level else self.strongest)
         state = self.placed(state, state.path.position, state.best)

@@ -28,7 +28,7 @@ class AscentAfterRounds(LinearDualAscent):
             return super().step(state, most_steps)
         state, report = self.round(state)
         if not report.converged and self._is_slow(state, report):
-            self.proximal = ProximalPoint(self.problem, super()._first_metric())
+            self.proximal = ProximalPoint(self.problem, super()._first_metric(), self.settings.tuning)
             state = self.proximal.placed(state, state.path.position, state.best)._replace(in_rounds=False)
         return state, report._replace(stalled=False)
 
@@ -39,11 +39,15 @@ class AscentAfterRounds(LinearDualAscent):
 
     def _first_metric(self) -> Metric:
         """Return the metric with which epochs begin; rounds have none, and may suffice."""
-        return no_metric(self.n_scores, self.width)
+        return no_metric(self.n_scores, self.width) if self._begins_in_rounds() else super()._first_metric()
+
+    def _begins_in_rounds(self) -> bool:
+        """Return whether rounds come before epochs."""
+        return True
 
     def _with_metric_of(self, state: LinearDualState) -> None:
         if not state.in_rounds:
-            self.proximal = ProximalPoint(self.problem, super()._first_metric())
+            self.proximal = ProximalPoint(self.problem, super()._first_metric(), self.settings.tuning)
 
     def adopted(self, state: LinearDualState) -> LinearDualState:
         """Return a state that was saved between two windows, to resume with the same bits."""

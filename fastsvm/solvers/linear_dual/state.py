@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.files.storable import storable
-from fastsvm.solvers.linear_dual.epochs.dense_epoch import PART_BYTES
-from fastsvm.solvers.linear_dual.epochs.epoch import EpochState
+from fastsvm.solvers.linear_dual.epochs.epoch import PART_BYTES, EpochState
+from fastsvm.tuning import LinearTuning
 
 __all__ = ["MAX_INEXACTNESS", "MIN_INEXACTNESS", "LinearDualSettings", "LinearDualState"]
 
@@ -20,7 +20,6 @@ class LinearDualSettings(NamedTuple):
     tol: float  # It bounds the relative duality gap, or the largest violation if `criterion` is "gradient".
     seed: int  # It decides the order of rows.
     block_rows: int
-    n_sweeps: int
     kept_blocks: int
     window_rows: int  # A window has so many rows.
     n_passes: int = 1  # A window on disk is passed so often while in memory; 0 chooses by the time of reading.
@@ -29,6 +28,7 @@ class LinearDualSettings(NamedTuple):
     least: float = 1e-300  # The gap of an objective below this absolute value is relative to it.
     part_bytes: int = PART_BYTES
     deadline: float = np.inf  # Long steps end early at this moment of time.perf_counter.
+    tuning: LinearTuning = LinearTuning()
 
 
 @storable("linear dual state")

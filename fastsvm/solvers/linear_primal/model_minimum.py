@@ -40,12 +40,18 @@ def violations(gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def minimum(
-    hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, ridge: float, tol: float, deadline: float = np.inf
+    hessian: np.ndarray,
+    gradient: np.ndarray,
+    weights: np.ndarray,
+    ridge: float,
+    tol: float,
+    deadline: float = np.inf,
+    faces: bool = True,
 ) -> np.ndarray:
     """Return z, at which no optimality condition is violated by more than `tol`, unless `deadline` has passed.
 
-    The deadline is a moment of time.perf_counter. The diagonal of the Hessian is used times (1 + ridge): a relative
-    error of H up to `ridge` must not make it indefinite.
+    The deadline is a moment of time.perf_counter. With `faces`, there are Newton steps between sweeps. The diagonal of
+    the Hessian is used times (1 + ridge): a relative error of H up to `ridge` must not make it indefinite.
     """
     z, slope, diagonal = weights.copy(), gradient.copy(), hessian.diagonal() * (1 + ridge)
     for _ in range(_ROUNDS):
@@ -53,7 +59,7 @@ def minimum(
         if _sweep(hessian, diagonal, z, slope, _SWEEPS, tol) <= tol or time.perf_counter() >= deadline:
             break
         turned = np.count_nonzero(np.sign(z) != signs)
-        for _ in range(_FACES if turned <= _TURNED * np.count_nonzero(z) else 0):
+        for _ in range(_FACES if faces and turned <= _TURNED * np.count_nonzero(z) else 0):
             if not _step_on_face(hessian, diagonal, z, slope):
                 break
     return z

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm.solvers.linear_primal.model_minimum import minimum, violations
+from fastsvm.tuning import LinearTuning
 
 __all__ = ["L1", "L2", "Penalty"]
 
@@ -43,6 +44,9 @@ class L1:
 
     l1_ratio = 1.0
 
+    def __init__(self, tuning: LinearTuning) -> None:
+        self._faces = tuning.faces
+
     def values(self, weights: np.ndarray) -> np.ndarray:
         """Return the penalty of each score."""
         total: np.ndarray = np.abs(weights).sum(axis=1)
@@ -63,7 +67,7 @@ class L1:
     def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, deadline: float) -> np.ndarray:
         """Return the minimum of a second-order model."""
         worst = violations(gradient, weights).max()
-        return minimum(hessian, gradient, weights, _RIDGE, _INNER * worst * min(1.0, worst), deadline)
+        return minimum(hessian, gradient, weights, _RIDGE, _INNER * worst * min(1.0, worst), deadline, self._faces)
 
 
 class L2:

@@ -58,14 +58,13 @@ from fastsvm.solvers.linear_primal.quadratic_model import QuadraticModel, empty_
 from fastsvm.solvers.linear_primal.step_length import FLAT, Line, best_length, suits
 from fastsvm.solvers.outer_loop import Memoryless, OutOfTime, Report
 from fastsvm.sources import check_finite
+from fastsvm.tuning import LinearTuning
 
 __all__ = ["LinearPrimalSettings", "LinearPrimalState", "ProximalNewton"]
 
-_ALL_FEATURES = 256  # of at most so many features, all are in the working set
 _LEAST_ADDED = 512  # features
 _NEAR = 0.8  # of the bound of its gradient, from which on a feature may be added
 _MOST_FEATURES = 4096  # of a working set
-_HESSIAN_FEATURES, _OF_SPARSE_ROWS = 1024, 512  # with ½‖w‖²: for more, products with the Hessian take less time
 _LARGEST_RESIDUAL = 0.1  # of a truncated Newton direction, as a share of the gradient
 _LEAST_CURVATURE = 1e-3  # of a loss, relative to its slope
 _ROUNDING = 1e-13  # relative error of an objective
@@ -80,6 +79,7 @@ class LinearPrimalSettings(NamedTuple):
     memory: int  # The Hessians of all scores have so many bytes.
     penalty: Penalty  # It is ‖w‖₁ or ½‖w‖².
     deadline: float = np.inf  # Long steps end early at this moment of time.perf_counter.
+    tuning: LinearTuning = LinearTuning()
 
 
 @storable("linear primal state")
@@ -109,9 +109,8 @@ class ProximalNewton(Memoryless):
         most = int(np.sqrt(settings.memory / (8 * self.n_scores)))
         self._most_features = max(1, min(most, _MOST_FEATURES))
         self.certificate: Certificate | None = None
-        few = min(
-            self._most_features, _OF_SPARSE_ROWS if problem.source.sparse else _HESSIAN_FEATURES, len(problem.source)
-        )
+        of_hessian = settings.tuning.most_of_hessian(problem.source.sparse)
+        few = min(self._most_features, of_hessian, len(problem.source))
         too_many = settings.penalty.l1_ratio == 0 and self.n_weights > few
         self._directions = NewtonDirections(problem, pool) if too_many else None
         n = len(problem.source)  # fresh memory costs more than what is computed in it
@@ -218,7 +217,8 @@ class ProximalNewton(Memoryless):
                 models[c] = empty_model(features, scores.shape[1])
             self._write_curvatures(scores[c], c, curvatures[k])
         deadline = self.settings.deadline
-        updated = update_models(self.problem, [models[c] for c in active], curvatures, self.pool, deadline)
+        kept = self.settings.tuning.kept_hessian
+        updated = update_models(self.problem, [models[c] for c in active], curvatures, self.pool, kept, deadline)
         for c, model in zip(active, updated, strict=True):
             models[c] = model
         return tuple(models)
@@ -236,7 +236,7 @@ class ProximalNewton(Memoryless):
     def _working_set(self, weights: np.ndarray, gradient: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Return the features of the next model; `known` itself if it has all that violate their conditions."""
         n, most = len(weights) - (self.problem.constant == 0), self._most_features
-        if n <= min(_ALL_FEATURES, most) or self.settings.penalty.l1_ratio == 0:
+        if n <= min(self.settings.tuning.whole_features, most) or self.settings.penalty.l1_ratio == 0:
             return known if len(known) else np.arange(n)
         violation, used = self.settings.penalty.violations(gradient, weights), weights != 0
         if len(known):

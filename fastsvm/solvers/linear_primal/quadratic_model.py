@@ -56,16 +56,17 @@ def update_models(
     models: list[QuadraticModel],
     curvatures: np.ndarray,
     pool: Pool,
+    kept: bool = True,
     deadline: float = np.inf,
 ) -> list[QuadraticModel]:
     """Return models with the curvatures of the rows, by a pass over the rows; the Hessians are modified in place.
 
-    `curvatures` has the shape (n_models, n). After `deadline`, a moment of time.perf_counter, OutOfTime is raised
-    between two parts of the rows.
+    `curvatures` has the shape (n_models, n). Unless the Hessians are `kept`, all rows are added anew. After `deadline`,
+    a moment of time.perf_counter, OutOfTime is raised between two parts of the rows.
     """
     found, changes = [], []
     for model, wanted in zip(models, curvatures, strict=True):
-        if _products_of_row(problem, model) <= _FEW_PRODUCTS:
+        if not kept or _products_of_row(problem, model) <= _FEW_PRODUCTS:
             model.hessian[:] = 0.0
             found.append(model)
             changes.append(wanted)

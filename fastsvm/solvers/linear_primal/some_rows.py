@@ -24,7 +24,7 @@ def weights_of_some_rows(problem: LinearProblem, settings: LinearPrimalSettings,
     Rows on disk are too few.
     """
     n, d = problem.source.shape
-    if not problem.source.resident or n < _EACH * max(_LEAST, _OF_A_WEIGHT * (d + 1)):
+    if not (settings.tuning.some_rows and problem.source.resident) or n < _EACH * max(_LEAST, _OF_A_WEIGHT * (d + 1)):
         return None
     rows = np.arange(0, n, _EACH)
     demands, total = problem.demands.of_rows(rows), float(problem.demands.costs.sum())

@@ -9,10 +9,10 @@ from sklearn import datasets, svm
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES, Demands, feasible
-from fastsvm.solvers.linear_dual import evaluation
 from fastsvm.solvers.linear_dual.augmented_lagrangian import newton_applies, newton_solve
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.sources import MemorySource
+from fastsvm.tuning import changed, tuned
 
 OVR = ["hinge", "squared_hinge"]
 REGRESSION = ["epsilon_insensitive", "squared_epsilon_insensitive"]
@@ -138,14 +138,13 @@ HARD = {
     [(case, "hinge", [np.float64, np.float32][i % 2]) for i, case in enumerate(HARD)]
     + [(case, "squared_hinge", np.float64) for case in HARD],
 )
-def test_fits_that_are_slow_by_ascent(case, loss, dtype, monkeypatch):
+def test_fits_that_are_slow_by_ascent(case, loss, dtype):
     load, C = HARD[case]
     X, y = load()
     model = LinearSVC(loss=loss, C=C, tol=1e-4, random_state=0).fit(X.astype(dtype), y)
     assert model.converged_ and model.duality_gap_ <= 1e-4 * model.objective_
     gaps = model.history_["gap"]
-    monkeypatch.setattr(evaluation, "_NEWTON_EPOCHS", 10**6)
-    with pytest.warns(Warning, match="max_iter"):
+    with pytest.warns(Warning, match="max_iter"), tuned(changed({"linear": {"lagrangian": False}})):
         slow = LinearSVC(loss=loss, C=C, random_state=0, max_iter=len(gaps) + 1).fit(X.astype(dtype), y)
     assert slow.objective_ > model.objective_
 

@@ -11,14 +11,14 @@ from sklearn import datasets
 from fastsvm import LinearSVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES, Demands
-from fastsvm.solvers.linear_dual import coordinate_ascent
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.curvature import metric_of
 from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.solvers.linear_dual.proximal_metric import diagonal, no_metric, principal
+from fastsvm.solvers.linear_dual.proximal_metric import diagonal, principal
 from fastsvm.solvers.linear_dual.state import LinearDualSettings
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
+from fastsvm.tuning import LinearTuning
 
 EMPTY = np.empty(0)
 SIZES = [3, 17, 64, 300]
@@ -37,11 +37,12 @@ def rows():
     return rng.normal(size=(300, 20)) + 0.7 * np.eye(20)[y], y
 
 
-def solve(problem, tol=1e-5, size=64, window=None, n_sweeps=3, kept=1000, n_epochs=5000):
+def solve(problem, tol=1e-5, size=64, window=None, kept=1000, n_epochs=5000, **numbers):
     """Return the solver, the state, why it ended and all reports."""
     reports = []
     with Pool.open() as pool:
-        settings = LinearDualSettings(tol, 0, size, n_sweeps, kept, window or len(problem.source))
+        tuning = LinearTuning(**numbers)
+        settings = LinearDualSettings(tol, 0, size, kept, window or len(problem.source), tuning=tuning)
         solver = LinearDualAscent(problem, settings, pool)
         watch = lambda state, report: reports.append(report)  # noqa: E731
         state, reason, n_steps = drive(solver, solver.init(), Limits(n_epochs, np.inf), watch)
@@ -86,7 +87,7 @@ def test_any_size_of_blocks_and_any_number_of_kept_products(name, size, kept, ro
 @pytest.mark.parametrize("n_sweeps", [1, 5])
 def test_any_number_of_sweeps(n_sweeps, rows):
     problem = problem_of("squared_hinge", *rows, k=3)
-    solver, state, reason, _ = solve(problem, n_sweeps=n_sweeps)
+    solver, state, reason, _ = solve(problem, sweeps=n_sweeps)
     wanted, end, _, _ = solve(problem)
     assert reason is StopReason.CONVERGED
     reached = primal(problem, solver.finish(state), "squared_hinge").sum()
@@ -112,7 +113,7 @@ def test_an_end_at_dual_variables_is_where_the_next_solve_begins(rows):
     problem = problem_of("squared_hinge", *rows, k=3)
     _, state, _, _ = solve(problem, 1e-8)
     with Pool.open() as pool:
-        solver = LinearDualAscent(problem, LinearDualSettings(1e-4, 0, 64, 3, 100, 300), pool)
+        solver = LinearDualAscent(problem, LinearDualSettings(1e-4, 0, 64, 100, 300), pool)
         again = solver.init(state.dual)
         Z = np.hstack([rows[0], np.ones((300, 1))])
         weights = solver.finish(again)
@@ -123,7 +124,7 @@ def test_an_end_at_dual_variables_is_where_the_next_solve_begins(rows):
 
 
 @pytest.mark.parametrize("kind", ["round", "correlated", "offset"])
-def test_acceleration_takes_a_fraction_of_the_epochs_on_ill_conditioned_rows(kind, monkeypatch):
+def test_acceleration_takes_a_fraction_of_the_epochs_on_ill_conditioned_rows(kind):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 30))
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=1000) > 0, 1.0, -1.0)
@@ -131,12 +132,11 @@ def test_acceleration_takes_a_fraction_of_the_epochs_on_ill_conditioned_rows(kin
     problem = problem_of("hinge", X, y)
     _, fast, reason, _ = solve(problem, 1e-3)
     assert reason is StopReason.CONVERGED
-    monkeypatch.setattr(coordinate_ascent, "metric_of", lambda problem, width: no_metric(1, width))
-    _, slow, _, _ = solve(problem, 1e-3, n_epochs=3 * fast.epoch)
+    _, slow, _, _ = solve(problem, 1e-3, n_epochs=3 * fast.epoch, proximal=False)
     assert slow.epoch == 3 * fast.epoch and slow.gap > 1e-3
 
 
-def test_acceleration_of_sparse_rows(monkeypatch):
+def test_acceleration_of_sparse_rows():
     rng = np.random.default_rng(0)
     X = sparse.random_array((1000, 60), density=0.1, rng=rng).tocsr()
     X.data[:] = 3 * rng.normal(size=X.nnz)
@@ -144,8 +144,7 @@ def test_acceleration_of_sparse_rows(monkeypatch):
     problem = problem_of("hinge", X, y)
     _, fast, reason, _ = solve(problem, 1e-3)
     assert reason is StopReason.CONVERGED
-    monkeypatch.setattr(coordinate_ascent, "metric_of", lambda problem, width: no_metric(1, width))
-    _, slow, _, _ = solve(problem, 1e-3, n_epochs=3 * fast.epoch)
+    _, slow, _, _ = solve(problem, 1e-3, n_epochs=3 * fast.epoch, proximal=False)
     assert slow.epoch == 3 * fast.epoch and slow.gap > 1e-3
 
 
@@ -199,7 +198,7 @@ def test_a_row_that_is_far_from_all_others_does_not_change_the_metric(rows):
 def test_kept_products_follow_the_metric(rows, constant):
     problem = problem_of("hinge", *rows, C=10.0, k=3, constant=constant)
     with Pool.open() as pool:
-        solver = LinearDualAscent(problem, LinearDualSettings(1e-9, 0, 64, 3, 100, 300), pool)
+        solver = LinearDualAscent(problem, LinearDualSettings(1e-9, 0, 64, 100, 300), pool)
         state, _ = solver.step(solver.init(), 2)
         state = solver.proximal.at_level(state, 1)
         state, _ = solver.step(state, 2)

@@ -12,6 +12,7 @@ from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_primal import proximal_newton
 from fastsvm.solvers.linear_primal.penalties import L1, L2
 from fastsvm.sources import MemorySource
+from fastsvm.tuning import LinearTuning
 
 RNG = np.random.default_rng(3)
 
@@ -130,18 +131,16 @@ def test_a_loss_with_a_kink_is_refused():
         LinearSVC(penalty="l1", multi_class="crammer_singer").fit([[0.0], [1.0]], [0, 1])
 
 
-@pytest.mark.parametrize("penalty", [L1(), L2()])
+@pytest.mark.parametrize("penalty", [L1(LinearTuning()), L2()])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("by_products", [False, True])
-def test_a_step_ends_when_its_time_is_up(penalty, layout, by_products, monkeypatch):
+def test_a_step_ends_when_its_time_is_up(penalty, layout, by_products):
     """Also where directions come from products with the rows, which the penalty ½‖w‖² has."""
-    if by_products:
-        monkeypatch.setattr(proximal_newton, "_HESSIAN_FEATURES", 3)
-        monkeypatch.setattr(proximal_newton, "_OF_SPARSE_ROWS", 3)
+    tuning = LinearTuning(hessian_features=3, sparse_hessian_features=3) if by_products else LinearTuning()
     X, y = noisy(300, 8)
     demands, empty = Demands(2.0 * y - 1, np.ones(300), np.ones(1)), np.empty(0)
     problem = LinearProblem(MemorySource.of(layout(X)), empty, empty, LOSSES["log_loss"](), demands, 1.0)
-    settings = proximal_newton.LinearPrimalSettings(1e-9, "gap", 1 << 20, penalty, deadline=0.0)
+    settings = proximal_newton.LinearPrimalSettings(1e-9, "gap", 1 << 20, penalty, deadline=0.0, tuning=tuning)
     with Pool.open() as pool:
         solver = proximal_newton.ProximalNewton(problem, settings, pool)
         after, report = solver.step(solver.init(), 5)

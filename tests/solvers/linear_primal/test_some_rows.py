@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from fastsvm import LogisticRegression
-from fastsvm.solvers.linear_primal import some_rows
 from fastsvm.tuning import changed, tuned
 
 N = 20_000
@@ -20,10 +19,10 @@ def fitted(y, penalty, **weight):
 
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 @pytest.mark.parametrize("y", [CLASSES, CLASSES + (X[:, 2] > 1)], ids=["two classes", "three classes"])
-def test_fewer_steps_with_all_rows_lead_to_the_same_minimum(y, penalty, monkeypatch):
+def test_fewer_steps_with_all_rows_lead_to_the_same_minimum(y, penalty):
     soon = fitted(y, penalty)
-    monkeypatch.setattr(some_rows, "_LEAST", N)
-    late = fitted(y, penalty)
+    with tuned(changed({"linear": {"some_rows": False}})):
+        late = fitted(y, penalty)
     assert soon.n_iter_ < late.n_iter_
     assert soon.converged_ and late.converged_
     assert soon.objective_ == pytest.approx(late.objective_, rel=1e-8)

@@ -13,17 +13,15 @@ from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Loss
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
-from fastsvm.solvers.linear_dual.epochs.dense_epoch import PART_BYTES
+from fastsvm.solvers.linear_dual.epochs.epoch import PART_BYTES
 from fastsvm.solvers.linear_dual.one_class.ascent import GivenSumAscent, least_objective
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.linear_dual.wide.ascent import WideAscent
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
+from fastsvm.tuning import LinearTuning
 
-__all__ = ["N_SWEEPS", "DualFit", "DualFitState", "block_rows_of"]
-
-N_SWEEPS = 3
-"""Largest number of sweeps over a block of rows."""
+__all__ = ["DualFit", "DualFitState", "block_rows_of"]
 
 _BLOCK_ROWS = ((512, 192), (128, 128), (0, 64))  # of at least so many features, so many rows
 _STREAMED_ROWS = 32  # of a block whose Gram matrix is computed again in each epoch
@@ -67,6 +65,7 @@ class DualFit:
         last: DualFitState | None,
         session: FitSession,
         solver: str,
+        tuning: LinearTuning,
     ) -> None:
         memory = estimator._memory_left()
         problem = problem_of(estimator, task, loss)
@@ -74,7 +73,7 @@ class DualFit:
         self._fingerprint = fingerprint_of(task, problem) if session.can_be_resumed else ""
         seed = seed_of(estimator) if last is None else last.seed
         self._deadline, self._last = session.deadline, last
-        self._settings = _settings(estimator, problem, memory, seed)._replace(deadline=session.deadline)
+        self._settings = _settings(estimator, problem, memory, seed, tuning)._replace(deadline=session.deadline)
         self._windows = self._settings.window_rows, source.resident
         self._finished = self._consistent = False
         self.solver = _SOLVERS[solver](problem, self._settings, pool)
@@ -120,31 +119,35 @@ class DualFit:
         return self.checkpoint(state, records)._replace(finished=self._finished, consistent=self._consistent)
 
 
-def block_rows_of(n_features: int) -> int:
+def block_rows_of(n_features: int, tuning: LinearTuning) -> int:
     """Return the number of rows of a block whose Gram matrix is kept."""
+    if not tuning.blocks:
+        return 1
     return next(rows for least, rows in _BLOCK_ROWS if n_features >= least)
 
 
-def _settings(estimator: Any, problem: LinearProblem, memory: int, seed: int) -> LinearDualSettings:
+def _settings(
+    estimator: Any, problem: LinearProblem, memory: int, seed: int, tuning: LinearTuning
+) -> LinearDualSettings:
     source, k = problem.source, problem.n_scores
     n, d = source.shape
     item = product_type(source.dtype).itemsize
     if source.resident:
-        size = block_rows_of(d)
+        size = block_rows_of(d, tuning)
         per_row = max(1, round(source.values_per_row)) * k
         window = max(size, _WINDOW_WORK // per_row // size * size)
     else:
         beside, of_score = _SAMPLE_BYTES
         memory = max(memory // 2, memory - n * (beside + of_score * k))
-        size = _STREAMED_ROWS
+        size = _STREAMED_ROWS if tuning.blocks else 1
         window = max(1, min(memory // _WINDOW_SHARE, _MOST_WINDOW) * n // max(1, source.nbytes))
     kept = memory // _GRAM_SHARE // (size * size * item)
-    if not source.resident and kept * size < n:  # a few would save little
+    if not tuning.cached_grams or (not source.resident and kept * size < n):  # a few would save little
         kept = 0
     n_visits = 0 if estimator.window_visits == "auto" else int(estimator.window_visits)
     values = memory // _DENSE_SHARE
     found = LinearDualSettings(
-        estimator.tol, seed, size, N_SWEEPS, kept, window, n_visits, values, estimator.criterion,
-        part_bytes=min(PART_BYTES, memory // _PART_SHARE),
+        estimator.tol, seed, size, kept, window, n_visits, values, estimator.criterion,
+        part_bytes=min(PART_BYTES, memory // _PART_SHARE), tuning=tuning,
     )  # fmt: skip
     return found if problem.total is None else found._replace(least=least_objective(problem))

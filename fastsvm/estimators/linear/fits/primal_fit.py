@@ -14,6 +14,7 @@ from fastsvm.solvers.linear_primal.penalties import L1, L2
 from fastsvm.solvers.linear_primal.proximal_newton import LinearPrimalSettings, LinearPrimalState, ProximalNewton
 from fastsvm.solvers.linear_primal.some_rows import weights_of_some_rows
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
+from fastsvm.tuning import LinearTuning
 
 __all__ = ["PrimalFit", "PrimalFitState"]
 
@@ -47,16 +48,17 @@ class PrimalFit:
         pool: Pool,
         last: PrimalFitState | None,
         session: FitSession,
-        solver: str = "newton",
+        solver: str,
+        tuning: LinearTuning,
     ) -> None:
         memory = parse_memory(estimator.memory)
         problem = problem_of(estimator, task, loss)
         self._fingerprint, self._last = fingerprint_of(task, problem) if session.can_be_resumed else "", last
         self._resident = problem.source.resident
         self._finished = self._consistent = False
-        penalty = L1() if estimator._has_l1_penalty() else L2()
+        penalty = L1(tuning) if estimator._has_l1_penalty() else L2()
         self._deadline, most = session.deadline, memory // _HESSIAN_SHARE
-        settings = LinearPrimalSettings(estimator.tol, estimator.criterion, most, penalty, session.deadline)
+        settings = LinearPrimalSettings(estimator.tol, estimator.criterion, most, penalty, session.deadline, tuning)
         self.solver = ProximalNewton(problem, settings, pool)
         self._pool = pool
 

@@ -18,6 +18,7 @@ from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
 from fastsvm.solvers.linear_dual.small.few_samples import CERTIFICATE, begin_scores, solve_scores
 from fastsvm.solvers.linear_dual.small.wide_samples import certify_scores, solve_on_gram
 from fastsvm.sources import DenseBlock
+from fastsvm.tuning import LinearTuning
 
 __all__ = ["SmallFit", "small_fit"]
 
@@ -75,7 +76,14 @@ class SmallFit:
 
 
 def small_fit(
-    estimator: Any, task: Task, loss: Loss, on_gram: bool, accepted: float, deadline: float, pool: Pool
+    estimator: Any,
+    task: Task,
+    loss: Loss,
+    on_gram: bool,
+    accepted: float,
+    deadline: float,
+    pool: Pool,
+    tuning: LinearTuning,
 ) -> SmallFit | None:
     """Return the solution for rows in memory; None if it is not within the tolerance, as where values overflow.
 
@@ -88,7 +96,7 @@ def small_fit(
 
     @np.errstate(all="ignore")
     def solve(stop: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return _solve_wide(problem, accepted, stop, pool) if on_gram else _solve_few(problem, stop, pool)
+        return _solve_wide(problem, accepted, stop, pool, tuning) if on_gram else _solve_few(problem, stop, pool)
 
     is_short = len(task.balance) * n * (d + 1) <= _SHORT  # starting a thread would take as long as the fit
     weights, found, dual = solve(np.zeros(1, np.int64)) if is_short else stoppable(solve, deadline)
@@ -110,7 +118,7 @@ def _solve_few(problem: LinearProblem, stop: np.ndarray, pool: Pool) -> tuple[np
 
 
 def _solve_wide(
-    problem: LinearProblem, accepted: float, stop: np.ndarray, pool: Pool
+    problem: LinearProblem, accepted: float, stop: np.ndarray, pool: Pool, tuning: LinearTuning
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the weights, the certificate and the dual variables of each score, by steps on the latter.
 
@@ -121,8 +129,8 @@ def _solve_wide(
     (weights, dual, found), size = _empty(n, d, k), block.stored.size
     most = n // (_EPOCHS_OF_ROWS * k) if isinstance(block, DenseBlock) else n**3 // (_EPOCHS_OF_MATRIX * size)
     limits = max(1, min(most, _MOST_EPOCHS)), accepted
-    found[:] = np.inf
-    if is_piecewise(type(loss)):
+    found[:], found[:, 3], dual[:] = np.inf, 0.0, 0.0
+    if tuning.first_epochs and is_piecewise(type(loss)):
         parts = _parts(k, size)
         pool.run(lambda a, b: begin_scores(loss, demands, block, (a, b, stop, *limits), dual, weights, found), parts)
     rows: Any = block.values if isinstance(block, DenseBlock) else sparse.csr_matrix(block[:3], block.shape)

@@ -20,58 +20,34 @@ from fastsvm.linalg.dense_products import add_products, readable_rows, scale_run
 from fastsvm.linalg.half_floats import write_runs_as_float32
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.row_products import is_readable
-from fastsvm.losses import Demands, Loss
 from fastsvm.solvers.linear_dual.epochs.block_grams import BlockGrams
 from fastsvm.solvers.linear_dual.epochs.block_sweep import GramBlock, SweepState, sweep
-from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, EpochState, class_bounds, weight_left
+from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, EpochState, Layout, class_bounds, weight_left
+from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.sources import DenseBlock
 
-__all__ = ["PART_BYTES", "DenseEpochs", "Layout"]
-
-PART_BYTES = 1 << 22
-"""Largest size of a part of a window. It stays in the processor's cache."""
+__all__ = ["DenseEpochs"]
 
 _PIECE = 1 << 17  # multiplications below which one thread is faster
 _MOST_AHEAD = 6  # parts of a window that are prepared at once
 
 
-class Layout(NamedTuple):
-    """Sizes of blocks, the cache of Gram matrices, and the mapping of values."""
-
-    block_rows: int  # A block has at most so many rows.
-    n_sweeps: int  # There are at most so many sweeps over a block before the weights change.
-    kept_blocks: int  # The Gram matrices of so many blocks are cached.
-    shift: np.ndarray  # Values x are mapped to (x - shift) scale.
-    scale: np.ndarray  # Both are empty for no mapping.
-    # So many bytes of converted rows, or of Gram matrices that are not cached, are prepared together. Few parts are
-    # there at once.
-    part_bytes: int = PART_BYTES
-
-
 class DenseEpochs(Epochs[DenseBlock]):
-    """Runs epochs on blocks of consecutive dense rows; a window may have gaps. `dtype` is that of the stored rows."""
+    """Runs epochs on blocks of consecutive dense rows; a window may have gaps."""
 
     consecutive = True
 
-    def __init__(
-        self,
-        loss: Loss,
-        demands: Demands,
-        dual: np.ndarray,
-        n_features: int,
-        constant: float,
-        pool: Pool,
-        layout: Layout,
-        dtype: np.dtype,
-    ) -> None:
-        super().__init__(loss, demands, dual, n_features, constant, pool)
-        self.layout, self.n_features, self.real = layout, n_features, product_type(dtype)
-        self._map = layout.shift.astype(self.real), layout.scale.astype(self.real)
-        self._as_stored = dtype in (np.uint8, self.real) and layout.scale.size == 0
+    def __init__(self, problem: LinearProblem, dual: np.ndarray, layout: Layout, pool: Pool) -> None:
+        super().__init__(problem, dual, layout, pool)
+        dtype = problem.source.dtype
+        self.n_features, self.real = problem.source.shape[1], product_type(dtype)
+        self._map = problem.shift.astype(self.real), problem.scale.astype(self.real)
+        self._is_mapped = problem.scale.size > 0
+        self._as_stored = dtype in (np.uint8, self.real) and not self._is_mapped
         self._n_ahead = min(pool.n_threads + 2, _MOST_AHEAD) if pool.n_threads > 1 else 1
         self._blocks_of_part, size = self._part_size(), layout.block_rows
         n_spare, n_blocks = self._n_ahead * self._blocks_of_part, -(len(dual) // -size)
-        self._grams = BlockGrams(size, layout.kept_blocks, n_spare, n_blocks, constant, self.real)
+        self._grams = BlockGrams(size, layout.kept_blocks, n_spare, n_blocks, problem.constant, self.real)
         self._scores = np.zeros((self.n_scores, size), self.real)
         self._changes = np.zeros((self.n_scores, size), self.real)
         self._converted: list[np.ndarray] = []
@@ -104,7 +80,7 @@ class DenseEpochs(Epochs[DenseBlock]):
             for ready in prepared:
                 self._process(ready, path, moved)
         active = np.flatnonzero(path.shrinking.is_active(rows, path.turn))
-        path.shrinking.update(rows[active], moved[places[active]], path.turn)
+        path.shrinking.update(rows[active], moved[places[active]], path.turn, self.layout.longest_pause)
 
     def _part_size(self) -> int:
         """Return the number of blocks that are prepared together."""
@@ -140,7 +116,7 @@ class DenseEpochs(Epochs[DenseBlock]):
 
     def _convert(self, values: np.ndarray, starts: np.ndarray, lengths: np.ndarray, out: np.ndarray) -> None:
         """Write the mapped rows of blocks, one block after another, in the type of products."""
-        if values.dtype == np.float16 and values.flags.c_contiguous and not self.layout.scale.size:
+        if values.dtype == np.float16 and values.flags.c_contiguous and not self._is_mapped:
             return write_runs_as_float32(values, starts, lengths, out)
         if not is_readable(values):
             runs = zip(starts.tolist(), lengths.tolist(), strict=True)

@@ -8,13 +8,15 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.losses import Demands, Loss
+from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.sources import Block
 
-__all__ = ["EpochState", "Epochs", "Shrinking", "class_bounds", "weight_left"]
+__all__ = ["PART_BYTES", "EpochState", "Epochs", "Layout", "Shrinking", "class_bounds", "weight_left"]
 
-_LONGEST_PAUSE = 8  # passes
+PART_BYTES = 1 << 22
+"""Largest size of a part of a window. It stays in the processor's cache."""
+
 _NEVER = np.iinfo(np.int32).max
 
 BlockKind = TypeVar("BlockKind", bound=Block)
@@ -22,7 +24,7 @@ BlockKind = TypeVar("BlockKind", bound=Block)
 
 @storable("linear dual shrinking")
 class Shrinking(NamedTuple):
-    """Shrinking: a row whose variables did not change is skipped once, then two, four and eight times.
+    """Shrinking: a row whose variables did not change is skipped once, then two and four times and so on.
 
     All rows become active when the problem changes. Unlike liblinear's shrinking, this needs no bounds on the gradient.
     `due` is the pass in which each row is processed next, `_NEVER` for rows of cost 0. `pause` is the number of passes
@@ -46,9 +48,9 @@ class Shrinking(NamedTuple):
         """Return which of some rows are processed in the pass `turn`."""
         return self.due[rows] <= turn
 
-    def update(self, rows: np.ndarray, moved: np.ndarray, turn: int) -> None:
+    def update(self, rows: np.ndarray, moved: np.ndarray, turn: int, longest_pause: int) -> None:
         """Skip processed rows that did not change for twice as many passes as before; reset the others."""
-        pause = np.where(moved, 0, np.clip(2 * self.pause[rows], 1, _LONGEST_PAUSE)).astype(np.uint8)
+        pause = np.where(moved, 0, np.clip(2 * self.pause[rows], 1, longest_pause)).astype(np.uint8)
         self.pause[rows] = pause
         self.due[rows] = pause.astype(np.int32) + (turn + 1)
 
@@ -73,22 +75,35 @@ class EpochState(NamedTuple):
     row_share: float = 1.0  # One pass counts for this share of a row.
 
 
-class Epochs(ABC, Generic[BlockKind]):
-    """Runs epochs of coordinate updates, on windows of rows.
+class Layout(NamedTuple):
+    """Sizes of blocks of dense rows and of the cache of their Gram matrices, and how long rows are skipped."""
 
-    The dual variables, shape (n, n_scores), are modified. `values_of_row` is the mean number of stored values of a row,
-    and `constant` the value of the constant feature, 0 if there is none. If `consecutive`, windows must be runs of
-    consecutive rows, in order.
+    block_rows: int  # A block has at most so many rows.
+    kept_blocks: int  # The Gram matrices of so many blocks are cached.
+    n_sweeps: int  # There are at most so many sweeps over a block before the weights change.
+    longest_pause: int  # A row whose variables do not change is skipped for at most so many passes.
+    # So many bytes of converted rows, or of Gram matrices that are not cached, are prepared together. Few parts are
+    # there at once.
+    part_bytes: int = PART_BYTES
+
+
+class Epochs(ABC, Generic[BlockKind]):
+    """Runs epochs of coordinate updates, on windows of rows of a problem.
+
+    The dual variables, shape (n, n_scores), are modified. If `consecutive`, windows must be runs of consecutive rows,
+    in order.
     """
 
     consecutive: bool
 
-    def __init__(
-        self, loss: Loss, demands: Demands, dual: np.ndarray, values_of_row: float, constant: float, pool: Pool
-    ) -> None:
-        self.loss, self.demands, self.dual, self.constant, self.pool = loss, demands, dual, constant, pool
+    def __init__(self, problem: LinearProblem, dual: np.ndarray, layout: Layout, pool: Pool) -> None:
+        self.layout, self.constant = layout, problem.constant
+        self.take(problem, dual, pool)
+
+    def take(self, problem: LinearProblem, dual: np.ndarray, pool: Pool) -> None:
+        """Go on with other dual variables, perhaps of other scores of the same rows."""
+        self.loss, self.demands, self.dual, self.pool = problem.loss, problem.demands, dual, pool
         self.n_scores = dual.shape[1]
-        self.values_of_row = values_of_row
 
     @abstractmethod
     def begin(self, path: EpochState) -> None:

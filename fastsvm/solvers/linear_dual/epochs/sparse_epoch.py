@@ -6,6 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.generic import generic
+from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.sparse_products import CACHED_VALUES, readable, unsigned
 from fastsvm.losses import (
     Demands,
@@ -18,7 +19,8 @@ from fastsvm.losses import (
     loss_value,
     update_of_classes,
 )
-from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, EpochState, class_bounds, weight_left
+from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, EpochState, Layout, class_bounds, weight_left
+from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.sources import CSRBlock
 
 __all__ = ["SparseEpochs"]
@@ -58,6 +60,10 @@ class SparseEpochs(Epochs[CSRBlock]):
 
     consecutive = False
 
+    def __init__(self, problem: LinearProblem, dual: np.ndarray, layout: Layout, pool: Pool) -> None:
+        super().__init__(problem, dual, layout, pool)
+        self.values_of_row = problem.source.values_per_row
+
     def begin(self, path: EpochState) -> None:
         """Do nothing: the weights are modified in place."""
 
@@ -83,7 +89,7 @@ class SparseEpochs(Epochs[CSRBlock]):
         self.pool.run(
             lambda low, high: _take(self.loss, self.demands, unsigned(block), plan, state, (low, high)), pieces
         )
-        path.shrinking.update(rows[active], moved, path.turn)
+        path.shrinking.update(rows[active], moved, path.turn, self.layout.longest_pause)
 
 
 @generic

@@ -62,6 +62,9 @@ class GivenSumAscent(AscentAfterRounds):
         self.given = GivenSum(problem.demands.costs, problem.total)
         self._whole: np.ndarray | None = None
 
+    def _begins_in_rounds(self) -> bool:
+        return self.settings.tuning.pairs
+
     @property
     def whole(self) -> np.ndarray:
         """Σ c_i x_i, from a pass over the rows."""
@@ -91,7 +94,8 @@ class GivenSumAscent(AscentAfterRounds):
         return LinearDualState(
             dual=begin, anchor=anchor, last=anchor, momentum=np.ones(1), path=self.proximal.path(position, anchor),
             candidate=None, losses=np.zeros(1), best=anchor, primal=np.full(1, np.inf), dual_value=np.zeros(1),
-            initial_value=self.proximal.near_value(np.zeros(1), position, anchor), in_rounds=True,
+            initial_value=self.proximal.near_value(np.zeros(1), position, anchor),
+            in_rounds=self._begins_in_rounds(),
         )  # fmt: skip
 
     def _mean_direction(self) -> np.ndarray:

@@ -108,7 +108,7 @@ class ShardedAscent(LinearDualAscent):
         self._given_metric = metric
         super().__init__(problem, settings, Pool(1))
         self.newton_applies, self.shards = False, shards
-        self.proximal: _ShardedPoint = _ShardedPoint(problem, metric)
+        self.proximal: _ShardedPoint = _ShardedPoint(problem, metric, settings.tuning)
         self.proximal.known = np.zeros((len(shards), self.n_scores))
         self.turns = Turns.of(problem, len(shards))
         self._factor = np.full(self.n_scores, float(self.turns.n_together))

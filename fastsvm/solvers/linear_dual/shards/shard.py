@@ -15,12 +15,13 @@ from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Demands, demands_of_scores, dual_losses
 from fastsvm.solvers.linear_dual.certificate import CertificateSums, primal_of, sums_of
 from fastsvm.solvers.linear_dual.curvature import RowMoments, moments_of
-from fastsvm.solvers.linear_dual.epochs.dense_epoch import DenseEpochs, Layout
-from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, EpochState, Shrinking
+from fastsvm.solvers.linear_dual.epochs.dense_epoch import DenseEpochs
+from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, EpochState, Layout, Shrinking
 from fastsvm.solvers.linear_dual.epochs.sparse_epoch import SparseEpochs
 from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.sources import Window
+from fastsvm.tuning import LinearTuning
 
 __all__ = ["RoundOrder", "RoundSums", "Shard", "ShardState"]
 
@@ -87,15 +88,15 @@ class RoundSums(NamedTuple):
 class Shard:
     """The rows of a shard, which are in memory, perhaps none.
 
-    `block_rows` and `n_sweeps` are as in `dense_epoch.Layout`. `number` is that of the shard, and `first` that of its
-    first row among all. `gram_bytes` of Gram matrices are kept from round to round; None keeps all.
+    `block_rows` is as in `Layout`. `number` is that of the shard, and `first` that of its first row among all.
+    `gram_bytes` of Gram matrices are kept from round to round; None keeps all.
     """
 
     def __init__(
         self,
         problem: LinearProblem,
         block_rows: int,
-        n_sweeps: int,
+        tuning: LinearTuning,
         number: int,
         first: int,
         gram_bytes: int | None = None,
@@ -107,7 +108,7 @@ class Shard:
         kept = -(-n // block_rows)
         if gram_bytes is not None:
             kept = min(kept, gram_bytes // (block_rows**2 * product_type(problem.source.dtype).itemsize))
-        self._layout = Layout(block_rows, n_sweeps, kept, problem.shift, problem.scale)
+        self._layout = Layout(block_rows, kept, tuning.sweeps, tuning.longest_pause)
         self._epochs: Epochs[Any] | None = None
         self._epochs_metric: Metric | None = None  # of the Gram matrices of `_epochs`
 
@@ -197,17 +198,11 @@ class Shard:
         known = self._epochs_metric
         if known is None or not all(map(np.array_equal, metric, known)):
             most = np.empty((0, problem.n_scores), dual.dtype)  # of scores at a time
-            rest: Any
-            if source.sparse:
-                rest = source.values_per_row, problem.constant, self.pool
-                self._epochs = SparseEpochs(problem.loss, demands, most, *rest)
-            else:
-                rest = source.shape[1], problem.constant, self.pool, self._layout, source.dtype
-                self._epochs = DenseEpochs(problem.loss, demands, most, *rest)
-            self._epochs_metric = metric
+            kind: Any = SparseEpochs if source.sparse else DenseEpochs
+            self._epochs, self._epochs_metric = kind(problem, most, self._layout, self.pool), metric
         epochs = self._epochs
         assert epochs is not None
-        epochs.demands, epochs.dual, epochs.n_scores, epochs.pool = demands, dual, dual.shape[1], self.pool
+        epochs.take(problem._replace(demands=demands), dual, self.pool)
         return epochs
 
     def _conjugates(self, demands: Demands, dual: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:

@@ -17,6 +17,7 @@ from fastsvm.solvers.linear_dual.shards.shard import Shard
 from fastsvm.solvers.linear_dual.state import LinearDualSettings
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
+from fastsvm.tuning import LinearTuning
 
 NONE = np.empty(0)
 
@@ -60,12 +61,14 @@ def solver_of(X, targets, cuts, loss="hinge", n_threads=1, C=1.0, tol=1e-3, gram
         return LinearProblem(MemorySource.of(X[a:b]), NONE, NONE, loss_named(loss), demands, 1.0)
 
     ends = [0, *cuts, X.shape[0]]
-    shards = [Shard(problem(a, b), 64, 3, number, a, gram_bytes) for number, (a, b) in enumerate(pairwise(ends))]
+    shards = [
+        Shard(problem(a, b), 64, LinearTuning(), number, a, gram_bytes) for number, (a, b) in enumerate(pairwise(ends))
+    ]
     for shard in shards:
         shard.pool = Pool(n_threads)
     frame, width = problem(0, 0), ShardedAscent.width_of(X.shape[1])
     metric = metric_of_moments(frame, [shard.moments(width, 256) for shard in shards])
-    return ShardedAscent(frame, LinearDualSettings(tol, 0, 64, 3, 0, 1), metric, Here(shards))
+    return ShardedAscent(frame, LinearDualSettings(tol, 0, 64, 0, 1), metric, Here(shards))
 
 
 def fitted(*given, **more):
@@ -153,7 +156,7 @@ def test_samples_that_leave_a_shard_are_no_rows_but_have_their_moments(two):
     problem = LinearProblem(
         MemorySource.of(X), NONE, NONE, loss_named("hinge"), Demands(targets, np.ones(700), np.ones(1)), 1.0
     )  # fmt: skip
-    shard = Shard(problem, 64, 3, 0, 0)
+    shard = Shard(problem, 64, LinearTuning(), 0, 0)
     sample = shard.moments(16, 700).sample
     padded = problem.dense(problem.block, 16)
     lengths = np.sqrt(np.minimum(1, 4 * np.median((padded**2).sum(1)) / (padded**2).sum(1)))

@@ -43,7 +43,7 @@ def problem_of(name, rows, C=2.0, k=1, real=np.float64, constant=1.0):
 
 def solve(problem, tol=1e-4, kind=WideAscent, criterion="gap", n_rounds=2000, start=None):
     with Pool.open() as pool:
-        settings = LinearDualSettings(tol, 3, 64, 3, 100, N, criterion=criterion)
+        settings = LinearDualSettings(tol, 3, 64, 100, N, criterion=criterion)
         solver = kind(problem, settings, pool)
         state, reason, _ = drive(solver, solver.init(start), Limits(n_rounds, np.inf), lambda state, report: False)
         state, found = (state, solver.certificate) if reason is StopReason.CONVERGED else solver.concluded(state)
