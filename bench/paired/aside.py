@@ -100,5 +100,9 @@ ASIDE = {
         _case("few of many, hinge", few_of_many, LinearParameters("hinge", C=0.01)),
         _case("slope, absolute", slope, LinearParameters("epsilon_insensitive", C=1)),
     ],
+    "landmarks": [
+        _case("landmarks 40 features 20,000", plane, KernelParameters(C=3, gamma=1 / 40)),
+        _case("landmarks mixture 2,800", partial(made_up_tables.mixture, 3500), KernelParameters(C=10, gamma=0.1)),
+    ],
 }
 """Cases by the suite whose estimators they fit."""

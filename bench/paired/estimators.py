@@ -14,6 +14,7 @@ __all__ = ["SUITES", "build", "parameters_of"]
 
 SUITES = (
     "kernel", "tables", "multiclass", "small", "wide_sparse", "machines", "predict", "linear", "linear_machines", "sgd",
+    "landmarks",
 )  # fmt: skip
 """Suites whose cases may be fitted in turn, with the same parameters."""
 
@@ -21,6 +22,7 @@ _KINDS = {"machines": MachineParameters, "linear": LinearParameters, "linear_mac
 _KINDS["sgd"] = LinearParameters
 _TOL = 1e-3  # the default of LinearSVC, to which linear machines are fitted
 _EPOCHS = 10  # of gradient descent
+_LANDMARKS = {"n_components": 1024, "memory": "120MB"}  # whose features of 20,000 samples fit in half precision only
 
 
 def parameters_of(suite: str, fields: dict[str, Any]) -> Any:
@@ -34,6 +36,11 @@ def build(suite: str, parameters: Any, n_rows: int, resources: Resources) -> Any
         return machine_competitor(OURS).build(parameters, resources)
     if suite == "sgd":
         return linear_competitor("sgd", OURS).build(replace(parameters.of_rows(n_rows), budget=_EPOCHS), resources)
+    if suite == "landmarks":
+        from fastsvm import NystroemSVC
+
+        given = {"C": parameters.C, "gamma": parameters.gamma, "tol": _TOL}
+        return NystroemSVC(**given, **_LANDMARKS, random_state=0)
     if isinstance(parameters, LinearParameters):
         return linear_competitor("linear_machines", OURS).build(replace(parameters, budget=_TOL), resources)
     return next(one for one in COMPETITORS if one.name == OURS).build(parameters, resources)

@@ -12,6 +12,7 @@ __all__ = ["PATHS", "Weight", "WorthOf", "weight_of"]
 PACKAGE = Path(fastsvm.__file__).parent
 _KERNEL = ("kernel", "tables", "multiclass", "small", "wide_sparse", "machines")
 _LINEAR = ("linear", "linear_machines")
+_SGD, _LANDMARKS = ("sgd",), ("landmarks",)
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,19 @@ PATHS = [
         "linear: rounds of pairs of one class", {"linear": {"pairs": False}}, _LINEAR,
         ("solvers/linear_dual/one_class/exchange.py",),
     ),
+    WorthOf(
+        "sgd: features of one row merged", {"sgd": {"private": False}}, _SGD, ("solvers/sgd/private_features.py",),
+    ),
+    WorthOf(
+        "sgd: steps on nonzero values alone", {"sgd": {"lazy": False}}, _SGD,
+        ("solvers/sgd/lazy_steps.py", "solvers/sgd/adaptive_lazy_steps.py"),
+    ),
+    WorthOf("sgd: steps on single sparse rows", {"sgd": {"single_rows": False}}, _SGD),
+    WorthOf("sgd: steps of scores apart", {"sgd": {"apart": False}}, _SGD),
+    WorthOf("sgd: shared code of losses", {"sgd": {"shared_losses": False}}, _SGD, ("solvers/sgd/loss_choice.py",)),
+    WorthOf("landmarks: rows mixed", {"nystroem": {"mixed": False}}, _LANDMARKS),
+    WorthOf("landmarks: few features in double precision", {"nystroem": {"exact_values": 0}}, _LANDMARKS),
+    WorthOf("landmarks: features in half precision", {"nystroem": {"halves": False}}, _LANDMARKS),
 ]  # fmt: skip
 
 _COMPILES = {"jit", "jit_in_order", "outlined", "inlined", "generic"}

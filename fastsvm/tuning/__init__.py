@@ -10,5 +10,16 @@ Each number has a whole sentence: what it is, its unit, and how it was found whe
 from fastsvm.tuning.current import Tuning, changed, current_tuning, tuned
 from fastsvm.tuning.kernel import KernelTuning
 from fastsvm.tuning.linear import LinearTuning
+from fastsvm.tuning.nystroem import NystroemTuning
+from fastsvm.tuning.sgd import SGDTuning
 
-__all__ = ["KernelTuning", "LinearTuning", "Tuning", "changed", "current_tuning", "tuned"]
+__all__ = [
+    "KernelTuning",
+    "LinearTuning",
+    "NystroemTuning",
+    "SGDTuning",
+    "Tuning",
+    "changed",
+    "current_tuning",
+    "tuned",
+]

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from fastsvm.tuning.kernel import KernelTuning
 from fastsvm.tuning.linear import LinearTuning
+from fastsvm.tuning.nystroem import NystroemTuning
+from fastsvm.tuning.sgd import SGDTuning
 
 __all__ = ["Tuning", "changed", "current_tuning", "tuned"]
 
@@ -16,6 +18,8 @@ class Tuning(NamedTuple):
 
     kernel: KernelTuning = KernelTuning()
     linear: LinearTuning = LinearTuning()
+    nystroem: NystroemTuning = NystroemTuning()
+    sgd: SGDTuning = SGDTuning()
 
 
 _DEFAULT = Tuning()

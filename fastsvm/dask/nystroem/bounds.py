@@ -18,6 +18,7 @@ from fastsvm.dask.worker import Plan, ShardRows, problem_of, threads_of
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, Machine, Solved
 from fastsvm.estimators.nystroem.exact_bounds import exact_bounds
 from fastsvm.sources import MemorySource
+from fastsvm.tuning import NystroemTuning
 
 __all__ = ["BoundsPlan", "bounds_of_shards"]
 
@@ -29,6 +30,7 @@ class BoundsPlan(NamedTuple):
     landmarks: Landmarks
     machine: Machine
     memory: int | str  # A task may take so many bytes, or "auto".
+    tuning: NystroemTuning
 
 
 class _OnShards:
@@ -75,4 +77,4 @@ def _answer(rows: ShardRows, features: ShardRows, dual: np.ndarray, told: Bounds
     with Pool.open(threads_of(told.plan.together)) as pool, counting("computing"):
         solved = Solved(source, problem.source, problem.demands, dual)
         budget = memory_of_task(told.memory)
-        return method(DualExpansion(told.landmarks.estimator, told.machine, solved, pool, budget), *given)
+        return method(DualExpansion(told.landmarks.estimator, told.machine, solved, pool, budget, told.tuning), *given)

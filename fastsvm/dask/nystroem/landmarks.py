@@ -16,12 +16,12 @@ from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
 from fastsvm.low_rank.nystroem_map import NystroemMap
 from fastsvm.memory import parse_memory
 from fastsvm.sources import MemorySource
+from fastsvm.tuning import current_tuning
 
 __all__ = ["Landmarks", "choose_landmarks", "features_of_shards"]
 
 _SAMPLE = 1024  # rows beside possible landmarks, on which the trace error is measured
 _POOL = 16  # rows for each landmark of "rpcholesky"
-_EXACT_VALUES = 1 << 22  # so few that float64 costs little
 
 
 class Landmarks(NamedTuple):
@@ -67,7 +67,7 @@ def _wanted(estimator: NystroemFeatures) -> int:
 
 def features_of_shards(tasks: Tasks, rows: list[Future], n_rows: int, found: Landmarks) -> tuple[list[Future], Any]:
     """Return shards of features, which the workers compute once and keep, and their type."""
-    dtype = np.dtype(np.float64 if n_rows * found.map.rank <= _EXACT_VALUES else np.float32)
+    dtype = np.dtype(np.float64 if n_rows * found.map.rank <= current_tuning().nystroem.exact_values else np.float32)
     told = tasks.share("landmarks", found)
     together = tasks.together(len(rows))
     futures = [

@@ -19,6 +19,7 @@ from fastsvm.estimators.nystroem import nystroem_svc
 from fastsvm.estimators.nystroem.dual_expansion import Machine
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
 from fastsvm.solvers.linear_dual.shards.rounds import ShardedAscent
+from fastsvm.tuning import current_tuning
 
 __all__ = ["NystroemSVC"]
 
@@ -118,7 +119,7 @@ class NystroemSVC(DistributedClassifier):
         if self.bounds:
             coef = weights[:, :-1] @ now.landmarks.map.whitening
             machine = Machine(self.components_, coef, weights[:, -1], plan.constant, plan.loss)
-            told = BoundsPlan(plan, now.landmarks, machine, self.memory)
+            told = BoundsPlan(plan, now.landmarks, machine, self.memory, current_tuning().nystroem)
             duals = [one.dual for one in solver.memory().shards]
             shards = list(zip(now.rows, now.features, duals, strict=True))
             self.exact_bounds_ = bounds_of_shards(tasks, shards, told)

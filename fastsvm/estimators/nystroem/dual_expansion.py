@@ -14,6 +14,7 @@ from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses
 from fastsvm.sources import Block, Source
+from fastsvm.tuning import NystroemTuning
 
 __all__ = ["DualExpansion", "Expansions", "InOnePlace", "Limits", "Machine", "Solved", "Support", "added"]
 
@@ -72,9 +73,11 @@ class DualExpansion:
     The estimator has the attributes of a fitted kernel. `budget` is the bytes that may be used.
     """
 
-    def __init__(self, estimator: Any, machine: Machine, solved: Solved, pool: Pool, budget: int) -> None:
+    def __init__(
+        self, estimator: Any, machine: Machine, solved: Solved, pool: Pool, budget: int, tuning: NystroemTuning
+    ) -> None:
         self._estimator, self.machine, self._solved = estimator, machine, solved
-        self._pool, self._budget = pool, budget
+        self._pool, self._budget, self._tuning = pool, budget, tuning
 
     def limits(self) -> Limits:
         """Return how many rows may be used at once."""
@@ -121,10 +124,10 @@ class DualExpansion:
     def kept(self, support: Support) -> tuple["DualExpansion", Support]:
         """Return an expansion of the rows with dual variables alone, read into memory; or this one, of rows in it."""
         solved, rows = self._solved, support.rows
-        if solved.source.resident:
+        if solved.source.resident or not self._tuning.kept:
             return self, support
         own = Solved(solved.source.take(rows).in_memory(), solved.features, solved.demands.of_rows(rows), solved.dual)
-        found = DualExpansion(self._estimator, self.machine, own, self._pool, self._budget)
+        found = DualExpansion(self._estimator, self.machine, own, self._pool, self._budget, self._tuning)
         return found, support._replace(rows=np.arange(len(rows)))
 
     # --- kernel values -----------------------------------------------------------------------------------

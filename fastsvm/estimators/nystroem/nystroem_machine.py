@@ -27,6 +27,7 @@ from fastsvm.estimators.nystroem.stored_features import stored_features
 from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.sources import Source, SubsetSource, is_stored
+from fastsvm.tuning import NystroemTuning, current_tuning
 
 __all__ = ["NystroemMachine"]
 
@@ -48,12 +49,12 @@ _RULES = {
 class _Learning:
     """What a fit knows until it ends."""
 
-    def __init__(self, chosen: Chosen, task: Task, loss: Loss, left: int) -> None:
-        self.chosen, self.task, self.loss, self.left = chosen, task, loss, left
+    def __init__(self, chosen: Chosen, task: Task, loss: Loss, left: int, tuning: NystroemTuning) -> None:
+        self.chosen, self.task, self.loss, self.left, self.tuning = chosen, task, loss, left, tuning
         self.features: Source
 
 
-def _shuffled(task: Task, budget: int) -> tuple[Task, np.ndarray, np.ndarray]:
+def _shuffled(task: Task, budget: int, tuning: NystroemTuning) -> tuple[Task, np.ndarray, np.ndarray]:
     """Return the task of the rows in an order that mixes classes, and their numbers; few rows are the distinct ones.
 
     Consecutive features are learnt together, and read together from a scratch file. In the order of a file that is
@@ -65,11 +66,13 @@ def _shuffled(task: Task, budget: int) -> tuple[Task, np.ndarray, np.ndarray]:
     if source.resident:
         places, weights = distinct(task) or (np.arange(len(task.weights)), task.weights)
         order = rng.permutation(len(places))
-        places, weights, turns = places[order], weights[order], np.arange(len(places))
+        turns = np.arange(len(places)) if tuning.mixed else order
+        places, weights = (places[order], weights[order]) if tuning.mixed else (places, weights)
         size = int(np.clip(most, _LEAST_BLOCK, source.block_rows))
     else:
-        turns = rng.permutation(len(source))
-        source, places, size = _mixed(source, _MIXED * most, rng)
+        turns, places, size = rng.permutation(len(source)), np.arange(len(source)), source.block_rows
+        if tuning.mixed:
+            source, places, size = _mixed(source, _MIXED * most, rng)
         turns, weights = np.argsort(places)[turns], task.weights[places]
     subset = SubsetSource(source, places)
     subset.block_rows = size
@@ -122,16 +125,16 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
     def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession) -> None:
         """Choose landmarks, compute features, and learn on them."""
         rng, memory = check_random_state(self.random_state), parse_memory(self.memory)
-        budget = memory - task.source.held
-        task, places, turns = _shuffled(task, memory)
+        budget, tuning = memory - task.source.held, current_tuning().nystroem
+        task, places, turns = _shuffled(task, memory, tuning)
         if self.refine is not None:
             check_exact_memory(self._seen(task), budget)
         with Pool.open(most=threads_within(self.memory)) as pool:
             used, supports = turns[task.weights[turns] > 0], partial(self._supports, task, budget)
             chosen = choose(self, task.source, used, rng, memory, pool, supports)
-            self._learning = _Learning(chosen, task, loss, budget)
+            self._learning = _Learning(chosen, task, loss, budget, tuning)
             try:
-                with stored_features(self, task.source, chosen.features, budget) as features:
+                with stored_features(self, task.source, chosen.features, budget, tuning) as features:
                     self._learning.left = budget - (features.nbytes if features.resident else 0)
                     self._learning.features = features
                     names = names | self._landmark_attributes(chosen, places)
@@ -191,7 +194,7 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
         machine = Machine(features.landmarks, coef, weights[:, -1], constant, now.loss)
         solved = Solved(source, now.features, demands_of(self, now.task), solution.dual)
-        here = InOnePlace(DualExpansion(self, machine, solved, pool, now.left), len(source))
+        here = InOnePlace(DualExpansion(self, machine, solved, pool, now.left, now.tuning), len(source))
         self.exact_bounds_ = exact_bounds(here, machine, features.map.square)
 
     # --- scores ------------------------------------------------------------------------------------------

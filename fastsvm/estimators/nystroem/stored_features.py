@@ -13,10 +13,10 @@ from fastsvm.estimators.nystroem.feature_map import FeatureMap
 from fastsvm.kernels import Kernel, is_kernel
 from fastsvm.sources import Block, DenseBlock, MemorySource, Source
 from fastsvm.sources.scratch import ScratchSource
+from fastsvm.tuning import NystroemTuning
 
 __all__ = ["stored_features"]
 
-_EXACT_VALUES = 1 << 22  # Of so few values, float64 costs little.
 _SHARE = 2  # Features in memory may take one part in so many of it.
 # So many bytes of a scratch file are written at once, at most one part in so many of the memory.
 _WRITTEN_BYTES, _WRITTEN_SHARE = 16 << 20, 16
@@ -29,7 +29,9 @@ def _is_bounded(estimator: Any) -> bool:
 
 
 @contextmanager
-def stored_features(estimator: Any, source: Source, features: FeatureMap, budget: int) -> Iterator[Source]:
+def stored_features(
+    estimator: Any, source: Source, features: FeatureMap, budget: int, tuning: NystroemTuning
+) -> Iterator[Source]:
     """Yield the features of samples; a scratch file is removed at the end, also after an error.
 
     Few features are in float64. Others are in float32 if half of the `budget`, in bytes, holds them, else in float16:
@@ -38,8 +40,8 @@ def stored_features(estimator: Any, source: Source, features: FeatureMap, budget
     """
     shape = len(source), features.rank
     n_values = shape[0] * shape[1]
-    kinds: list[Any] = [np.float64] if n_values <= _EXACT_VALUES else []
-    kinds += [np.float32, np.float16] if _is_bounded(estimator) else [np.float32]
+    kinds: list[Any] = [np.float64] if n_values <= tuning.exact_values else []
+    kinds += [np.float32, np.float16] if tuning.halves and _is_bounded(estimator) else [np.float32]
     for kind in kinds:
         if n_values * np.dtype(kind).itemsize <= budget // _SHARE:
             found = np.empty(shape, kind)

@@ -41,12 +41,13 @@ _CHOICES = (
 )
 
 
-def one_of_several(loss: Loss) -> Any:
-    """Return the loss as a choice among several of its kind; itself if it is a user's, or Softmax.
+def one_of_several(loss: Loss, shared: bool = True) -> Any:
+    """Return the loss as a choice among several of its kind; itself if it is a user's, or Softmax, or not `shared`.
 
     The softmax is used more than the others of all classes, which take longer to compile.
     """
-    return next((found for found in (_chosen(choice, loss) for choice in _CHOICES) if found is not None), loss)
+    choices = _CHOICES if shared else ()
+    return next((found for found in (_chosen(choice, loss) for choice in choices) if found is not None), loss)
 
 
 def _chosen(choice: Any, loss: Loss) -> Any:

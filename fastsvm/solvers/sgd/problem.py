@@ -14,9 +14,9 @@ from fastsvm.solvers.sgd.dense_steps import DenseModel, LinearFunction, Penalty
 from fastsvm.solvers.sgd.feature_rates import FeatureLengths
 from fastsvm.solvers.sgd.lazy_steps import SparseModel
 from fastsvm.solvers.sgd.learning_rates import Schedule
-from fastsvm.solvers.sgd.loss_choice import one_of_several
 from fastsvm.solvers.sgd.private_features import PrivateFeatures
 from fastsvm.sources import Block, Source, check_finite
+from fastsvm.tuning import SGDTuning
 
 __all__ = [
     "OVERFLOW",
@@ -73,6 +73,7 @@ class SGDSettings(NamedTuple):
     seed: int | None  # It is of the order of rows; None for the order of the source.
     window_rows: int
     partial: bool  # The rows are new ones in each epoch.
+    tuning: SGDTuning = SGDTuning()
 
 
 class Weights(NamedTuple):
@@ -131,7 +132,7 @@ def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Poo
 
     A row that is not finite, even one of weight 0, raises ValueError.
     """
-    coef, intercept, choice = *linear, one_of_several(loss)
+    coef, intercept = linear
     if problem.scale.size:
         coef = coef * problem.scale
         intercept = intercept - coef @ problem.shift
@@ -143,7 +144,7 @@ def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Poo
         if not np.isfinite(found).all():
             check_finite(block, start)
             raise Diverged(OVERFLOW)
-        sums.append((start, _loss_of(choice, found, problem.targets[part], problem.weights[part], problem.balance)))
+        sums.append((start, _loss_of(loss, found, problem.targets[part], problem.weights[part], problem.balance)))
 
     each_piece(problem.source, piece, pool)
     return float(sum(value for _, value in sorted(sums)) / np.count_nonzero(problem.weights))
@@ -151,11 +152,11 @@ def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Poo
 
 def objective_at_zero(problem: SGDProblem, loss: Loss) -> float:
     """Return the mean loss over rows of positive weight where all scores are zero."""
-    total, k, choice = 0.0, len(problem.balance), one_of_several(loss)
+    total, k = 0.0, len(problem.balance)
     for start, stop in spans(len(problem.targets), _ROWS_AT_ZERO):
         part = slice(start, stop)
         total += _loss_of(
-            choice, np.zeros((stop - start, k)), problem.targets[part], problem.weights[part], problem.balance
+            loss, np.zeros((stop - start, k)), problem.targets[part], problem.weights[part], problem.balance
         )
     return total / np.count_nonzero(problem.weights)
 

@@ -60,10 +60,10 @@ from fastsvm.solvers.sgd.problem import (
 )
 from fastsvm.solvers.sgd.window_steps import WindowSteps, mapping_of
 from fastsvm.sources import Window, check_finite, windows
+from fastsvm.tuning import SGDTuning
 
 __all__ = ["SGD", "has_settled", "uses_lazy_steps"]
 
-_SPARSE = 8  # With more features per nonzero value of a row, steps are lazy.
 _SLOWER = 5.0  # It divides the adaptive rate where progress ends.
 _SHARE = 0.1  # A fit ends if the objective fell by no more than this share of itself.
 _NEAR_ZERO = 10.0  # An objective below so many tolerances is near the least, because losses are not negative.
@@ -89,7 +89,9 @@ class SGD:
         self._losses: list[np.ndarray] = []
         self.score = np.nan
         self.by_feature = settings.schedule.name == BY_FEATURE
-        self.lazy = settings.batch_size <= settings.window_rows and uses_lazy_steps(problem, settings.penalty)
+        self.lazy = settings.batch_size <= settings.window_rows and uses_lazy_steps(
+            problem, settings.penalty, settings.tuning
+        )
         self._windows: Generator[Window, None, None] | None = None
         self._steps = WindowSteps(problem, settings, pool)
         self._features: tuple[FeatureLengths, FeatureRates] | None = None
@@ -292,7 +294,7 @@ class SGD:
     @cached_property
     def at_zero(self) -> float:
         """The objective of zero weights, or that of a score if it is zero, as that of the perceptron is."""
-        return objective_at_zero(self.problem, self.settings.loss) or self.settings.score
+        return objective_at_zero(self.problem, self._steps.loss) or self.settings.score
 
     def _report(self, value: float, n_steps: int = 0) -> Report:
         return Report(np.nan, value, n_steps, False, False, False)
@@ -334,7 +336,7 @@ class SGD:
 
     def objective(self, linear: LinearFunction, exact: bool = False) -> float:
         """Return the objective, by a pass over the rows; `exact` computes scores in float64."""
-        return objective(self.problem, self.settings.loss, linear, self.pool, exact) + self._penalty(linear.coef)
+        return objective(self.problem, self._steps.loss, linear, self.pool, exact) + self._penalty(linear.coef)
 
     def _penalty(self, coef: np.ndarray) -> float:
         penalty = self.settings.penalty
@@ -368,9 +370,9 @@ def _finite(linear: LinearFunction) -> LinearFunction:
     return linear
 
 
-def uses_lazy_steps(problem: SGDProblem, penalty: Penalty) -> bool:
+def uses_lazy_steps(problem: SGDProblem, penalty: Penalty, tuning: SGDTuning) -> bool:
     """Return whether steps only touch the columns in which a batch has nonzero values."""
     source = problem.source
-    if not source.sparse or penalty.momentum > 0 or penalty.clip < np.inf or problem.scale.size:
+    if not tuning.lazy or not source.sparse or penalty.momentum > 0 or penalty.clip < np.inf or problem.scale.size:
         return False
-    return source.shape[1] > _SPARSE * source.values_per_row
+    return source.shape[1] > tuning.features_of_value * source.values_per_row

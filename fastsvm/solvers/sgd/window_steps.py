@@ -25,11 +25,12 @@ class WindowSteps:
 
     def __init__(self, problem: SGDProblem, settings: SGDSettings, pool: Pool) -> None:
         self.problem, self.settings, self.pool = problem, settings, pool
+        self.loss = one_of_several(settings.loss, settings.tuning.shared_losses)
         self._buffers: dict[tuple[int, int], Buffers] = {}
 
     def take(self, model: Model, window: Window, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
-        problem, loss = self.problem, one_of_several(self.settings.loss)
+        problem, loss = self.problem, self.loss
         targets, weights = problem.targets[window.rows], problem.weights[window.rows]
         if not isinstance(model, DenseModel):
             return self._take_lazily(model, window, plan)
@@ -50,34 +51,37 @@ class WindowSteps:
 
     def _take_lazily(self, model: SparseModel | AdaptiveSparseModel, window: Window, plan: StepPlan) -> np.ndarray:
         """Do what `take` does on sparse rows of many features."""
-        problem, k, of_classes = self.problem, len(self.problem.balance), self.settings.loss.of_classes
-        loss = one_of_several(self.settings.loss)
+        problem, loss, k, tuning = self.problem, self.loss, len(self.problem.balance), self.settings.tuning
         targets, weights = problem.targets[window.rows], problem.weights[window.rows]
         assert isinstance(window.block, CSRBlock)  # `uses_lazy_steps`
         block, places = readable(window.block, window.places)
         rows = OrderedRows(places, targets, weights, problem.balance, *mapping_of(problem, np.dtype(np.float64)))
-        adaptive = isinstance(model, AdaptiveSparseModel) and not of_classes
-        take = row_steps if adaptive and plan.batch_size == 1 else sparse_steps
-        if k == 1 or of_classes or not isinstance(model, AdaptiveSparseModel):
+        apart = (
+            isinstance(model, AdaptiveSparseModel) and not self.settings.loss.of_classes and (k == 1 or tuning.apart)
+        )
+        take = row_steps if apart and tuning.single_rows and plan.batch_size == 1 else sparse_steps
+        if k == 1 or not apart:
             losses = np.zeros(len(plan.rates) + 1)
             take(loss, block, rows, model, plan, losses)
             return losses
-        apart, parts = np.zeros((k, len(plan.rates) + 1)), [model.part(c) for c in range(k)]
+        assert isinstance(model, AdaptiveSparseModel)
+        sums, parts = np.zeros((k, len(plan.rates) + 1)), [model.part(c) for c in range(k)]
 
         def one(c: int) -> None:
             own = targets == c
             factors = np.where(own, problem.balance[c] * weights, weights)
             alone = rows._replace(targets=np.where(own, 1.0, -1.0), weights=factors, balance=np.ones(1))
-            take(loss, block, alone, parts[c], plan, apart[c])
+            take(loss, block, alone, parts[c], plan, sums[c])
 
         self.pool.run(one, [(c,) for c in range(k)])
         model.scalars[:] = parts[0].scalars
-        return apart.sum(axis=0)
+        return sums.sum(axis=0)
 
     def _score_ranges(self) -> list[tuple[int, int]]:
         """Return the ranges of scores that threads work on."""
         k = len(self.problem.balance)
-        apart = not self.settings.loss.of_classes and self.settings.penalty.clip == np.inf
+        settings = self.settings
+        apart = settings.tuning.apart and not settings.loss.of_classes and settings.penalty.clip == np.inf
         n_shares = -(-k // _SCORES_AT_ONCE) if apart else 1
         bounds = np.linspace(0, k, n_shares + 1).astype(int).tolist()
         return list(pairwise(bounds))

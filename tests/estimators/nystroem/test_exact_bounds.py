@@ -24,7 +24,9 @@ class InPlaces:
                 solved.source.take(rows), solved.features.take(rows), solved.demands.of_rows(rows), solved.dual[a:b]
             )
             part = part._replace(source=MemorySource.of(part.source.in_memory().block.user_array()))
-            self.each.append(DualExpansion(whole._estimator, whole.machine, part, whole._pool, whole._budget))
+            self.each.append(
+                DualExpansion(whole._estimator, whole.machine, part, whole._pool, whole._budget, whole._tuning)
+            )
 
     def __len__(self):
         return len(self.each)

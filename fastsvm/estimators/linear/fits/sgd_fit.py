@@ -24,6 +24,7 @@ from fastsvm.solvers.sgd.private_features import merged_features
 from fastsvm.solvers.sgd.problem import SGDProblem, SGDSettings, SGDState
 from fastsvm.solvers.sgd.solver import SGD, uses_lazy_steps
 from fastsvm.sources import MemorySource, Source, check_finite
+from fastsvm.tuning import SGDTuning, current_tuning
 
 __all__ = ["LearningRate", "SGDFit", "SGDFitState", "loss_of"]
 
@@ -79,7 +80,7 @@ class SGDFit:
         merge: bool = False,
     ) -> None:
         check_columns(estimator.memory, task.source.shape[1], _COPIES_OF_WEIGHTS, len(task.balance))
-        self.estimator, self.seed = estimator, seed
+        self.estimator, self.seed, tuning = estimator, seed, current_tuning().sgd
         if not partial and np.count_nonzero(task.weights) <= _FEW:
             task = merged(task)
         memory = parse_memory(estimator.memory)
@@ -91,9 +92,9 @@ class SGDFit:
             validate = _validator(task, held)
             weights[held] = 0
         problem = SGDProblem(source, shift, scale, task.targets, weights, task.balance)
-        if merge and estimator.learning_rate == BY_FEATURE:
-            problem = _with_merged_features(problem, _penalty(estimator, 1.0), memory)
-        settings = _settings(estimator, problem, task, memory, whole=not partial)
+        if merge and tuning.private and estimator.learning_rate == BY_FEATURE:
+            problem = _with_merged_features(problem, _penalty(estimator, 1.0), memory, tuning)
+        settings = _settings(estimator, problem, task, memory, not partial, tuning)
         settings = settings._replace(seed=seed if estimator.shuffle else None)
         if partial:
             settings = settings._replace(tol=None)
@@ -122,13 +123,17 @@ class SGDFit:
         return state, reason
 
 
-def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, whole: bool) -> SGDSettings:
+def _settings(
+    estimator: Any, problem: SGDProblem, task: Task, memory: int, whole: bool, tuning: SGDTuning
+) -> SGDSettings:
     """Return the settings for `whole` data, or for a part of them that others follow."""
     source, n_rows = problem.source, int(np.count_nonzero(problem.weights))
     lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept) if _adapts(estimator) else None
     penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.intercept_rate)
     given = estimator.batch_size
-    usual = 1 if uses_lazy_steps(problem, penalty) else _BATCH  # larger batches of sparse rows take no less time
+    usual = (
+        1 if uses_lazy_steps(problem, penalty, tuning) else _BATCH
+    )  # larger batches of sparse rows take no less time
     usual = _SMALL_BATCH if n_rows <= _FEW else usual
     wanted = n_rows if given is None else usual if given == "auto" else int(given)
     batch_size = min(wanted, n_rows)
@@ -152,13 +157,14 @@ def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, whol
         seed=None,
         window_rows=_window_rows(source, batch_size, memory),
         partial=not whole,
+        tuning=tuning,
     )
 
 
-def _with_merged_features(problem: SGDProblem, penalty: Penalty, memory: int) -> SGDProblem:
+def _with_merged_features(problem: SGDProblem, penalty: Penalty, memory: int, tuning: SGDTuning) -> SGDProblem:
     """Return the problem in which features that occur in one row only are merged, if it is worth it."""
     source = problem.source
-    if not isinstance(source, MemorySource) or penalty.l1 > 0 or not uses_lazy_steps(problem, penalty):
+    if not isinstance(source, MemorySource) or penalty.l1 > 0 or not uses_lazy_steps(problem, penalty, tuning):
         return problem
     found = merged_features(source) if source.nbytes <= memory // 3 else None
     return problem if found is None else problem._replace(source=found[0], private=found[1])
