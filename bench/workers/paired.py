@@ -1,6 +1,7 @@
 """How long does a fit by one of two versions take? `python -m bench.workers.paired`, started by the harness.
 
-A first fit, outside the clock, compiles and starts threads. The process then stays for all turns of its case.
+A first fit, outside the clock, compiles and starts threads. The process then stays for all turns of its case. A first
+fit with another tuning that takes hardly longer than fits of the first side compiled nothing, and counts.
 """
 
 import time
@@ -21,6 +22,7 @@ from bench.workers.fit import touch_kernel
 from bench.workers.results import claims_of, write
 
 _LEAST_S, _MOST_FITS = 0.3, 100  # fits of a turn: the least of them counts
+_HARDLY = 1.1  # times the seconds of the first side
 
 
 class _Side:
@@ -28,21 +30,28 @@ class _Side:
 
     def __init__(self, fit: Callable[[], None], changes: dict[str, Any]) -> None:
         self._fit, self._changes, self._first_s = fit, changes, 0.0
+        self.fastest = 0.0
 
-    def turn(self, watch: Watch, models: list[Any], out: Path) -> None:
-        """Fit again and again, and leave a record of the fastest fit."""
+    def turn(self, watch: Watch, models: list[Any], out: Path, usual: float) -> None:
+        """Fit again and again, and leave a record of the fastest fit; fits of the first side take `usual` seconds."""
         seconds: list[float] = []
         with warnings.catch_warnings(record=True) as caught, self._tuned():
             warnings.simplefilter("always")
-            self._first_s = self._first_s or watch("first fit", self._fit, UNTIMED_S)
             processor = time.process_time()
+            if not self._first_s:
+                self._first_s = watch("first fit", self._fit, UNTIMED_S)
+                if self._first_s < _HARDLY * usual:
+                    seconds.append(self._first_s)
+                else:
+                    processor = time.process_time()
             while sum(seconds) < _LEAST_S and len(seconds) < _MOST_FITS:
                 seconds.append(watch("fit", self._fit))
             processor = (time.process_time() - processor) / len(seconds)
+        self.fastest = min(seconds)
         told = sorted({str(one.message) for one in caught})
         model = models[0]
         claims = {**claims_of(model), "converged": bool(np.all(getattr(model, "converged_", True)))}
-        record = {"seconds": min(seconds), "processor_s": processor, "warnings": told}
+        record = {"seconds": self.fastest, "processor_s": processor, "warnings": told}
         write(out, {**record, "parts": {"first fit": self._first_s}, **claims}, {})
 
     def _tuned(self) -> Any:
@@ -72,7 +81,8 @@ def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
         models[0].predict(data.X_test)
 
     sides = {name: _Side(predict if task.stage == "predict" else fit, changes) for name, changes in tunings.items()}
-    return lambda out: sides[(out / SIDE).read_text()].turn(watch, models, out)
+    first = next(iter(sides.values()))
+    return lambda out: sides[(out / SIDE).read_text()].turn(watch, models, out, first.fastest)
 
 
 if __name__ == "__main__":
