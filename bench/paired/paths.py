@@ -49,11 +49,11 @@ class Weight:
 PATHS = [
     WorthOf(
         "linear: few samples on the weights", {"linear": {"weights": False}}, _LINEAR,
-        ("solvers/linear_dual/small/few_samples.py",),
+        ("solvers/linear_dual/few_samples.py",),
     ),
     WorthOf(
         "linear: few samples on their Gram matrix", {"linear": {"gram": False}}, _LINEAR,
-        ("solvers/linear_dual/small/wide_samples.py",),
+        ("solvers/linear_dual/gram_ascent.py",),
     ),
     WorthOf("linear: epochs before the Gram matrix of few samples", {"linear": {"first_epochs": False}}, _LINEAR),
     WorthOf("linear: Newton's method of tables", {"linear": {"newton": False}}, _LINEAR),
@@ -70,7 +70,7 @@ PATHS = [
     WorthOf("linear: steps on faces of the orthant", {"linear": {"faces": False}}, _LINEAR),
     WorthOf(
         "linear: rounds of texts", {"linear": {"rounds": False}}, _LINEAR,
-        ("solvers/linear_dual/wide/ascent.py", "solvers/linear_dual/wide/passes.py"),
+        ("solvers/linear_dual/sparse_rounds.py",),
     ),
     WorthOf(
         "linear: augmented Lagrangian after epochs", {"linear": {"lagrangian": False}}, _LINEAR,
@@ -78,7 +78,7 @@ PATHS = [
     ),
     WorthOf(
         "linear: proximal term of epochs", {"linear": {"proximal": False}}, _LINEAR,
-        ("solvers/linear_dual/proximal_metric.py", "solvers/linear_dual/curvature.py"),
+        ("solvers/linear_dual/metric.py",),
     ),
     WorthOf("linear: momentum of anchors", {"linear": {"momentum": False}}, _LINEAR),
     WorthOf("linear: the metric changes", {"linear": {"metric_changes": False}}, _LINEAR),
@@ -86,10 +86,7 @@ PATHS = [
     WorthOf("linear: several sweeps over a block", {"linear": {"sweeps": 1}}, _LINEAR),
     WorthOf("linear: Gram matrices of blocks are cached", {"linear": {"cached_grams": False}}, _LINEAR),
     WorthOf("linear: rows that do not change are skipped", {"linear": {"longest_pause": 0}}, _LINEAR),
-    WorthOf(
-        "linear: rounds of pairs of one class", {"linear": {"pairs": False}}, _LINEAR,
-        ("solvers/linear_dual/one_class/exchange.py",),
-    ),
+    WorthOf("linear: rounds of pairs of one class", {"linear": {"pairs": False}}, _LINEAR),
     WorthOf(
         "sgd: features of one row merged", {"sgd": {"private": False}}, _SGD, ("solvers/sgd/private_features.py",),
     ),

@@ -23,8 +23,8 @@ from fastsvm.estimators.linear.training_task import seed_of
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss
 from fastsvm.progress_bar import progress_bar
-from fastsvm.solvers.linear_dual.curvature import metric_of_moments
-from fastsvm.solvers.linear_dual.shards.rounds import RoundsMemory, ShardedAscent
+from fastsvm.solvers.linear_dual.metric import metric_of_moments
+from fastsvm.solvers.linear_dual.shards import RoundsMemory, ShardedAscent
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 from fastsvm.tuning import current_tuning

@@ -23,11 +23,9 @@ from fastsvm.estimators.fitting.validation import check_training_set
 from fastsvm.estimators.linear.fits.linear_problem import demands_of
 from fastsvm.estimators.linear.training_task import Task, in_pairs, task_of_classes
 from fastsvm.losses import Loss
-from fastsvm.solvers.linear_dual.certificate import CertificateSums
-from fastsvm.solvers.linear_dual.curvature import RowMoments
-from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.solvers.linear_dual.proximal_metric import Metric
-from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums, Shard, ShardState
+from fastsvm.solvers.linear_dual.metric import Metric, RowMoments
+from fastsvm.solvers.linear_dual.problem import CertificateSums, LinearProblem
+from fastsvm.solvers.linear_dual.shards import RoundOrder, RoundSums, Shard, ShardState
 from fastsvm.sources import MemorySource, ScaledSource, Source, open_hdf5
 from fastsvm.tuning import LinearTuning
 

@@ -52,6 +52,8 @@ class LinearTuning(NamedTuple):
     cached_grams: bool = True
     # A row whose variables do not change is skipped for at most so many passes.
     longest_pause: int = 8
+    # Where so many rounds do not halve the gap, epochs or Newton steps follow.
+    slow_rounds: int = 10
     # Machines of one class begin with rounds of pairs, before epochs.
     pairs: bool = True
     # A window of rows on disk is passed at most so often while it is in memory.

@@ -22,7 +22,7 @@ from fastsvm.dask.rounds.shards import ClusterShards
 from fastsvm.estimators.fitting.checkpoints import checkpointed
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion
 from fastsvm.jobs.training.checkpoint_file import read, write
-from fastsvm.solvers.linear_dual.shards.shard import Shard
+from fastsvm.solvers.linear_dual.shards import Shard
 
 pytestmark = pytest.mark.dask
 

@@ -18,7 +18,7 @@ from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.nystroem import nystroem_svc
 from fastsvm.estimators.nystroem.dual_expansion import Machine
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
-from fastsvm.solvers.linear_dual.shards.rounds import ShardedAscent
+from fastsvm.solvers.linear_dual.shards import ShardedAscent
 from fastsvm.tuning import current_tuning
 
 __all__ = ["NystroemSVC"]

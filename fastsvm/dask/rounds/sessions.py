@@ -21,8 +21,8 @@ from distributed.protocol.pickle import dumps
 
 from fastsvm.dask.tasks import Tasks, account_here
 from fastsvm.dask.worker import Place, Plan, Room, ShardRows, settled, shard_of
-from fastsvm.solvers.linear_dual.proximal_metric import Metric
-from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums, ShardState
+from fastsvm.solvers.linear_dual.metric import Metric
+from fastsvm.solvers.linear_dual.shards import RoundOrder, RoundSums, ShardState
 
 __all__ = ["Sessions", "open_session"]
 

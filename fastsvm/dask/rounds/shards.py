@@ -28,10 +28,9 @@ from fastsvm.dask.worker import (
     settled,
     sums_of_round,
 )
-from fastsvm.solvers.linear_dual.certificate import CertificateSums
-from fastsvm.solvers.linear_dual.curvature import SAMPLED_ROWS, RowMoments
-from fastsvm.solvers.linear_dual.proximal_metric import Metric
-from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums, ShardState
+from fastsvm.solvers.linear_dual.metric import SAMPLED_ROWS, Metric, RowMoments
+from fastsvm.solvers.linear_dual.problem import CertificateSums
+from fastsvm.solvers.linear_dual.shards import RoundOrder, RoundSums, ShardState
 
 __all__ = ["ClusterShards"]
 

@@ -23,7 +23,7 @@ from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task, in_pairs, merged, task_of_classes
 from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory, threads_within
-from fastsvm.solvers.linear_dual.small.few_samples import EXACT_GAP
+from fastsvm.solvers.linear_dual.few_samples import EXACT_GAP
 from fastsvm.solvers.outer_loop import StopReason
 from fastsvm.tuning import LinearTuning, current_tuning
 

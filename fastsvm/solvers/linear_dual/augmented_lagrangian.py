@@ -48,8 +48,7 @@ from fastsvm.losses import (
     cost_of,
     loss_value,
 )
-from fastsvm.solvers.linear_dual.one_class.given_sum import GivenSum
-from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.problem import GivenSum, LinearProblem
 
 __all__ = ["NewtonSolution", "newton_applies", "newton_solve"]
 

@@ -7,12 +7,12 @@ Problem
 
 Ascent
     In the dual variables β of the rows, W = Σ_i β_i x_i. An epoch processes all rows in random order, with an exact
-    coordinate update of one row after another (`losses`): dense rows in blocks (`dense_epoch`), sparse rows one by one
-    (`sparse_epoch`). Blocks change the work, which is done in products, but not the iterates.
+    coordinate update of one row after another (`losses`): dense rows in blocks (`dense_epochs`), sparse rows one by
+    one (`sparse_epochs`). Blocks change the work, which is done in products, but not the iterates.
 
 Acceleration
     Epochs solve the subproblems of an accelerated proximal point method (`proximal_point`). With c_i x_iᵀ (I + M)⁻¹ x_i
-    near 1, where M is the metric of the proximal term (`proximal_metric`), one epoch a subproblem suffices most times.
+    near 1, where M is the metric of the proximal term (`metric`), one epoch a subproblem suffices most times.
 
 Answer
     The weighted mean of the iterates of an epoch, which is nearer to the optimum than the last iterate. Its primal
@@ -46,20 +46,24 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import feasible
 from fastsvm.solvers.linear_dual.augmented_lagrangian import newton_applies, newton_solve
-from fastsvm.solvers.linear_dual.certificate import Certificate, certify, combination, primal_of
-from fastsvm.solvers.linear_dual.curvature import metric_of
-from fastsvm.solvers.linear_dual.epochs.dense_epoch import DenseEpochs
-from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, Layout
-from fastsvm.solvers.linear_dual.epochs.sparse_epoch import SparseEpochs
-from fastsvm.solvers.linear_dual.evaluation import newton_is_due, recorded, relative_gap
-from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem, explain
-from fastsvm.solvers.linear_dual.proximal_metric import Metric, no_metric
-from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint
-from fastsvm.solvers.linear_dual.state import MIN_INEXACTNESS, LinearDualSettings, LinearDualState
+from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
+from fastsvm.solvers.linear_dual.metric import Metric, metric_of, no_metric
+from fastsvm.solvers.linear_dual.problem import (
+    OVERFLOW,
+    Certificate,
+    LinearProblem,
+    certify,
+    combination,
+    explain,
+    primal_of,
+)
+from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint, newton_is_due, recorded, relative_gap
+from fastsvm.solvers.linear_dual.sparse_epochs import SparseEpochs
+from fastsvm.solvers.linear_dual.state import MIN_INEXACTNESS, Epochs, Layout, LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Window, windows
 
-__all__ = ["LinearDualAscent"]
+__all__ = ["AscentAfterRounds", "LinearDualAscent"]
 
 _COARSE = 3e-4  # gap above which the metric is weakened after an evaluation without progress
 _CREEPING = 100  # epochs within which the gap should be halved
@@ -369,3 +373,54 @@ class LinearDualAscent:
 
     def _report(self, state: LinearDualState, n_steps: int) -> Report:
         return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
+
+
+# --- ascent after rounds ---------------------------------------------------------------------------------
+
+
+class AscentAfterRounds(LinearDualAscent):
+    """Dual coordinate ascent that begins with rounds, which have no proximal term and cost little.
+
+    A round is an epoch of its own kind, which a subclass defines. Accelerated epochs follow where rounds no longer
+    halve the gap soon.
+    """
+
+    def round(self, state: LinearDualState) -> tuple[LinearDualState, Report]:
+        """Take a round, which evaluates the weights before."""
+        raise NotImplementedError
+
+    def step(self, state: LinearDualState, most_steps: int) -> tuple[LinearDualState, Report]:
+        """Process a window, or take a round."""
+        if not state.in_rounds or most_steps == 0:
+            return super().step(state, most_steps)
+        state, report = self.round(state)
+        if not report.converged and self._is_slow(state, report):
+            self.proximal = ProximalPoint(self.problem, super()._first_metric(), self.settings.tuning)
+            state = self.proximal.placed(state, state.path.position, state.best)._replace(in_rounds=False)
+        return state, report._replace(stalled=False)
+
+    def _is_slow(self, state: LinearDualState, report: Report) -> bool:
+        """Return whether a round changed nothing, or some did not halve the gap."""
+        return report.stalled or state.epoch > state.halved_at + self.settings.tuning.slow_rounds
+
+    def _first_metric(self) -> Metric:
+        """Return the metric with which epochs begin; rounds have none, and may suffice."""
+        return no_metric(self.n_scores, self.width) if self._begins_in_rounds() else super()._first_metric()
+
+    def _begins_in_rounds(self) -> bool:
+        """Return whether rounds come before epochs."""
+        return True
+
+    def _with_metric_of(self, state: LinearDualState) -> None:
+        if not state.in_rounds:
+            self.proximal = ProximalPoint(self.problem, super()._first_metric(), self.settings.tuning)
+
+    def adopted(self, state: LinearDualState) -> LinearDualState:
+        """Return a state that was saved between two windows, to resume with the same bits."""
+        self._with_metric_of(state)
+        return super().adopted(state)
+
+    def resumed(self, state: LinearDualState, same_windows: bool) -> LinearDualState:
+        """Return a state that was interrupted, with Σ β_i x_i computed anew."""
+        self._with_metric_of(state)
+        return super().resumed(state, same_windows)

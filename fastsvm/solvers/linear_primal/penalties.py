@@ -1,14 +1,34 @@
-"""The penalties ‖w‖₁ and ½‖w‖² of linear machines, as Newton's method sees them."""
+"""The penalties ‖w‖₁ and ½‖w‖² of linear machines: minima of quadratic models, and the length of a step.
 
-from typing import Protocol
+Model of ‖w‖₁
+    minimise    gᵀ (z - w) + ½ (z - w)ᵀ H (z - w) + ‖z‖₁
+    over z, where H is a Hessian that is kept as a matrix.
+
+Sweeps
+    Coordinate descent: each z_j is set to its minimum (Friedman, Hastie and Tibshirani 2010, section 2.1). A change
+    costs m additions to the gradient, no change costs none.
+
+Faces
+    Where features are correlated, sweeps converge slowly. On the face of the orthant that z is in, the function is
+    quadratic. A Newton step leads to the minimum on the face; weights that would change their sign are set to zero, and
+    the next step is on the smaller face. Of some lengths of a step the best is taken, among them that at which the
+    first weight becomes zero (as in Byrd, Chin, Nocedal and Oztoprak 2016, A family of second-order methods for convex
+    ℓ1-regularized optimization, with an exact solution on the face). A step takes the time of many sweeps, so that
+    there are none as long as sweeps change many signs.
+"""
+
+import time
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg
 
-from fastsvm.solvers.linear_primal.model_minimum import minimum, violations
+from fastsvm._compiled.compiler import jit
+from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
+from fastsvm.losses import Loss, loss_slope
 from fastsvm.tuning import LinearTuning
 
-__all__ = ["L1", "L2", "Penalty"]
+__all__ = ["FLAT", "L1", "L2", "Line", "Penalty", "best_length", "minimum", "suits", "violations"]
 
 _INNER = 0.03  # violation at the minimum of a model, as a share of that at its centre, or of its square below 1
 _RIDGE = 1e-10  # relative error of a Hessian
@@ -102,3 +122,186 @@ class L2:
         except linalg.LinAlgError:
             return weights - downhill / diagonal
         return weights - linalg.cho_solve(factor, downhill, check_finite=False)
+
+
+# --- the minimum of a model with an L1 penalty -----------------------------------------------------------
+
+_SWEEPS = 40
+_TURNED = 0.02  # share of the signs that sweeps may change before a step on the face
+_ROUNDS = 200
+_FACES = 5  # one after another without a sweep
+_LENGTHS = (1.0, 0.3, 0.1)  # of steps with weights that would change their sign, beside that to the first such change
+_ZERO = 1e-12  # share of a weight that is rounding error
+
+
+def violations(gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the distances of 0 from the subdifferential of a smooth function plus ‖w‖₁, for each weight."""
+    return np.where(weights != 0, np.abs(gradient + np.sign(weights)), np.maximum(np.abs(gradient) - 1, 0))
+
+
+def minimum(
+    hessian: np.ndarray,
+    gradient: np.ndarray,
+    weights: np.ndarray,
+    ridge: float,
+    tol: float,
+    deadline: float = np.inf,
+    faces: bool = True,
+) -> np.ndarray:
+    """Return z, at which no optimality condition is violated by more than `tol`, unless `deadline` has passed.
+
+    The deadline is a moment of time.perf_counter. With `faces`, there are Newton steps between sweeps. The diagonal of
+    the Hessian is used times (1 + ridge): a relative error of H up to `ridge` must not make it indefinite.
+    """
+    z, slope, diagonal = weights.copy(), gradient.copy(), hessian.diagonal() * (1 + ridge)
+    for _ in range(_ROUNDS):
+        signs = np.sign(z)
+        if _sweep(hessian, diagonal, z, slope, _SWEEPS, tol) <= tol or time.perf_counter() >= deadline:
+            break
+        turned = np.count_nonzero(np.sign(z) != signs)
+        for _ in range(_FACES if faces and turned <= _TURNED * np.count_nonzero(z) else 0):
+            if not _step_on_face(hessian, diagonal, z, slope):
+                break
+    return z
+
+
+def _step_on_face(hessian: np.ndarray, diagonal: np.ndarray, z: np.ndarray, slope: np.ndarray) -> bool:
+    """Take a Newton step on the face of z; z and the slope are modified. Return whether some weights became zero."""
+    free = np.flatnonzero(z)
+    here, scale = z[free], 1 / np.sqrt(diagonal[free])
+    square = hessian[np.ix_(free, free)]
+    downhill, scaled = slope[free] + np.sign(here), square * scale
+    scaled *= scale[:, None]
+    np.fill_diagonal(scaled, 1.0)
+    try:
+        factor = linalg.cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return False  # sweeps go on
+    step = -scale * linalg.cho_solve(factor, scale * downhill, check_finite=False)
+    np.fill_diagonal(square, diagonal[free])
+    turning = step * here < -(here**2)
+    lengths = [min(1.0, float(np.min(-here[turning] / step[turning], initial=1.0)))]
+    best, found = 0.0, None
+    for length in [*lengths, *_LENGTHS] if turning.any() else lengths:
+        there = here + length * step
+        there[(there * here < 0) | (np.abs(there) < _ZERO * np.abs(here))] = 0.0
+        change = there - here
+        value = slope[free] @ change + 0.5 * (change @ (square @ change)) + np.abs(there).sum() - np.abs(here).sum()
+        if value < best:
+            best, found = value, there
+    if found is None:
+        return False
+    change = found - here
+    z[free] = found
+    slope += hessian[free].T @ change
+    slope[free] += (diagonal[free] - hessian[free, free]) * change
+    return bool((found == 0).any())
+
+
+@jit
+def _sweep(hessian, diagonal, z, slope, n_sweeps, tol):
+    """Sweep over all coordinates until the largest violation is within `tol`, or often enough; return it."""
+    worst = 0.0
+    for _ in range(n_sweeps):
+        worst = 0.0
+        for j in range(z.size):
+            old, own, g = z[j], diagonal[j], slope[j]
+            size = abs(g + 1.0) if old > 0 else abs(g - 1.0) if old < 0 else abs(g) - 1.0
+            worst = max(worst, size)
+            new = 0.0
+            if own > 0:
+                center = own * old - g
+                new = (max(abs(center) - 1.0, 0.0) if center > 0 else -max(abs(center) - 1.0, 0.0)) / own
+            change = new - old
+            if change != 0:
+                z[j] = new
+                row = hessian[j]
+                for k in range(z.size):
+                    slope[k] += change * row[k]
+                slope[j] += change * (own - row[j])
+        if worst <= tol:
+            break
+    return worst
+
+
+# --- the length of a step --------------------------------------------------------------------------------
+
+FLAT = (0.25, 1e-4, 1e-8)
+"""Shares of the first slope, below which a length is accepted; the next one if the objective is not lower there."""
+
+_DOUBLINGS, _STEPS, _WIDTH = 6, 60, 1e-12  # limits of the search; slopes may change by much within a short step
+
+
+class Line(NamedTuple):
+    """Scores and weights along a direction, for one score of a problem.
+
+    `change` and `direction` are the changes of scores and weights in a step of length 1. `l1_ratio` is 1 for the
+    penalty ‖w‖₁, 0 for ½‖w‖².
+    """
+
+    loss: Loss
+    targets: np.ndarray
+    costs: np.ndarray
+    scores: np.ndarray
+    change: np.ndarray
+    weights: np.ndarray
+    direction: np.ndarray
+    l1_ratio: float
+
+
+def suits(weights: np.ndarray, direction: np.ndarray, slopes: tuple[float, float], l1_ratio: float) -> bool:
+    """Return whether the best length is about 1. `slopes` are derivatives of the losses at the lengths 0 and 1."""
+    begin, end = (
+        slope + _penalty_slope(weights, direction, t, l1_ratio) for t, slope in zip((0.0, 1.0), slopes, strict=True)
+    )
+    return bool(begin < 0 and _is_flat(begin, end, weights, direction, l1_ratio, FLAT[0]))
+
+
+@slope_at.register(Line)
+def _slope(line, t):
+    total = 0.0
+    for i in range(line.scores.size):
+        slope = loss_slope(line.loss, line.scores[i] + t * line.change[i], line.targets[i])
+        total += line.change[i] * line.costs[i] * slope
+    return total + _penalty_slope(line.weights, line.direction, t, line.l1_ratio)
+
+
+@jit
+def _penalty_slope(weights, direction, t, l1_ratio):
+    total = 0.0
+    for j in range(weights.size):
+        there = weights[j] + t * direction[j]
+        if l1_ratio == 0:
+            total += there * direction[j]
+        else:
+            total += abs(direction[j]) if there == 0 else direction[j] if there > 0 else -direction[j]
+    return total
+
+
+@jit
+def _is_flat(begin, end, weights, direction, l1_ratio, flat):
+    """Return whether the slope `end` at length 1 is small beside that at 0.
+
+    Weights that become 0 in a step of length 1 make the slope jump there: it is often the minimum.
+    """
+    below = end
+    for j in range(weights.size):
+        if l1_ratio > 0 and weights[j] + direction[j] == 0:
+            below -= 2 * abs(direction[j])
+    return end >= flat * begin and below <= -flat * begin
+
+
+@jit
+def best_length(line, losses_slope, flat):
+    """Return the length of the best step, or 1 if a slope there is small; 0 if no step leads downhill.
+
+    `losses_slope` is the derivative of the losses at length 0, and `flat` the share of the slope there that is small.
+    """
+    begin = losses_slope + _penalty_slope(line.weights, line.direction, 0.0, line.l1_ratio)
+    if not begin < 0:
+        return 0.0
+    above = slope_at(line, 1.0)
+    if _is_flat(begin, above, line.weights, line.direction, line.l1_ratio, flat):
+        return 1.0
+    limits = RootLimits(_DOUBLINGS, _STEPS, -flat * begin, _WIDTH)
+    return illinois_root(line, Bracket(0.0, begin, 1.0, above), limits)

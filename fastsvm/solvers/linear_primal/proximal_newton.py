@@ -20,7 +20,7 @@ Working set
     all in it.
 
 Model
-    The Hessian is kept as a matrix (`quadratic_model`), and the minimum is found without the rows (`model_minimum`).
+    The Hessian is kept as a matrix (`quadratic_model`), and the minimum is found without the rows (`penalties`).
 
 Many features
     With the penalty ½‖w‖² and many features, directions come from conjugate gradients (`newton_direction`).
@@ -49,13 +49,11 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import scores as scores_of
 from fastsvm.losses import Demands, dual_losses, loss_curvature, loss_slope, primal_losses, targets_and_costs
-from fastsvm.solvers.linear_dual.certificate import Certificate, combination
-from fastsvm.solvers.linear_dual.evaluation import relative_gap
-from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem
+from fastsvm.solvers.linear_dual.problem import OVERFLOW, Certificate, LinearProblem, combination
+from fastsvm.solvers.linear_dual.proximal_point import relative_gap
 from fastsvm.solvers.linear_primal.newton_direction import NewtonDirections
-from fastsvm.solvers.linear_primal.penalties import Penalty
+from fastsvm.solvers.linear_primal.penalties import FLAT, Line, Penalty, best_length, suits
 from fastsvm.solvers.linear_primal.quadratic_model import QuadraticModel, empty_model, update_models
-from fastsvm.solvers.linear_primal.step_length import FLAT, Line, best_length, suits
 from fastsvm.solvers.outer_loop import Memoryless, OutOfTime, Report
 from fastsvm.sources import check_finite
 from fastsvm.tuning import LinearTuning

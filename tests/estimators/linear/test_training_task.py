@@ -20,8 +20,8 @@ from fastsvm import (
 )
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.linear import training_task
-from fastsvm.solvers.linear_dual.epochs.dense_epoch import DenseEpochs
-from fastsvm.solvers.linear_dual.epochs.sparse_epoch import SparseEpochs
+from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
+from fastsvm.solvers.linear_dual.sparse_epochs import SparseEpochs
 from fastsvm.sources import ScaledSource, SubsetSource, as_source, tiled
 
 

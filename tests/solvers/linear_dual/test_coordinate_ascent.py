@@ -12,9 +12,8 @@ from fastsvm import LinearSVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES, Demands
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
-from fastsvm.solvers.linear_dual.curvature import metric_of
+from fastsvm.solvers.linear_dual.metric import diagonal, metric_of, principal
 from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.solvers.linear_dual.proximal_metric import diagonal, principal
 from fastsvm.solvers.linear_dual.state import LinearDualSettings
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource

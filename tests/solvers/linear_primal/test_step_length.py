@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastsvm.losses import SquaredHinge, loss_value
-from fastsvm.solvers.linear_primal.step_length import FLAT, Line, best_length
+from fastsvm.solvers.linear_primal.penalties import FLAT, Line, best_length
 
 
 @pytest.mark.parametrize("kink", [1e-6, 0.1, 0.37, 3.0])

@@ -13,11 +13,10 @@ from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Loss
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
-from fastsvm.solvers.linear_dual.epochs.epoch import PART_BYTES
-from fastsvm.solvers.linear_dual.one_class.ascent import GivenSumAscent, least_objective
+from fastsvm.solvers.linear_dual.one_class import GivenSumAscent, least_objective
 from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
-from fastsvm.solvers.linear_dual.wide.ascent import WideAscent
+from fastsvm.solvers.linear_dual.sparse_rounds import WideAscent
+from fastsvm.solvers.linear_dual.state import PART_BYTES, LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.tuning import LinearTuning
 

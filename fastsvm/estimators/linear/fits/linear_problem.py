@@ -10,7 +10,7 @@ from fastsvm.estimators.choice import LinearFacts
 from fastsvm.estimators.linear.training_task import Task, as_stored, fingerprint
 from fastsvm.losses import Demands, Loss
 from fastsvm.memory import parse_memory
-from fastsvm.solvers.linear_dual.curvature import mean_square
+from fastsvm.solvers.linear_dual.metric import mean_square
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 
 __all__ = ["demands_of", "facts_of", "fingerprint_of", "problem_of"]

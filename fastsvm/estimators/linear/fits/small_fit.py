@@ -12,11 +12,11 @@ from fastsvm.estimators.linear.fits.linear_problem import problem_of
 from fastsvm.estimators.linear.progress import DualAscentMonitor
 from fastsvm.estimators.linear.training_task import Task
 from fastsvm.losses import Demands, Loss, is_piecewise
-from fastsvm.solvers.linear_dual.evaluation import relative_gap
+from fastsvm.solvers.linear_dual.chosen_loss import chosen_loss
+from fastsvm.solvers.linear_dual.few_samples import CERTIFICATE, begin_scores, solve_scores
+from fastsvm.solvers.linear_dual.gram_ascent import certify_scores, solve_on_gram
 from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
-from fastsvm.solvers.linear_dual.small.few_samples import CERTIFICATE, begin_scores, solve_scores
-from fastsvm.solvers.linear_dual.small.wide_samples import certify_scores, solve_on_gram
+from fastsvm.solvers.linear_dual.proximal_point import relative_gap
 from fastsvm.sources import DenseBlock
 from fastsvm.tuning import LinearTuning
 

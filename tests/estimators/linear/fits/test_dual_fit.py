@@ -18,8 +18,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fastsvm.estimators.linear import training_task
-from fastsvm.solvers.linear_dual.epochs.dense_epoch import DenseEpochs
-from fastsvm.solvers.linear_dual.epochs.sparse_epoch import SparseEpochs
+from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
+from fastsvm.solvers.linear_dual.sparse_epochs import SparseEpochs
 from fastsvm.sources import tiled
 
 

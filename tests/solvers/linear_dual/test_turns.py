@@ -8,7 +8,7 @@ import pytest
 from fastsvm.losses import Demands, demands_of_scores, loss_named
 from fastsvm.losses.interface import targets_and_costs
 from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.solvers.linear_dual.shards.turns import Turns
+from fastsvm.solvers.linear_dual.shards import Turns
 from fastsvm.sources import MemorySource
 
 NONE = np.empty(0)

@@ -7,8 +7,8 @@ from sklearn.datasets import make_classification
 
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
-from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
-from fastsvm.solvers.linear_dual.small.wide_samples import solve_on_gram
+from fastsvm.solvers.linear_dual.chosen_loss import chosen_loss
+from fastsvm.solvers.linear_dual.gram_ascent import solve_on_gram
 from fastsvm.tuning import changed, tuned
 
 

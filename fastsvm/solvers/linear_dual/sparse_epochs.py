@@ -19,8 +19,8 @@ from fastsvm.losses import (
     loss_value,
     update_of_classes,
 )
-from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, EpochState, Layout, class_bounds, weight_left
-from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.problem import LinearProblem, class_bounds
+from fastsvm.solvers.linear_dual.state import Epochs, EpochState, Layout, weight_left
 from fastsvm.sources import CSRBlock
 
 __all__ = ["SparseEpochs"]

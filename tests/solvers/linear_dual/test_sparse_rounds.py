@@ -9,13 +9,13 @@ from sklearn.exceptions import ConvergenceWarning
 from fastsvm import LinearSVC, LinearSVR, LogisticRegression
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES, Demands
-from fastsvm.solvers.linear_dual import rounds
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.sparse_rounds import WideAscent
 from fastsvm.solvers.linear_dual.state import LinearDualSettings
-from fastsvm.solvers.linear_dual.wide.ascent import WideAscent
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
+from fastsvm.tuning import LinearTuning
 
 N, D, EMPTY = 400, 900, np.empty(0)
 CLASSIFIERS = ["hinge", "squared_hinge", "log_loss"]
@@ -41,9 +41,9 @@ def problem_of(name, rows, C=2.0, k=1, real=np.float64, constant=1.0):
     return LinearProblem(MemorySource.of(X.astype(real)), EMPTY, EMPTY, LOSSES[name](), demands, constant)
 
 
-def solve(problem, tol=1e-4, kind=WideAscent, criterion="gap", n_rounds=2000, start=None):
+def solve(problem, tol=1e-4, kind=WideAscent, criterion="gap", n_rounds=2000, start=None, **numbers):
     with Pool.open() as pool:
-        settings = LinearDualSettings(tol, 3, 64, 100, N, criterion=criterion)
+        settings = LinearDualSettings(tol, 3, 64, 100, N, criterion=criterion, tuning=LinearTuning(**numbers))
         solver = kind(problem, settings, pool)
         state, reason, _ = drive(solver, solver.init(start), Limits(n_rounds, np.inf), lambda state, report: False)
         state, found = (state, solver.certificate) if reason is StopReason.CONVERGED else solver.concluded(state)
@@ -89,11 +89,10 @@ def test_large_costs_without_an_intercept(name, rows):
     np.testing.assert_allclose(found.primal, primal(problem, solver.finish(state), name), rtol=1e-10)
 
 
-def test_slow_rounds_give_way_to_accelerated_epochs(rows, monkeypatch):
-    monkeypatch.setattr(rounds, "_ROUNDS", 0)
+def test_slow_rounds_give_way_to_accelerated_epochs(rows):
     problem = problem_of("hinge", rows, C=100.0)
     wanted = solve(problem, 1e-6, LinearDualAscent)[3]
-    _, state, reason, found = solve(problem, 1e-6)
+    _, state, reason, found = solve(problem, 1e-6, slow_rounds=0)
     assert reason is StopReason.CONVERGED and not state.in_rounds
     np.testing.assert_allclose(found.primal, wanted.primal, rtol=2e-6)
 

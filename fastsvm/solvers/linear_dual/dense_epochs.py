@@ -5,7 +5,8 @@ a row of the block's Gram matrix to the scores of the others. Another product ch
 the rest are independent, so that each thread takes some of them through all blocks of a window.
 
 While some blocks are processed, threads that would have nothing to do prepare the next ones: they convert rows, and
-compute Gram matrices that are not cached.
+compute Gram matrices. These are cached for as many blocks as fit. Many small blocks are one piece of work: a thread
+that asks for the next piece holds up the others. For the same reason one compiled function does all that a block needs.
 """
 
 from collections.abc import Callable
@@ -14,19 +15,39 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, outlined
+from fastsvm._compiled.generic import generic
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.linalg.dense_products import add_products, readable_rows, scale_runs, write_products
+from fastsvm._compiled.vectors import HAS_BYTE_SQUARES
+from fastsvm.kernel_matrix.pairwise import multiplies_bytes
+from fastsvm.linalg.dense_products import (
+    add_products,
+    mirror,
+    readable_rows,
+    scale_rows,
+    scale_runs,
+    write_byte_squares,
+    write_products,
+)
 from fastsvm.linalg.half_floats import write_runs_as_float32
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.row_products import is_readable
-from fastsvm.solvers.linear_dual.epochs.block_grams import BlockGrams
-from fastsvm.solvers.linear_dual.epochs.block_sweep import GramBlock, SweepState, sweep
-from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, EpochState, Layout, class_bounds, weight_left
-from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.losses import (
+    Demands,
+    Loss,
+    RowAt,
+    conjugate,
+    coordinate_update,
+    cost_of,
+    least_curvature,
+    loss_value,
+    update_of_classes,
+)
+from fastsvm.solvers.linear_dual.problem import LinearProblem, class_bounds
+from fastsvm.solvers.linear_dual.state import Epochs, EpochState, Layout, weight_left
 from fastsvm.sources import DenseBlock
 
-__all__ = ["DenseEpochs"]
+__all__ = ["BlockGrams", "DenseEpochs", "GramBlock", "SweepState", "sweep"]
 
 _PIECE = 1 << 17  # multiplications below which one thread is faster
 _MOST_AHEAD = 6  # parts of a window that are prepared at once
@@ -308,3 +329,274 @@ def _advance(change, damping, left, bounds, weights, mean, rounded):
             mean[c, j] += left * step
             rounded[c, j] = real(weights[c, j])
             change[c, j] = real(0)
+
+
+# --- Gram matrices of blocks -----------------------------------------------------------------------------
+
+_TILE = 32
+
+
+class BlockGrams:
+    """Computes Gram matrices of blocks in the metric (I + M)⁻¹, but for the damping.
+
+    Blocks have at most `block_rows` rows, and all rows are `n_blocks` blocks if none is cut. `grams`, shape
+    (n_slots, block_rows, block_rows), has `n_spare` matrices that are not cached, then at most `n_kept` that are.
+    `constant` is the value of the feature of the intercept.
+    """
+
+    def __init__(
+        self, block_rows: int, n_kept: int, n_spare: int, n_blocks: int, constant: float, dtype: np.dtype
+    ) -> None:
+        self.grams = np.empty((n_spare, block_rows, block_rows), dtype)
+        self._n_kept, self._n_spare, self._n_blocks = n_kept, n_spare, n_blocks
+        self._constant = self.grams.dtype.type(constant)
+        self._slots: dict[tuple[int, int], int] = {}
+        self._basis = self._shares = np.empty(0, dtype)
+
+    def begin(self, basis: np.ndarray, shares: np.ndarray) -> None:
+        """Set the principal directions of the metric, and their shares."""
+        self._basis, self._shares = basis, shares
+
+    def reserve(self, n_blocks: int) -> None:
+        """Allocate slots for some more blocks, at once for all to be cached: untouched memory costs nothing.
+
+        Other threads must not use `grams` meanwhile.
+        """
+        needed = self._n_spare + min(self._n_kept, len(self._slots) + n_blocks)
+        if needed > len(self.grams):
+            size = self.grams.shape[1]
+            most = self._n_spare + min(self._n_kept, 2 * n_blocks + self._n_blocks)
+            grown = np.empty((max(needed, most), size, size), self.grams.dtype)
+            grown[: len(self.grams)] = self.grams
+            self.grams = grown
+
+    def are_cached(self, firsts: np.ndarray, lengths: np.ndarray) -> bool:
+        """Return whether the Gram matrices of all these blocks are cached."""
+        blocks = zip(firsts.tolist(), lengths.tolist(), strict=True)
+        return self._n_kept > 0 and all(block in self._slots for block in blocks)
+
+    def slots(
+        self, firsts: np.ndarray, lengths: np.ndarray, used: np.ndarray, spare: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the slot of each block, and the indices of the blocks whose matrices `fill` must write there first.
+
+        A block is its first row and its number of rows. Slots are indices in `grams`; 0 for blocks that are not `used`.
+        Matrices that are not cached have slots from `spare` on.
+        """
+        found, needed, missing = np.zeros(len(firsts), np.int64), np.flatnonzero(used), []
+        if self._n_kept == 0:
+            found[needed] = np.arange(spare, spare + len(needed))
+            return found, needed
+        for k in needed.tolist():
+            block = int(firsts[k]), int(lengths[k])
+            slot = self._slots.get(block)
+            if slot is None:
+                if len(self._slots) < self._n_kept:
+                    slot = self._slots[block] = self._n_spare + len(self._slots)
+                else:
+                    slot, spare = spare, spare + 1
+                missing.append(k)
+            found[k] = slot
+        return found, np.array(missing, np.int64)
+
+    def fill(self, values: np.ndarray, blocks: np.ndarray) -> bool:
+        """Write the Gram matrices of blocks, and return whether the squares of their rows are finite.
+
+        A block is the place of its first row in `values`, its number of rows, and its slot.
+        """
+        of_bytes = values.dtype == np.uint8 and HAS_BYTE_SQUARES and multiplies_bytes(values.shape[1])
+        write = _write_byte_grams if of_bytes else _write_grams if values.dtype == self.grams.dtype else _write_wider
+        return bool(np.isfinite(write(values, blocks, self._constant, self._basis, self._shares, self.grams)))
+
+
+@jit
+def _write_byte_grams(values, blocks, constant, basis, shares, grams):
+    """Write Gram matrices of blocks of bytes, and return the sum of their diagonals."""
+    total = 0.0
+    for k in range(blocks.shape[0]):
+        start, n, slot = blocks[k, 0], blocks[k, 1], blocks[k, 2]
+        rows = values[start : start + n]
+        write_byte_squares(rows, grams[slot])
+        total += _complete(rows, constant, basis, shares, grams[slot])
+    return total
+
+
+@jit
+def _write_wider(values, blocks, constant, basis, shares, grams):
+    """Write Gram matrices of blocks, whose values are first converted to their type; return as above."""
+    total = 0.0
+    nothing = np.empty(0, grams.dtype)
+    for k in range(blocks.shape[0]):
+        start, n, slot = blocks[k, 0], blocks[k, 1], blocks[k, 2]
+        wide = np.empty((n, values.shape[1]), grams.dtype)
+        scale_rows(values[start : start + n], nothing, nothing, wide)
+        _write_tiles(wide, grams[slot])
+        total += _complete(wide, constant, basis, shares, grams[slot])
+    return total
+
+
+@jit
+def _write_grams(values, blocks, constant, basis, shares, grams):
+    """Write Gram matrices of blocks of their own type; return as above."""
+    total = 0.0
+    for k in range(blocks.shape[0]):
+        start, n, slot = blocks[k, 0], blocks[k, 1], blocks[k, 2]
+        rows = values[start : start + n]
+        _write_tiles(rows, grams[slot])
+        total += _complete(rows, constant, basis, shares, grams[slot])
+    return total
+
+
+@jit
+def _write_tiles(rows, out):
+    """Write the lower triangle of a Gram matrix, in tiles."""
+    n, first = rows.shape[0], np.int64(0)  # a literal would be a type of its own
+    places = np.arange(n)
+    for start in range(0, n, _TILE):
+        stop = min(start + _TILE, n)
+        write_products(rows, places, rows, (first, stop, start, stop), out)
+
+
+@jit
+def _complete(rows, constant, basis, shares, out):
+    """Complete a Gram matrix from its lower triangle.
+
+    The square of the constant feature is added, the principal directions are subtracted, and the rest is mirrored.
+    Return the sum of the diagonal before the subtraction.
+    """
+    n, r, first = rows.shape[0], shares.size, np.int64(0)
+    square, total = constant * constant, 0.0
+    for i in range(n):
+        for j in range(i + 1):
+            out[i, j] += square
+        total += float(out[i, i])
+    if r > 0:
+        parts = np.empty((r, n), out.dtype)
+        write_products(rows, np.arange(n), basis, (first, n, first, r), parts)
+        for k in range(r):
+            along, share = parts[k], shares[k]
+            for i in range(n):
+                along[i] += constant * basis[k, basis.shape[1] - 1]
+            for i in range(n):
+                factor = share * along[i]
+                for j in range(i + 1):
+                    out[i, j] -= factor * along[j]
+    mirror(out, n)
+    return total
+
+
+# --- sweeps over a block ---------------------------------------------------------------------------------
+
+
+class GramBlock(NamedTuple):
+    """A block of consecutive rows and its Gram matrix, which may be larger.
+
+    `order` has the places in the block of the rows to process, in order. `first` is the index of the first row, and
+    `length` the number of rows. A change of Σ β_i x_i changes the weights by the factor `damping` of each score. There
+    are at most `n_sweeps`; each one after the first processes the rows that the one before changed.
+    """
+
+    gram: np.ndarray
+    order: np.ndarray
+    first: int
+    length: int
+    damping: np.ndarray
+    n_sweeps: int
+
+
+class SweepState(NamedTuple):
+    """Arrays that a sweep modifies.
+
+    `dual` has the variables of all rows, shape (n, n_scores). `scores` and `changes` are of the rows of the block,
+    shape (n_scores, at least n_rows). `moved` is set to 1 for rows whose variables change. The duality gaps of the rows
+    before the first sweep are added to `gaps`.
+    """
+
+    dual: np.ndarray
+    scores: np.ndarray
+    changes: np.ndarray
+    moved: np.ndarray
+    gaps: np.ndarray
+
+
+@generic
+def sweep_rows(loss: Loss, demands: Demands, block: GramBlock, state: SweepState, bounds: tuple[int, int]) -> None:
+    """Process the rows of a block; a body for each kind of loss."""
+
+
+def _each_score(loss, demands, block, state, bounds):
+    dual, scores, changes, gram = state.dual, state.scores, state.changes, block.gram
+    real, active = changes.dtype.type, np.empty(block.order.size, np.int64)
+    for c in range(bounds[0], bounds[1]):
+        damping, gaps, count = block.damping[c], 0.0, block.order.size
+        for t in range(count):  # an assignment of arrays would compile an error message, for a second
+            active[t] = block.order[t]
+        for k in range(block.n_sweeps):
+            n_changed = 0
+            for t in range(count):
+                place = active[t]
+                row = block.first + place
+                target, cost = cost_of(demands, row, c)
+                if cost == 0:  # of a class that the score leaves out
+                    continue
+                own, score = float(dual[row, c]), float(scores[c, place])
+                if k == 0:
+                    gaps += cost * loss_value(loss, score, target) + conjugate(loss, own, target, cost) + own * score
+                curvature = least_curvature(float(gram[place, place]) * damping)
+                change = real(coordinate_update(loss, own, score, target, cost, curvature)) - dual[row, c]
+                if change == 0:
+                    continue
+                active[n_changed] = place
+                n_changed += 1
+                state.moved[place] = 1
+                dual[row, c] += change
+                changes[c, place] += change
+                _update_scores(scores, c, real(change * damping), gram, place, block.length)
+            if n_changed == 0:
+                break
+            count = n_changed
+        state.gaps[c] += gaps
+
+
+def _all_scores(loss, demands, block, state, bounds):
+    dual, scores, changes, gram = state.dual, state.scores, state.changes, block.gram
+    low, high = bounds
+    real, active, count = changes.dtype.type, block.order.copy(), block.order.size
+    own, curvature, ignored = np.empty(high, dual.dtype), np.empty(high), np.empty(high)
+    for k in range(block.n_sweeps):
+        n_changed = 0
+        for t in range(count):
+            place = active[t]
+            row = block.first + place
+            for c in range(low, high):
+                curvature[c] = float(gram[place, place]) * block.damping[c]
+            gaps = state.gaps if k == 0 else ignored
+            if not update_of_classes(loss, demands, RowAt(dual, row, scores, place), curvature, own, gaps):
+                continue
+            active[n_changed] = place
+            n_changed += 1
+            state.moved[place] = 1
+            for c in range(low, high):
+                if own[c] != 0:
+                    dual[row, c] += own[c]
+                    changes[c, place] += own[c]
+                    _update_scores(scores, c, real(own[c] * block.damping[c]), gram, place, block.length)
+        if n_changed == 0:
+            break
+        count = n_changed
+
+
+@jit
+def _update_scores(scores, c, factor, gram, place, n):
+    """Update the scores of a block after a change of the variable of the row at `place`."""
+    for j in range(n):
+        scores[c, j] += factor * gram[place, j]
+
+
+sweep_rows.default(lambda kind: _all_scores if kind.of_classes else _each_score)
+
+
+@outlined
+def sweep(loss: Loss, demands: Demands, block: GramBlock, state: SweepState, bounds: tuple[int, int]) -> None:
+    """Sweep over the rows of a block, in the scores within `bounds`."""
+    sweep_rows(loss, demands, block, state, bounds)

@@ -7,8 +7,8 @@ from sklearn.datasets import load_iris, make_classification, make_regression
 
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
-from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
-from fastsvm.solvers.linear_dual.small.few_samples import CERTIFICATE, solve_scores
+from fastsvm.solvers.linear_dual.chosen_loss import chosen_loss
+from fastsvm.solvers.linear_dual.few_samples import CERTIFICATE, solve_scores
 from fastsvm.tuning import changed, tuned
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fastsvm.solvers.linear_dual.epochs.block_grams import BlockGrams
+from fastsvm.solvers.linear_dual.dense_epochs import BlockGrams
 
 N_SPARE = 11
 

@@ -25,7 +25,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.cholesky_rows import delete_row, factorise, solve_factorised
 from fastsvm.losses import box, conjugate, coordinate_update, cost_of, loss_value, projected_gradient, write_costs
-from fastsvm.solvers.linear_dual.small.few_samples import EXACT_GAP, stride_of
+from fastsvm.solvers.linear_dual.few_samples import EXACT_GAP, stride_of
 
 __all__ = ["certify_scores", "solve_on_gram"]
 

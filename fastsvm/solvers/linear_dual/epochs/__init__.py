@@ -1,1 +1,0 @@
-"""One epoch of coordinate ascent over a window of rows, dense or sparse."""

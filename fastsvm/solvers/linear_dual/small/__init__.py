@@ -1,1 +1,0 @@
-"""Linear problems of few samples, solved to rounding error."""

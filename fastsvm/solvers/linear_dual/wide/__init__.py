@@ -1,1 +1,0 @@
-"""The dual problem of sparse rows with many features, such as texts."""
