@@ -102,9 +102,13 @@ def _said(pairing: Pairing) -> str:
     )
 
 
-def rows(pairings: list[Pairing]) -> list[tuple[str, float]]:
-    """Return the cases that take a path, with the seconds without it in multiples of those with it."""
-    return [(one.case, 1 / one.ratio) for one in pairings if one.ratios and not _is_untouched(one)]
+def rows(pairings: list[Pairing], keeps_bits: bool = False) -> list[tuple[str, float]]:
+    """Return the cases that take a path, with the seconds without it in multiples of those with it.
+
+    All cases count for one that `keeps_bits`.
+    """
+    some = [one for one in pairings if one.ratios and (keeps_bits or not _is_untouched(one))]
+    return [(one.case, 1 / one.ratio) for one in some]
 
 
 def _is_untouched(pairing: Pairing) -> bool:
@@ -115,7 +119,7 @@ def _is_untouched(pairing: Pairing) -> bool:
 
 def summary(path: WorthOf, pairings: list[Pairing], compile_s: dict[str, float]) -> tuple[str, ...]:
     """Return the row of a path."""
-    touched, weight = rows(pairings), weight_of(path)
+    touched, weight = rows(pairings, path.keeps_bits), weight_of(path)
     most = max(touched, key=lambda one: one[1], default=("", math.nan))
     least = min(touched, key=lambda one: one[1], default=("", math.nan))
     mean = statistics.geometric_mean([ratio for _, ratio in touched]) if touched else math.nan
