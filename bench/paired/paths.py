@@ -100,6 +100,38 @@ PATHS = [
     WorthOf("landmarks: rows mixed", {"nystroem": {"mixed": False}}, _LANDMARKS),
     WorthOf("landmarks: few features in double precision", {"nystroem": {"exact_values": 0}}, _LANDMARKS),
     WorthOf("landmarks: features in half precision", {"nystroem": {"halves": False}}, _LANDMARKS),
+    WorthOf(
+        "kernel: small problems in compiled calls", {"kernel": {"small": False}}, _KERNEL,
+        ("solvers/kernel_dual/small/pairs.py", "solvers/kernel_dual/small/newton_steps.py",
+         "estimators/kernel/small_problems.py", "kernel_matrix/rows_on_demand.py"),
+    ),
+    WorthOf("kernel: one working set is the problem", {"kernel": {"whole": False}}, _KERNEL),
+    WorthOf(
+        "kernel: rows for changed multipliers only", {"kernel": {"long_rows": 1 << 60}}, _KERNEL
+    ),
+    WorthOf(
+        "kernel: no stored rows", {"kernel": {"recomputed_ns": -1.0}}, _KERNEL, ("kernel_matrix/recomputed_rows.py",)
+    ),
+    WorthOf(
+        "kernel: tiles shared by pairs of classes", {"kernel": {"shared_rows": 1 << 60}}, ("multiclass",),
+        ("kernel_matrix/one_vs_one.py",),
+    ),
+    WorthOf(
+        "kernel: Newton steps on free rows", {"kernel": {"newton": False}}, _KERNEL,
+        ("solvers/kernel_dual/acceleration/newton_step.py", "solvers/kernel_dual/small/newton_steps.py"),
+    ),
+    WorthOf(
+        "kernel: interior point", {"kernel": {"interior": False}}, _KERNEL,
+        ("solvers/kernel_dual/acceleration/interior_trial.py", "solvers/kernel_dual/interior/interior_point.py",
+         "solvers/kernel_dual/interior/problem.py", "solvers/kernel_dual/interior/systems.py"),
+    ),
+    WorthOf(
+        "kernel: equal rows merged", {"kernel": {"merged": False}}, _KERNEL, ("estimators/kernel/duplicate_rows.py",)
+    ),
+    WorthOf(
+        "kernel: products of bytes", {"kernel": {"byte_products": False}}, _KERNEL,
+        ("kernel_matrix/pairwise/uint8.py",),
+    ),
 ]  # fmt: skip
 
 _COMPILES = {"jit", "jit_in_order", "outlined", "inlined", "generic"}

@@ -33,6 +33,7 @@ class SharedKernel:
 
     def __init__(self, gram: Gram, arena: np.ndarray, place: np.ndarray) -> None:
         self.gram, self.source, self.pool, self.dtype = gram, gram.source, gram.pool, gram.dtype
+        self.tuning = gram.tuning
         self._rows, self._place = RowCache(gram, arena), place
         self._slot_of: np.ndarray | None = None  # of all rows, once all are cached permanently
         self._lock = threading.Lock()

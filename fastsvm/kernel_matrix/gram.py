@@ -12,6 +12,7 @@ from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.expansion import add_expansion, expand, expand_among, operand_rows
 from fastsvm.kernel_matrix.pairwise import EXPENSIVE, PairwiseKernel, PrecomputedPairwise, RealPairwise, Rows
 from fastsvm.sources import Block, Source
+from fastsvm.tuning import KernelTuning, current_tuning
 
 __all__ = ["Gram"]
 
@@ -70,11 +71,20 @@ def _columns(operand_size: int) -> int:
 class Gram:
     """The kernel matrix of a source with itself or with another source, computed a few rows at a time.
 
-    Columns are the rows of `source`, rows are those of `left`; None stands for `source`.
+    Columns are the rows of `source`, rows are those of `left`; None stands for `source`. `tuning` is that of the fit,
+    None for the current one.
     """
 
-    def __init__(self, pairwise: PairwiseKernel, source: Source, pool: Pool, left: Source | None = None) -> None:
+    def __init__(
+        self,
+        pairwise: PairwiseKernel,
+        source: Source,
+        pool: Pool,
+        left: Source | None = None,
+        tuning: KernelTuning | None = None,
+    ) -> None:
         self.pairwise, self.source, self.pool = pairwise, source, pool
+        self.tuning = current_tuning().kernel if tuning is None else tuning
         self.left = source if left is None else left
         self.dtype = pairwise.dtype
         self.passes = 0
@@ -106,7 +116,7 @@ class Gram:
         pairwise = self.pairwise
         if isinstance(pairwise, PrecomputedPairwise):
             pairwise = PrecomputedPairwise(pairwise.columns[indices])
-        return Gram(pairwise, source, self.pool)
+        return Gram(pairwise, source, self.pool, tuning=self.tuning)
 
     def part(self, indices: np.ndarray, in_memory: bool) -> "Gram":
         """Return the kernel matrix of the rows `indices`, in rising order; `in_memory` reads them into memory."""

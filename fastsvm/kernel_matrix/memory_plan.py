@@ -4,13 +4,9 @@ from typing import NamedTuple
 
 from fastsvm.kernel_matrix.expansion import operand_rows
 from fastsvm.kernel_matrix.pairwise import EXPENSIVE
+from fastsvm.tuning import KernelTuning
 
-__all__ = ["MOST_AT_ONCE", "RECOMPUTED_COST", "Need", "Plan", "plan"]
-
-MOST_AT_ONCE = 3072
-"""Rows that form one working set, which is solved in the order of LIBSVM."""
-RECOMPUTED_COST = 0.8
-"""Nanoseconds per kernel value up to which reading it from memory is slower."""
+__all__ = ["Need", "Plan", "plan"]
 
 _WORKING_SET = 1024  # rows of a float32 block that fits the processor's cache
 _STREAMED_WORKING_SET = 1024  # for fewer passes over the file
@@ -59,19 +55,19 @@ class Need(NamedTuple):
     held_bytes: int = 0  # So many are taken already, as by rows that were read from a file.
 
 
-def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
+def plan(budget: int, need: Need, cache_limit: int | None, tuning: KernelTuning) -> Plan:
     """Return the division of `budget` bytes. Cached kernel rows get what everything else leaves.
 
     They get at most `cache_limit` bytes. If not even a small working set fits, a ValueError says how much is needed.
     """
-    if (found := _recomputing(budget, need)) is not None:
+    if (found := _recomputing(budget, need, tuning)) is not None:
         return found
-    found = _divide(budget, need)
+    found = _divide(budget, need, tuning)
     if found.resident and found.cache_bytes < _cache_floor(need, found):
-        found = _divide(budget, need, may_reside=False)
+        found = _divide(budget, need, tuning, may_reside=False)
     if found.cache_bytes < _cache_floor(need, found):
         enough = budget
-        while (spent := _divide(enough, need)).cache_bytes < _cache_floor(need, spent):
+        while (spent := _divide(enough, need, tuning)).cache_bytes < _cache_floor(need, spent):
             enough = _megabytes(enough - spent.cache_bytes + _cache_floor(need, spent)) * 10**6
         raise ValueError(
             f"memory={budget / 1e6:.4g} MB is too little for one working set of {found.working_set} kernel rows of "
@@ -84,9 +80,9 @@ def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
     return _side_by_side(need, found, budget) if need.tile_bytes and not _streamed(need, found) else found
 
 
-def _recomputing(budget: int, need: Need) -> Plan | None:
+def _recomputing(budget: int, need: Need, tuning: KernelTuning) -> Plan | None:
     """Return a plan without cached rows, if values are so cheap and a large working set fits; else None."""
-    if not need.recomputable or need.n_rows <= MOST_AT_ONCE or need.value_cost > RECOMPUTED_COST:
+    if not need.recomputable or need.n_rows <= tuning.block_rows or need.value_cost > tuning.recomputed_ns:
         return None
     if 0 < need.tile_bytes <= _SHARED_BYTES:  # so that problems share them, and are solved in parallel
         return None
@@ -116,7 +112,7 @@ def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
     return spent._replace(workers=workers, shared=True, tile_bytes=min(need.tile_bytes, left - workers * worker))
 
 
-def _divide(budget: int, need: Need, may_reside: bool = True) -> Plan:
+def _divide(budget: int, need: Need, tuning: KernelTuning, may_reside: bool = True) -> Plan:
     """Return a plan in which the cache gets the remaining bytes, possibly too few or negative."""
     stored = need.stored_bytes > 0
     resident = may_reside and stored and need.stored_bytes <= budget // 3
@@ -124,7 +120,7 @@ def _divide(budget: int, need: Need, may_reside: bool = True) -> Plan:
     streamed = stored and not resident and not part_resident
     taken = need.held_bytes + (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
     size = _WORKING_SET * 4 // need.value_bytes * (2 if need.value_cost >= EXPENSIVE else 1)
-    size = need.n_rows if need.n_rows <= MOST_AT_ONCE else size
+    size = need.n_rows if tuning.whole and need.n_rows <= tuning.block_rows else size
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
     newton = min(_MOST_NEWTON, need.n_rows, int((budget / 16 / _NEWTON_BYTES) ** 0.5))
     taken += _newton_bytes(newton) + _retained(budget)

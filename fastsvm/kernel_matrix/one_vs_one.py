@@ -14,6 +14,7 @@ from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Rows
 from fastsvm.sources import Block, Source
+from fastsvm.tuning import KernelTuning
 
 __all__ = ["ClassTile", "PairGram"]
 
@@ -27,9 +28,11 @@ class ClassTile:
     the memory that they need is accessed.
     """
 
-    def __init__(self, pairwise: PairwiseKernel, source: Source, pool: Pool, keep: bool) -> None:
+    def __init__(
+        self, pairwise: PairwiseKernel, source: Source, pool: Pool, keep: bool, tuning: KernelTuning | None = None
+    ) -> None:
         n = len(source)
-        self.gram = Gram(pairwise, source, pool)
+        self.gram = Gram(pairwise, source, pool, tuning=tuning)
         self._values = np.empty((n, n), pairwise.dtype) if keep else None
         self._slot_of = np.full(n, -1, np.int64)
         self._n_filled = 0
@@ -72,7 +75,7 @@ class PairGram:
         self._tiles = first, second
         self._pool = pool
         a, b = first.gram.source, second.gram.source
-        self._across = Gram(pairwise, b, pool, left=a), Gram(pairwise, a, pool, left=b)
+        self._across = tuple(Gram(pairwise, y, pool, x, first.gram.tuning) for x, y in ((a, b), (b, a)))
         self.dtype = pairwise.dtype
 
     @property

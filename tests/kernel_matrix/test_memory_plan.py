@@ -7,6 +7,11 @@ from hypothesis import strategies as st
 
 from fastsvm.kernel_matrix.memory_plan import Need, plan
 from fastsvm.memory import available, parse_memory
+from fastsvm.tuning import KernelTuning
+
+
+def divided(budget, asked, cache_limit=None):
+    return plan(budget, asked, cache_limit, KernelTuning())
 
 
 @pytest.mark.parametrize(
@@ -75,7 +80,7 @@ needs = st.builds(
 @given(needs, st.integers(1, 10**11))
 def test_a_plan_stays_within_the_budget(asked, budget):
     try:
-        found = plan(budget, asked, None)
+        found = divided(budget, asked)
     except ValueError:
         return
     held = asked.stored_bytes if found.resident else asked.copied_bytes if found.part_resident else 0
@@ -87,46 +92,46 @@ def test_a_plan_stays_within_the_budget(asked, budget):
 @given(needs, st.integers(1, 10**9))
 def test_the_memory_that_a_refusal_names_is_enough(asked, budget):
     try:
-        plan(budget, asked, None)
+        divided(budget, asked)
     except ValueError as error:
         named = int(re.search(r"(\d+) MB are (?:needed|enough)", str(error))[1]) * 10**6
         assert named > budget
-        plan(named, asked, None)
+        divided(named, asked)
 
 
 @given(needs, st.integers(1, 10**9), st.integers(1, 10**9))
 def test_more_memory_is_never_refused(asked, budget, more):
     try:
-        plan(budget, asked, None)
+        divided(budget, asked)
     except ValueError:
         return
-    plan(budget + more, asked, None)
+    divided(budget + more, asked)
 
 
 def test_everything_is_cached_when_it_fits():
-    found = plan(10**9, need(n_rows=1000), None)
+    found = divided(10**9, need(n_rows=1000))
     assert found.cache_bytes == 1000 * 1000 * 4
     assert found.working_set == 1000
 
 
 def test_rows_on_disk_are_read_once_when_they_take_little():
-    assert plan(10**9, need(stored_bytes=10**8), None).resident
-    assert not plan(10**9, need(stored_bytes=9 * 10**8), None).resident
+    assert divided(10**9, need(stored_bytes=10**8)).resident
+    assert not divided(10**9, need(stored_bytes=9 * 10**8)).resident
 
 
 def test_rows_in_memory_are_not_read():
-    assert not plan(10**9, need(), None).resident
+    assert not divided(10**9, need()).resident
 
 
 def test_the_limit_on_the_cache_leaves_one_working_set():
-    found = plan(10**9, need(), 1)
+    found = divided(10**9, need(), 1)
     assert found.cache_bytes == found.working_set * 10_000 * 4
 
 
 def test_a_small_budget_makes_the_working_set_smaller():
-    assert plan(12_000_000, need(), None).working_set < plan(10**9, need(), None).working_set
+    assert divided(12_000_000, need()).working_set < divided(10**9, need()).working_set
 
 
 def test_the_message_names_what_was_given_and_what_is_needed():
     with pytest.raises(ValueError, match=r"memory=1 MB is too little .* 10000 values: .*\d+ MB are (needed|enough)"):
-        plan(10**6, need(), None)
+        divided(10**6, need())

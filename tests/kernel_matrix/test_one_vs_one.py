@@ -193,7 +193,6 @@ def fit(**parameters):
 def spent(monkeypatch):
     """Share always; return the plans of all fits and let `change` alter them."""
     plans, change, whole = [], {}, prepare.plan
-    monkeypatch.setattr(prepare, "_SHARED", 0)
 
     def spy(*given):
         plans.append(whole(*given)._replace(**change))
@@ -201,7 +200,8 @@ def spent(monkeypatch):
 
     monkeypatch.setattr(prepare, "plan", spy)
     spy.plans, spy.change = plans, change
-    return spy
+    with tuned(changed({"kernel": {"shared_rows": 0}})):
+        yield spy
 
 
 @needs_bytes
@@ -231,9 +231,9 @@ def test_sharing_finds_the_same_optimum(working_set, change, spent, monkeypatch)
     shared = fit()
     assert spent.plans[0].shared
     assert len(made) == 6
-    monkeypatch.setattr(prepare, "_SHARED", 10**9)
     spent.change.clear()
-    alone = fit()
+    with tuned(changed({"kernel": {"shared_rows": 10**9}})):
+        alone = fit()
     assert not spent.plans[1].shared
     assert len(made) == 6
     assert shared.objective_ == pytest.approx(alone.objective_, rel=1e-6)

@@ -12,7 +12,6 @@ from fastsvm.estimators.kernel.sample_geometry import centre_of
 from fastsvm.estimators.kernel.solver_parameter import is_dual
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.memory_plan import MOST_AT_ONCE, RECOMPUTED_COST
 from fastsvm.kernel_matrix.pairwise import (
     LARGEST_VALUE,
     PairwiseKernel,
@@ -33,6 +32,7 @@ from fastsvm.sources import (
     feature_statistics,
     find_quantization,
 )
+from fastsvm.tuning import KernelTuning
 
 __all__ = [
     "KERNEL",
@@ -209,6 +209,7 @@ def training_rows(
     weight: np.ndarray | None,
     budget: int,
     pool: Pool,
+    tuning: KernelTuning,
 ) -> TrainingRows:
     """Return the rows of a fit, as bytes if they are quantized and a copy in a quarter of the budget holds them.
 
@@ -216,7 +217,7 @@ def training_rows(
     """
     kernel = resolve_kernel(estimator)
     factor = common_factor(kernel, standardization)
-    is_tried = factor is not None and _worth_a_copy(source, budget // 4)
+    is_tried = tuning.byte_products and factor is not None and _worth_a_copy(source, budget // 4)
     found = bytes_for(kernel, source, pool) if is_tried else None
     if found is not None:
         quantization, rows = found[0].times(factor or 1.0), found[1]
@@ -279,7 +280,9 @@ def user_pairwise(kernel: Any, columns: np.ndarray, source: Source) -> PairwiseK
     return None if is_kernel(kernel) else UserPairwise(kernel, source.as_passed)
 
 
-def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: float, n: int) -> PairwiseKernel:
+def training_pairwise(
+    estimator: Any, gamma: float, rows: TrainingRows, most: float, n: int, tuning: KernelTuning
+) -> PairwiseKernel:
     """Return the pairwise kernel of a fit; `gamma` is the estimator's, resolved.
 
     The type of its values is chosen in the expectation that a quarter of the `n` rows of the largest problem become
@@ -303,8 +306,8 @@ def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: fl
     # Kernel values of distant rows are small, and so are their errors: the mean counts.
     sq_norm = statistics.usual_sq_norm if centred else statistics.sq_norm
     sq_norm = 0.0 if quantization is not None and centred else sq_norm
-    corrected = is_dual(estimator) and source.resident and kernel.translation_invariant and n > MOST_AT_ONCE
-    if corrected and of(np.float32).cost(source.shape[1]) <= RECOMPUTED_COST:
+    corrected = is_dual(estimator) and source.resident and kernel.translation_invariant and n > tuning.block_rows
+    if corrected and of(np.float32).cost(source.shape[1]) <= tuning.recomputed_ns:
         # Errors of decision values are corrected by values in float64 before a fit ends, where values are cheap.
         expected = Coefficients(expected.norm_1 / _CORRECTED, expected.norm_2 / _CORRECTED)
     return of(choose_precision(kernel, sq_norm, expected, estimator.tol))

@@ -188,7 +188,7 @@ class OneVsOneFit:
         for label in range(n_classes):
             source = gram.source.take(np.flatnonzero(self.labels == label))
             size = len(source) ** 2 * gram.dtype.itemsize
-            tiles.append(ClassTile(gram.pairwise, source, self._pool, keep=size <= spare))
+            tiles.append(ClassTile(gram.pairwise, source, self._pool, size <= spare, gram.tuning))
             spare -= size if size <= spare else 0
         return tiles
 
@@ -338,7 +338,7 @@ class OneVsOneFit:
     def solve(self, number: int, rows: ProblemRows, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve a problem on its kernel rows."""
         pair, passes = self.pairs[number], rows.passes
-        given = Resources(self._spent, self._pool, number, limits.deadline)
+        given = Resources(self._spent, self._pool, number, limits.deadline, self.gram.tuning)
         solver = self._solver_of(pair.problem, rows, given)
         state, before = self._initial_state(number, solver, rows)
         self._current[number] = solver, state

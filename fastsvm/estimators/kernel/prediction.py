@@ -26,6 +26,7 @@ from fastsvm.kernel_matrix.expansion import PairCoefficients, expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
 from fastsvm.kernels import Linear
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Quantization, Source, check_finite
+from fastsvm.tuning import current_tuning
 
 __all__ = ["Predictor", "by_range"]
 
@@ -53,7 +54,7 @@ class Predictor:
         vectors: Any = None,
         dtype: type | None = None,
     ) -> None:
-        self.estimator, self.pool = estimator, pool
+        self.estimator, self.pool, self._tuning = estimator, pool, current_tuning().kernel
         self.coef = coef if isinstance(coef, PairCoefficients) else writeable(coef)
         self.n_outputs = coef.n_outputs if isinstance(coef, PairCoefficients) else coef.shape[1]
         self._source, self._dtype = source, dtype
@@ -82,7 +83,9 @@ class Predictor:
     def _bytes_of_support(self) -> tuple[Quantization, MemorySource] | None:
         """Return the map and the bytes of the support vectors; small ones are multiplied as they are."""
         stored, (n, d) = self.stored, self.stored.shape
-        if n == 0 or self._factor is None or (n * d < _MANY_VALUES and stored.dtype != np.uint8):
+        if n == 0 or not self._tuning.byte_products or self._factor is None:
+            return None
+        if n * d < _MANY_VALUES and stored.dtype != np.uint8:
             return None
         found = bytes_for(self.kernel, stored, self.pool)
         return None if found is None else (found[0], found[1].in_memory())

@@ -28,7 +28,7 @@ from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
 from fastsvm.kernel_matrix.rows_on_demand import has_rows_on_demand
 from fastsvm.sources import Source
-from fastsvm.tuning import current_tuning
+from fastsvm.tuning import KernelTuning, current_tuning
 
 __all__ = ["PreparedFit", "check_memory", "enough_memory", "plan_shared", "prepare"]
 
@@ -40,7 +40,6 @@ _STATES = {1: 1, 2: 5}  # The state of a second multiplier of each row takes as 
 # With so many matrices in float64, of the samples with each other and of their features, Newton steps have room.
 _MATRICES = 48
 _PART_SEED = 0  # It draws the samples of the part that is fitted.
-_SHARED = 1024  # If two-class problems have more rows, they share kernel rows.
 
 
 class PreparedFit(NamedTuple):
@@ -66,7 +65,13 @@ def enough_memory(source: Source, n_threads: int) -> int | None:
 
 
 def prepare(
-    estimator: Any, data: TrainingSet, stated: Statement, budget: int, pool: Pool, observed: bool
+    estimator: Any,
+    data: TrainingSet,
+    stated: Statement,
+    budget: int,
+    pool: Pool,
+    observed: bool,
+    tuning: KernelTuning,
 ) -> PreparedFit:
     """Plan the memory of a fit and state its problems. The estimator is not changed.
 
@@ -76,7 +81,7 @@ def prepare(
     weight = data.weight if data.weighted else None
     standardization = Standardization.of(data.source, weight) if estimator.standardize else None
     held = data.source.held
-    rows = training_rows(estimator, data.source, standardization, weight, budget - held, pool)
+    rows = training_rows(estimator, data.source, standardization, weight, budget - held, pool, tuning)
     source = rows.source
     _check_square(estimator, source.shape)
     if standardization is None and not is_precomputed(estimator):
@@ -85,25 +90,28 @@ def prepare(
         held += source.nbytes
     labels, upper, k = stated.labels, stated.upper, stated.rows_of_sample
     gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
-    kinds = stated.kinds() if is_dual(estimator) and Repeats.are_sought(source) else None
+    may_merge = tuning.merged and is_dual(estimator) and Repeats.are_sought(source)
+    kinds = stated.kinds() if may_merge else None
     bound, repeats = float(upper.max()), None if kinds is None else Repeats.find(source, kinds, upper)
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
     pairs = stated.problems(labels, upper)
     n = int(sizes_of(pairs).max())
     bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
-    pairwise = training_pairwise(estimator, gamma, rows, bound, n)
+    pairwise = training_pairwise(estimator, gamma, rows, bound, n, tuning)
 
     def plan_of(labels: np.ndarray) -> Plan:
         counts, n = _sizes(labels)
         workers = pool.n_threads if isinstance(pairwise, Uint8Pairwise) and not observed else 1
         recomputable = is_dual(estimator) and pairwise.parallel and (rows.source.resident or n == len(rows.source))
         objects = 0 if isinstance(pairs, ClassPairs) else _OBJECT_BYTES * len(pairs)
-        need = _need(rows.source, pairwise, counts, n, k, workers, recomputable)._replace(held_bytes=held + objects)
-        return _spent(estimator, budget, need)
+        need = _need(rows.source, pairwise, counts, n, k, tuning, workers, recomputable)._replace(
+            held_bytes=held + objects
+        )
+        return _spent(estimator, budget, need, tuning)
 
     if not source.resident and plan_of(labels).resident:
         source = source.in_memory()
-    gram = Gram(pairwise, source, pool)
+    gram = Gram(pairwise, source, pool, tuning=tuning)
     check_values(gram, rows.statistics.sq_norm)
     small = _small(estimator, gram, pairs, pool if not observed else Pool(1), budget - held)
     try:
@@ -112,7 +120,7 @@ def prepare(
         if data.stored is None:
             raise
         data = data._replace(source=data.stored.within(budget), stored=None)
-        return prepare(estimator, data, stated, budget, pool, observed)
+        return prepare(estimator, data, stated, budget, pool, observed, tuning)
     samples = source if rows.source is data.source else data.source
 
     def part(share: float) -> OneVsOneFit:
@@ -135,7 +143,7 @@ def _small(estimator: Any, gram: Gram, pairs: Sequence[TwoClass], pool: Pool, bu
     """Return what solves the problems if they are small and the solver takes steps of two multipliers."""
     if estimator.solver != "smo":
         return None
-    (n, d), pairwise, tuning = gram.source.shape, gram.pairwise, current_tuning().kernel
+    (n, d), pairwise, tuning = gram.source.shape, gram.pairwise, gram.tuning
     facts = KernelFacts(
         sizes=sizes_of(pairs), n_samples=n, n_features=d, rows_of_sample=pairs[0].rows_of_sample,
         ns_of_value=pairwise.cost(d), is_exact=pairwise.dtype == np.float64 and gram.resident,
@@ -153,13 +161,13 @@ def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget:
     all.
     """
     whole = len(gram) ** 2 * gram.dtype.itemsize
-    need = _need(gram.source, gram.pairwise, np.array([n]), n, rows_of_sample)._replace(
+    need = _need(gram.source, gram.pairwise, np.array([n]), n, rows_of_sample, gram.tuning)._replace(
         copied_bytes=0, tile_bytes=whole
     )
     limit = whole if estimator.cache_size is None else int(estimator.cache_size * 2**20)
     for workers in range(gram.pool.n_threads if budget > 0 else 0, 0, -1):
         try:
-            spent = _spent(estimator, budget, need._replace(workers=workers))
+            spent = _spent(estimator, budget, need._replace(workers=workers), gram.tuning)
         except ValueError:  # not even one working set fits; a fit by itself will say so
             return None
         given = min(spent.tile_bytes, limit)
@@ -185,7 +193,7 @@ def check_memory(source: Source, n: int, n_classes: int, budget: int, in_memory:
         problem_bytes=_PROBLEM_BYTES * states * n + _RECORD_BYTES * n_problems,
         stored_bytes=stored, n_stored_rows=n, copied_bytes=0, block_rows=min(source.block_rows, n),
     )  # fmt: skip
-    plan(budget, need, None)
+    plan(budget, need, None, current_tuning().kernel)
 
 
 def _check_square(estimator: Any, shape: tuple[int, int]) -> None:
@@ -199,11 +207,12 @@ def _need(
     counts: np.ndarray,
     n: int,
     rows_of_sample: int,
+    tuning: KernelTuning,
     workers: int = 1,
     recomputable: bool = False,
 ) -> Need:
     """Return what is asked for by problems of classes of `counts` rows, the largest of `n` rows."""
-    share = len(counts) > 2 and source.resident and pairwise.parallel and n > _SHARED
+    share = len(counts) > 2 and source.resident and pairwise.parallel and n > tuning.shared_rows
     is_converted = isinstance(pairwise, RealPairwise) and pairwise.converts(source)
     converted = n * source.shape[1] * pairwise.dtype.itemsize if is_converted else 0
     return Need(
@@ -224,8 +233,8 @@ def _need(
     )
 
 
-def _spent(estimator: Any, budget: int, need: Need) -> Plan:
-    spent = plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20))
+def _spent(estimator: Any, budget: int, need: Need, tuning: KernelTuning) -> Plan:
+    spent = plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20), tuning)
     if not is_dual(estimator):  # every row is needed in every step
         return spent._replace(frugal=False)
     return spent

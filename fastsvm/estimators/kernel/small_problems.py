@@ -14,7 +14,7 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.rows_on_demand import PADDING, SmallKernel, on_demand
 from fastsvm.solvers.kernel_dual.nu.within_classes import WithinClasses
 from fastsvm.solvers.kernel_dual.problem import WithIntercept
-from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, SmallPairs, solve_pairs
+from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, PairLimits, SmallPairs, solve_pairs
 from fastsvm.tuning import KernelTuning
 
 __all__ = ["GivenProblems", "SmallProblems"]
@@ -83,7 +83,7 @@ class SmallProblems:
         pairs, alpha, orders = given
         sizes = np.diff(pairs.starts)
         longest, found = int(sizes.max()), np.empty((len(sizes), len(CERTIFICATE)))
-        limits = self.tol, min(most_steps, _MOST_STEPS)
+        limits = PairLimits(self.tol, min(most_steps, _MOST_STEPS), self._tuning.newton)
 
         def solve(first: int, last: int) -> None:
             memory = scratch_array("small rows", (longest * (longest + PADDING),), np.float64)

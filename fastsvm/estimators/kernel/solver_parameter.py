@@ -16,6 +16,7 @@ from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.kernel_primal.newton import Method, Primal
 from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
 from fastsvm.solvers.outer_loop import Solver
+from fastsvm.tuning import KernelTuning
 
 __all__ = [
     "SOLVERS",
@@ -40,13 +41,14 @@ class Resources(NamedTuple):
     """What a solver may use. `spent` has the sizes of working set and systems.
 
     `number` is that of the problem, so that each draws its own random numbers. At `deadline`, a moment of
-    time.perf_counter, steps that take long are cut short.
+    time.perf_counter, steps that take long are cut short. `tuning` is that of the fit.
     """
 
     spent: Plan
     pool: Pool
     number: int
     deadline: float
+    tuning: KernelTuning
 
 
 SolverOf = Callable[[KernelProblem, ProblemRows, Resources], Solver]
@@ -116,7 +118,7 @@ def _smo(
 ) -> Solver:
     sizes = given.spent.working_set, given.pool, given.spent.newton_rows
     kind = NuSMO if problem.total > 0 else SMO
-    return kind(problem, rows, estimator.tol, *sizes, deadline=given.deadline)
+    return kind(problem, rows, estimator.tol, *sizes, deadline=given.deadline, tuning=given.tuning)
 
 
 def _coordinate(
@@ -133,6 +135,7 @@ def _coordinate(
         fit_intercept=bool(estimator.fit_intercept),
         rate=estimator.learning_rate,
         deadline=given.deadline,
+        tuning=given.tuning,
     )
 
 

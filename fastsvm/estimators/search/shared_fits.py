@@ -38,6 +38,7 @@ from fastsvm.kernels import is_kernel
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import Limits
 from fastsvm.sources import Source, feature_statistics
+from fastsvm.tuning import current_tuning
 
 __all__ = ["KernelGroup", "Part", "SharedFits", "Split"]
 
@@ -90,6 +91,7 @@ class SharedFits:
 
     def __init__(self, models: dict[int, KernelMachine], data: TrainingSet, splits: list[Split], pool: Pool) -> None:
         self.models, self.data, self.splits, self.pool = models, data, splits, pool
+        self._tuning = current_tuning().kernel
         self._variances: dict[tuple[int, bool], float] = {}
         self._maps: dict[int, Standardization] = {}
         self._problems: dict[int, list[TwoClass]] = {}
@@ -220,13 +222,14 @@ class SharedFits:
         if not source.resident:
             return None
         budget -= source.held
-        rows = training_rows(first, source, group.standardization, None, budget, self.pool)
+        rows = training_rows(first, source, group.standardization, None, budget, self.pool, self._tuning)
         budget -= rows.source.nbytes if rows.source is not source else 0
         place = np.arange(len(source))
         if rows.source.nbytes <= budget // 4:
             place, rows = self._place, rows._replace(source=rows.source.take(np.argsort(self._place)))
             budget -= rows.source.nbytes
-        gram = Gram(training_pairwise(first, group.gamma, rows, most, len(source)), rows.source, self.pool)
+        pairwise = training_pairwise(first, group.gamma, rows, most, len(source), self._tuning)
+        gram = Gram(pairwise, rows.source, self.pool, tuning=self._tuning)
         check_values(gram, rows.statistics.sq_norm)
         pairs = [pair for one in problems.values() for pair in one]
         longest, n_multipliers = max(len(pair.rows) for pair in pairs), sum(len(pair.y) for pair in pairs)

@@ -50,6 +50,7 @@ from fastsvm.solvers.kernel_dual.problem import (
 from fastsvm.solvers.kernel_dual.termination import Termination, Verdict
 from fastsvm.solvers.kernel_dual.working_set_steps import WorkingSetSteps
 from fastsvm.solvers.outer_loop import Report
+from fastsvm.tuning import KernelTuning, current_tuning
 
 __all__ = ["Decomposition"]
 
@@ -58,7 +59,8 @@ class Decomposition(ABC):
     """Solve one two-class problem by working sets of `size` rows.
 
     `tol` is the largest gap at the end. A Newton step, or an interior-point method, has at most `most_free` rows. Long
-    steps are given up at `deadline`, a moment of time.perf_counter.
+    steps are given up at `deadline`, a moment of time.perf_counter. `tuning` is that of the fit, None for the current
+    one.
     """
 
     formulated: ClassVar[type[Formulation]]
@@ -73,15 +75,18 @@ class Decomposition(ABC):
         pool: Pool,
         most_free: int = 2000,
         deadline: float = np.inf,
+        tuning: KernelTuning | None = None,
     ) -> None:
+        tuning = current_tuning().kernel if tuning is None else tuning
         self.problem, self.rows, self.tol, self.pool = problem, rows, tol, pool
         self.formulation = self.formulated(problem)
-        self.working_sets = WorkingSetSteps(self.formulation, rows, size, pool)
+        self.working_sets = WorkingSetSteps(self.formulation, rows, size, pool, tuning)
         self.gradient = DualGradient(self.formulation, rows, self.working_sets.products, tol)
         self._termination = Termination(self.formulation, self.gradient, tol)
         kernel = rows, self.working_sets.block, self.working_sets.products
-        self._newton = NewtonTrial(self.formulation, kernel, pool, most_free)
-        self._interior = InteriorTrial(self.formulation, self.gradient, pool, most_free, deadline)
+        self._newton = NewtonTrial(self.formulation, kernel, pool, most_free, tuning)
+        most_rows = min(most_free, tuning.block_rows) if tuning.interior else 0
+        self._interior = InteriorTrial(self.formulation, self.gradient, pool, most_rows, deadline)
         self._all_considered = False
 
     @abstractmethod

@@ -17,6 +17,7 @@ from fastsvm.kernel_matrix.stored_rows import SquareRows
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, KernelProblem
 from fastsvm.solvers.kernel_dual.working_set import select
+from fastsvm.tuning import KernelTuning
 
 __all__ = ["SolveBlock", "WorkingSetSteps"]
 
@@ -24,8 +25,6 @@ _STEPS_PER_ROW = 100
 _COMPARISONS = 25_000_000  # They take some tens of milliseconds, during which no interrupt is noticed.
 _LEAST_SET = 256  # A working set has so many rows when nothing is known.
 _RATIO, _NESTED_RATIO = 0.02, 0.1  # A working set, or one with sets of its own, is solved to this share of the gap.
-_MOST_SOLVED = 3072  # A working set without working sets of its own has so many rows at most.
-_SHORT = 8  # A kernel row is short if it has fewer than so many times the rows of a working set.
 _USUAL_SIZE = 4096  # A usual working set with sets of its own has so many rows.
 _FIRST_SIZE, _FIRST_SETS = 2048, 32  # The first `_FIRST_SETS` have this size where others have sets of their own.
 _NESTED_SIZE, _NESTED_SETS = 1024, 100
@@ -42,11 +41,18 @@ class WorkingSetSteps:
     """
 
     def __init__(
-        self, formulation: Formulation, rows: KernelRows, size: int, pool: Pool, block: WorkingBlock | None = None
+        self,
+        formulation: Formulation,
+        rows: KernelRows,
+        size: int,
+        pool: Pool,
+        tuning: KernelTuning,
+        block: WorkingBlock | None = None,
     ) -> None:
         self.rows, self.size = rows, max(2, min(size, len(formulation.problem.y), rows.n_slots))
         self.products, self.block = KernelProducts(rows, pool), block or WorkingBlock(rows, pool)
         self._formulation, self._problem, self._pool = formulation, formulation.problem, pool
+        self._tuning = tuning
         self._nested: WorkingBlock | None = None
         self.n_sets = 0
 
@@ -70,7 +76,7 @@ class WorkingSetSteps:
         self, state: KernelDualState, level: np.ndarray, low: float, high: float, tol: float
     ) -> tuple[np.ndarray, float]:
         """Return a working set and the gap to which it is to be solved. `level` and its bounds are `levelled`."""
-        size, ratio = self._size(state), _NESTED_RATIO if self.size > _MOST_SOLVED else _RATIO
+        size, ratio = self._size(state), _NESTED_RATIO if self.size > self._tuning.block_rows else _RATIO
         retained = state.working_set[len(state.working_set) // 2 :][: size - 2]
         chosen = np.empty(size, np.int64)
         count = select(*self._problem.box, state.alpha, level, retained, (low, high), chosen)
@@ -80,12 +86,12 @@ class WorkingSetSteps:
     def _usual_size(self) -> int:
         """Rows of a usual set where sets may have sets of their own, which pay where values are not stored for them."""
         assert isinstance(self.rows, RecomputedRows | PairedRows)  # with others, no set is so large
-        return _USUAL_SIZE if self.rows.cheap_restricted else _MOST_SOLVED
+        return _USUAL_SIZE if self.rows.cheap_restricted else self._tuning.block_rows
 
     def _size(self, state: KernelDualState) -> int:
         """Return how many rows the next working set has."""
         n_support = int(np.count_nonzero(state.alpha))
-        if self.size <= _MOST_SOLVED:
+        if self.size <= self._tuning.block_rows:
             # As many rows as support: a larger set would compute rows that turn out to be useless.
             return self.size if self._is_lazy(self.size) else min(self.size, max(_LEAST_SET, n_support))
         # The free rows among each other take most steps: they and as many violators should be in a set together.
@@ -106,7 +112,7 @@ class WorkingSetSteps:
         before, gradient = state.alpha[chosen], state.gradient[chosen]
         alpha = before.copy()
         limit = min(most_steps, _STEPS_PER_ROW * len(chosen))
-        if len(chosen) > _MOST_SOLVED:
+        if len(chosen) > self._tuning.block_rows:
             n_steps = self._solve_nested(chosen, part, alpha, gradient, target, limit, solve_block)
         else:
             block = self.block.of(chosen, slots)
@@ -126,7 +132,7 @@ class WorkingSetSteps:
 
         The kernel among the rows of the set is then computed apart. Where rows are short, that is not worth it.
         """
-        return self.rows.cheap_among and _SHORT * size <= len(self._problem.y)
+        return self.rows.cheap_among and self._tuning.long_rows * size <= len(self._problem.y)
 
     def _saw(self, diagonal: float) -> None:
         self.products.largest = max(self.products.largest, diagonal)
@@ -143,7 +149,7 @@ class WorkingSetSteps:
             rows = SquareRows(self.block.of(chosen, None))
         self._nested = self._nested or WorkingBlock(rows, self._pool)
         self._nested.reuse(rows)
-        sets = WorkingSetSteps(problem, rows, _NESTED_SIZE, self._pool, self._nested)
+        sets = WorkingSetSteps(problem, rows, _NESTED_SIZE, self._pool, self._tuning, self._nested)
         state, n_steps = KernelDualState(alpha, gradient, np.empty(0, np.int64)), 0
         for _ in range(_NESTED_SETS):
             state, taken = sets.take(state, target, most_steps - n_steps, solve_block)

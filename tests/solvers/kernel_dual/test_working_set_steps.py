@@ -8,7 +8,7 @@ from grams import float_gram
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix import gram as gram_module
-from fastsvm.kernel_matrix import memory_plan, recomputed_rows
+from fastsvm.kernel_matrix import recomputed_rows
 from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.solvers.kernel_dual import dual_gradient, working_set_steps
@@ -16,16 +16,18 @@ from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
+from fastsvm.tuning import changed, tuned
 
 
 @pytest.fixture
 def small(monkeypatch):
     """Sets of a hundred rows have sets of their own."""
-    monkeypatch.setattr(working_set_steps, "_MOST_SOLVED", 40)
     monkeypatch.setattr(working_set_steps, "_USUAL_SIZE", 100)
     monkeypatch.setattr(working_set_steps, "_FIRST_SIZE", 40)
     monkeypatch.setattr(working_set_steps, "_FIRST_SETS", 5)
     monkeypatch.setattr(working_set_steps, "_NESTED_SIZE", 30)
+    with tuned(changed({"kernel": {"block_rows": 40}})):
+        yield
 
 
 def rows_of(n, noise=0.5):
@@ -135,13 +137,13 @@ def test_errors_of_float32_are_made_up_for_where_values_in_float64_are_dear(monk
     assert naive.kkt_violation(K, y, upper, found.alpha) <= found.kkt_violation <= tol
 
 
-def test_fits_without_cached_rows(monkeypatch):
+def test_fits_without_cached_rows():
     """Many rows of few features: no kernel row is stored, and the model is that of a fit that stores them."""
     X, labels = rows_of(3500)
     model = SVC(C=3.0, gamma=0.05, tol=1e-5).fit(X, labels)
     assert not np.any(model.history_["cache_hits"])
-    monkeypatch.setattr(memory_plan, "RECOMPUTED_COST", 0.0)
-    wanted = SVC(C=3.0, gamma=0.05, tol=1e-5).fit(X, labels)
+    with tuned(changed({"kernel": {"recomputed_ns": 0.0}})):
+        wanted = SVC(C=3.0, gamma=0.05, tol=1e-5).fit(X, labels)
     assert np.any(wanted.history_["cache_hits"])
     assert model.objective_ == pytest.approx(wanted.objective_, rel=1e-8)
     np.testing.assert_allclose(model.decision_function(X), wanted.decision_function(X), atol=1e-4)

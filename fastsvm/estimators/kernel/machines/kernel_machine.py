@@ -39,6 +39,7 @@ from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.outer_loop import Limits, StopReason
 from fastsvm.sources import MemorySource, is_stored
+from fastsvm.tuning import current_tuning
 
 __all__ = ["KernelMachine"]
 
@@ -123,7 +124,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
     def _fitted_to(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Solve the problems, from a checkpoint or the last fit's multipliers if there are any."""
         self._check_parameters()
-        session = FitSession(self)
+        session, tuning = FitSession(self), current_tuning().kernel
         forget(self)
         data = self._checked(X, y, sample_weight)
         stated = self._state(data)
@@ -131,7 +132,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
         session.begin()
         with Pool.open(most=threads_within(self.memory)) as pool:
             budget = parse_memory(self.memory, enough_memory(data.source, pool.n_threads))
-            prepared = prepare(self, data, stated, budget, pool, session.has_callbacks)
+            prepared = prepare(self, data, stated, budget, pool, session.has_callbacks, tuning)
             del data  # whose samples may be in memory, where the fit reads them in each pass
             task, records = prepared.task, []
             if session.resume_from is not None:

@@ -12,7 +12,6 @@ from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
 
 __all__ = ["InteriorTrial"]
 
-_MOST_ROWS = 3072
 _STEPS_BEFORE = 100_000
 _SPEED = 5_000  # One step takes as long as so many of the n³ operations.
 _NOWHERE = 1.9  # It is the badness of a solution whose duality gap is nine tenths of its objective.
@@ -58,7 +57,7 @@ class InteriorTrial:
         if (
             self.tried
             or not self._formulation.has_interior_method
-            or n > min(_MOST_ROWS, self._most_rows, self._gradient.rows.n_slots)
+            or n > min(self._most_rows, self._gradient.rows.n_slots)
         ):
             return False
         if n_steps > 0 and self.n_steps < _STEPS_BEFORE + n**3 // _SPEED:

@@ -27,6 +27,7 @@ from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 from fastsvm.solvers.kernel_dual.problem import BALANCED, Formulation, KernelDualState
+from fastsvm.tuning import KernelTuning
 
 __all__ = ["NewtonTrial", "moved", "newton_step"]
 
@@ -55,11 +56,12 @@ class NewtonTrial:
         kernel: tuple[ProblemRows, WorkingBlock, KernelProducts],
         pool: Pool,
         most_free: int,
+        tuning: KernelTuning,
     ) -> None:
         self.n_steps = self.failures = 0
         self._formulation, self._problem, self._pool = formulation, formulation.problem, pool
         self._rows, self._block, self._products = kernel
-        self._most_free = most_free
+        self._most_free, self._tuning = most_free, tuning
 
     def improve_if_slow(self, state: KernelDualState, n_steps: int, before: float) -> int:
         """Try a Newton step once the decomposition steps have cost as much. Each failure doubles this wait.
@@ -68,7 +70,7 @@ class NewtonTrial:
         and the objective was `before`. Returned is the number of accepted Newton steps, 0 or 1.
         """
         self.n_steps += n_steps
-        if n_steps == 0 or self.n_steps < _STEPS_BEFORE:
+        if n_steps == 0 or self.n_steps < _STEPS_BEFORE or not self._tuning.newton:
             return 0
         n_free = np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper))
         if self.n_steps < (_STEPS_BEFORE + n_free**3 // _SPEED) << min(self.failures, 10):
@@ -85,7 +87,7 @@ class NewtonTrial:
     def improve(self, state: KernelDualState, most: int) -> bool:
         """Try a Newton step on at most `most` free rows; return whether it increased the objective and was accepted."""
         y, upper = self._problem.box
-        if self._formulation.n_levels > 1:
+        if self._formulation.n_levels > 1 or not self._tuning.newton:
             return False
         balanced, objective = self._formulation.balanced, self._formulation.objective
         free = np.flatnonzero((state.alpha > 0) & (state.alpha < upper))

@@ -37,7 +37,7 @@ _MOST_ROUNDS, _MOST_POLISHED = 20, 300  # Polishing takes so many rounds at most
 _POLISHING_STEPS = 300  # So many steps stand between two Newton steps then.
 _WORTH = 0.1  # Newton steps are worth it if they gain this share of what steps gained that cost as much.
 
-__all__ = ["CERTIFICATE", "SmallPairs", "solve_pairs"]
+__all__ = ["CERTIFICATE", "PairLimits", "SmallPairs", "solve_pairs"]
 
 CERTIFICATE = (
     "intercept", "objective", "duality_gap", "kkt_violation", "n_steps", "n_rows", "is_solved", "margin", "is_blurred"
@@ -63,21 +63,27 @@ class SmallPairs(NamedTuple):
     totals: np.ndarray
 
 
+class PairLimits(NamedTuple):
+    """The largest gap at the end, the largest number of steps of a problem, and whether Newton steps are taken."""
+
+    tol: float
+    most_steps: int
+    newton: bool
+
+
 @jit
 def solve_pairs(given, pairs, which, limits, memory, alpha, certificate):
     """Solve problems `which[0]` to `which[1]`, the latter excluded, and write their certificates.
 
-    `limits` are the largest gap at the end and the largest number of steps of a problem, and `memory` is for the kernel
-    rows of one problem. `alpha`, feasible multipliers of all problems, are changed in place. `certificate`, shape
-    (n_problems, 9), gets the columns of `CERTIFICATE`.
+    `limits` are `PairLimits`, and `memory` is for the kernel rows of one problem. `alpha`, feasible multipliers of all
+    problems, are changed in place. `certificate`, shape (n_problems, 9), gets the columns of `CERTIFICATE`.
     """
-    tol, most_steps = limits
     for number in range(*which):
         a, b = pairs.starts[number], pairs.starts[number + 1]
         problem = KernelProblem(pairs.y[a:b], pairs.upper[a:b], pairs.target[a:b], pairs.totals[number])
         places = pairs.places[a // pairs.rows_of_sample : b // pairs.rows_of_sample]
         rows = rows_among(given, places, b - a, memory)
-        _solve(rows, problem, _groups(problem), (tol, most_steps), alpha[a:b], certificate[number])
+        _solve(rows, problem, _groups(problem), limits, alpha[a:b], certificate[number])
 
 
 @jit
@@ -91,7 +97,7 @@ def _groups(problem):
 
 @inlined
 def _solve(rows, problem, groups, limits, alpha, certificate):
-    tol, n = limits[0], alpha.size
+    tol, n = limits.tol, alpha.size
     gradient = np.empty(n)
     for k in range(n):
         if alpha[k] != 0:
@@ -117,7 +123,7 @@ def _improve(rows, problem, groups, limits, alpha, gradient):
     Then they reduce the gap to rounding error, with few SMO steps where they do not halve it, because then the free
     rows are not the right ones yet. One loop for both: each call below is compiled into it.
     """
-    tol, most_steps = limits
+    tol, most_steps = limits.tol, limits.most_steps
     n, n_steps, since, wait, polished, best = alpha.size, 0, 0, _STEPS_BEFORE_NEWTON, 0, np.inf
     kept, kept_gradient = np.empty(n), np.empty(n)
     before = _objective(problem, alpha, gradient)
@@ -135,7 +141,7 @@ def _improve(rows, problem, groups, limits, alpha, gradient):
                 if taken < some or n_steps >= most_steps:
                     break
                 spent = _STEP_OPERATIONS * n * since
-                if since < wait or spent < _operations(problem, alpha):
+                if not limits.newton or since < wait or spent < _operations(problem, alpha):
                     continue
         elif not high - low < best:
             _copy(kept, alpha)
@@ -146,7 +152,7 @@ def _improve(rows, problem, groups, limits, alpha, gradient):
             polished, best, most_free = polished + 1, high - low, _MOST_POLISHED
             _copy(alpha, kept)
             _copy(gradient, kept_gradient)
-            if best <= _EXACT or polished > _MOST_ROUNDS:
+            if not limits.newton or best <= _EXACT or polished > _MOST_ROUNDS:
                 break
         reached = _objective(problem, alpha, gradient)
         is_possible = newton_steps(rows, problem, groups, alpha, gradient, most_free)

@@ -24,6 +24,7 @@ from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
+from fastsvm.tuning import KernelTuning
 
 EPS = np.finfo(float).eps
 
@@ -294,8 +295,7 @@ def test_what_is_given_up_changes_nothing(late, slow, monkeypatch):
         assert reason is StopReason.CONVERGED
         assert set(calls) == {deadline}
         assert (len(calls) > 1) is late  # one that time cut short is tried again where the fit goes on
-        monkeypatch.setattr(interior_trial, "_MOST_ROWS", 0)
-        without = solver_of(SMO, K, y, upper, pool, 1e-9)
+        without = solver_of(SMO, K, y, upper, pool, 1e-9, tuning=KernelTuning(interior=False))
         wanted, _, _ = drive(without, without.init(), Limits(10**6, np.inf), lambda *seen: False)
     np.testing.assert_array_equal(state.alpha, wanted.alpha)
 
