@@ -54,10 +54,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--path", action="append", metavar="NAME", help="only this path, * is any text (repeatable)")
     parser.add_argument("--case", action="append", metavar="NAME", help="only this case, * is any text (repeatable)")
     parser.add_argument("--timeout", type=float, default=300, metavar="S", help="limit of a fit (300)")
+    parser.add_argument("--processor", action="store_true", help="count what processors spend: other work is going on")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder ({RESULTS})")
     asked = parser.parse_args(arguments)
     options = Options(0, asked.timeout, min(_THREADS, os.cpu_count() or 1), 4000, True, False)
-    study = Study("ablation", asked.out, options=options.json())
+    clock = "processor_s" if asked.processor else "seconds"
+    study = Study("ablation", asked.out, options=options.json() | {"clock": clock})
     chosen = [path for path in PATHS if _is_asked(path.name, asked.path)]
     found: dict[str, list[Pairing]] = {path.name: [] for path in chosen}
     work = [(suite, case) for suite, case in _cases() if _is_asked(case.name, asked.case)]
@@ -65,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
         paths = [path for path in chosen if suite in path.suites]
         sides = [Side(path.name, tuning=path.off) for path in paths]
         try:
-            pairings = compare(case, suite, [Side("all"), *sides], options, _LIMIT) if sides else []
+            pairings = compare(case, suite, [Side("all"), *sides], options, _LIMIT, clock) if sides else []
         except DataMissing as error:
             tqdm.write(f"{case.name} is skipped: {error}.")
             continue

@@ -64,6 +64,8 @@ class Pairing:
         Why a side ended, if it did.
     untouched : bool
         The first round came to the same bits in the same time, and was the last one.
+    clock : {"seconds", "processor_s"}
+        What counts: seconds that pass, or those that all processors spend, which other work hardly changes.
     """
 
     case: str
@@ -71,11 +73,12 @@ class Pairing:
     records: tuple[list[dict[str, Any]], list[dict[str, Any]]] = field(default_factory=lambda: ([], []))
     message: str = ""
     untouched: bool = False
+    clock: str = "seconds"
 
     @property
     def ratios(self) -> list[float]:
         """Seconds of the first side, in multiples of the second one's."""
-        return [one["seconds"] / other["seconds"] for one, other in zip(*self.records, strict=False)]
+        return [one[self.clock] / other[self.clock] for one, other in zip(*self.records, strict=False)]
 
     @property
     def ratio(self) -> float:
@@ -115,7 +118,7 @@ class Pairing:
 
     def seconds(self, side: int) -> float:
         """Return the median seconds of a side."""
-        return statistics.median(one["seconds"] for one in self.records[side]) if self.records[side] else math.nan
+        return statistics.median(one[self.clock] for one in self.records[side]) if self.records[side] else math.nan
 
     @property
     def wrong(self) -> list[str]:
@@ -125,7 +128,7 @@ class Pairing:
         last = [side[-1] for side in self.records]
         if last[0]["converged"] != last[1]["converged"]:
             return [f"only {self.sides[1 - last[0]['converged']]} converged"]
-        optima = [_optimum(one["claimed"]) for one in last]
+        optima = [_optimum(one) for one in last]
         if None in optima:
             return []
         (low, high), (least, most) = optima  # type: ignore[misc]
@@ -142,14 +145,18 @@ class Pairing:
         }  # fmt: skip
 
 
-def _optimum(claimed: dict[str, float]) -> tuple[float, float] | None:
-    """Return the interval that a certificate states for the least objective."""
+def _optimum(record: dict[str, Any]) -> tuple[float, float] | None:
+    """Return the interval that a certificate states for the optimum: the dual objective is its lower end."""
+    claimed = record["claimed"]
     if "objective_" not in claimed or not math.isfinite(claimed.get("duality_gap_", math.nan)):
         return None
-    return claimed["objective_"] - claimed["duality_gap_"], claimed["objective_"]
+    low = claimed["objective_"] - claimed["duality_gap_"] * (not record["of_dual"])
+    return low, low + claimed["duality_gap_"]
 
 
-def compare(case: Case, suite: str, sides: Sequence[Side], options: Options, limit: float) -> list[Pairing]:
+def compare(
+    case: Case, suite: str, sides: Sequence[Side], options: Options, limit: float, clock: str = "seconds"
+) -> list[Pairing]:
     """Let the first side take turns with each of the others, and return what came out for each.
 
     Parameters
@@ -164,8 +171,10 @@ def compare(case: Case, suite: str, sides: Sequence[Side], options: Options, lim
         How to run.
     limit : float
         The ratio that decides.
+    clock : {"seconds", "processor_s"}
+        What counts.
     """
-    found = {side: Pairing(case.name, (sides[0].name, side.name)) for side in sides[1:]}
+    found = {side: Pairing(case.name, (sides[0].name, side.name), clock=clock) for side in sides[1:]}
     with _Rounds(case, suite, sides, options) as rounds:
         left = list(found)
         while left:

@@ -9,7 +9,12 @@ from bench.paired.turns import Pairing
 
 
 def records(seconds, objective=-2.0, gap=0.001, converged=True, processes=None):
-    same = {"claimed": {"objective_": objective, "duality_gap_": gap}, "converged": converged, "n_iter": [7]}
+    same = {
+        "claimed": {"objective_": objective, "duality_gap_": gap},
+        "converged": converged,
+        "n_iter": [7],
+        "of_dual": False,
+    }
     processes = processes or [0] * len(seconds)
     return [{"seconds": one, "process": of, **same} for one, of in zip(seconds, processes, strict=True)]
 
@@ -51,6 +56,15 @@ def test_certificates_of_both_sides_must_hold(other, word):
     found = pairing(records([1.0]), other).wrong
     assert len(found) == bool(word)
     assert not word or word in found[0]
+
+
+def test_dual_objective_is_the_lower_end():
+    first, second = (records([1.0], objective=objective, gap=0.1) for objective in (-2.0, -1.85))
+    assert pairing(first, second).wrong
+    first[0]["of_dual"] = True  # the optimum is between -2 and -1.9, and of the other between -1.95 and -1.85
+    assert not pairing(first, second).wrong
+    second[0]["of_dual"] = True
+    assert pairing(first, second).wrong
 
 
 def test_table_names_what_is_slower():
