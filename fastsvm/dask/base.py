@@ -48,12 +48,6 @@ class ClusterFitState(NamedTuple):
 class DistributedLinearSVM(DistributedEstimator):
     """A linear machine that learns on the workers of a cluster; its fitted attributes are plain arrays.
 
-    Parameters
-    ----------
-    standardize : bool, default=False
-        Whether features are standardised to mean 0 and variance 1 over all shards, by one more pass of the workers.
-        `coef_` and `intercept_` are for samples as they are passed. Sparse samples are scaled only.
-
     Attributes
     ----------
     kkt_violation_ : float

@@ -27,8 +27,16 @@ class DistributedEstimator(BaseEstimator):
         Number of shards, in each of which consecutive blocks are joined; None takes one for each worker, or for each
         block if there are fewer. With the same shards each bit of the model is the same for any number of workers and
         threads. More shards take more rounds.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of the kernel. "scale" takes the variance of the samples of all shards.
     max_iter : int, default=1000
         Largest number of rounds.
+    memory : "auto", int or str, default="auto"
+        Bytes that a task may use beside its samples; "auto" is half of what a worker may use, divided by its threads.
+    standardize : bool, default=False
+        Whether features are standardised to mean 0 and variance 1 over all shards, by one more pass of the workers.
+        The stored samples do not change, and the model is for samples as they are passed. Sparse samples are scaled
+        only.
 
     Attributes
     ----------

@@ -1,16 +1,16 @@
 """Estimators on a cluster are made from those of one machine: what they do not say is as it is there."""
 
 import inspect
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from distributed import Client
 
+from fastsvm.estimators.fitting.documentation import described, documentation
+
 __all__ = ["made_from"]
 
 _Estimator = TypeVar("_Estimator", bound=type)
-_UNDERLINE = re.compile("-{3,}")
 _OF_CLUSTER = {
     name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
     for name, kind in {"client": Client | None, "n_shards": int | None}.items()
@@ -31,7 +31,9 @@ def made_from(local: type, without: Iterable[str]) -> Callable[[_Estimator], _Es
         parameters = {one.name: one for one in known if one.name not in left_out} | _OF_CLUSTER
         cls._local, cls.__init__ = local, _constructor(cls.__name__, list(parameters.values()))
         if cls.__doc__ and local.__doc__:  # python -OO has none
-            cls.__doc__ = _documentation(cls, local, list(parameters)[1:], left_out)
+            about, attributes = (described(local, part) | described(cls, part) for part in ("Parameters", "Attributes"))
+            attributes = {name: text for name, text in attributes.items() if name not in left_out}
+            cls.__doc__ = documentation(cls, list(parameters)[1:], about, attributes)
         return cls
 
     return make
@@ -51,39 +53,3 @@ def _constructor(name: str, parameters: list[inspect.Parameter]) -> Callable[...
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     return __init__
-
-
-def _documentation(cls: type, local: type, parameters: list[str], left_out: set[str]) -> str:
-    """Return the docstring of a class with what it does not say, as its bases or the estimator of one machine say."""
-    own = _sections(cls)
-    above = [_sections(base) for base in [*cls.__mro__[1:-1], local] if base.__doc__]
-    for name in ("Parameters", "Attributes"):
-        said: dict[str, str] = {}
-        for sections in reversed([own, *above]):
-            said.update(_entries(sections.get(name, "")))
-        order = parameters if name == "Parameters" else [one for one in said if one not in left_out]
-        own[name] = "\n".join(said[one] for one in order)
-    titles = [title for title in ("Parameters", "Attributes", "References", "Examples") if title in own]
-    return "\n\n".join([own[""], *(f"{title}\n{'-' * len(title)}\n{own[title]}" for title in titles)]) + "\n"
-
-
-def _sections(cls: type) -> dict[str, str]:
-    """Return the sections of a docstring by their titles; what comes before the first one has none."""
-    found: dict[str, list[str]] = {"": []}
-    title, lines = "", inspect.cleandoc(cls.__doc__ or "").splitlines()
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
-        if _UNDERLINE.fullmatch(below):
-            title, found[line] = line, []
-        elif not _UNDERLINE.fullmatch(line):
-            found[title].append(line)
-    return {name: "\n".join(some).strip() for name, some in found.items()}
-
-
-def _entries(text: str) -> dict[str, str]:
-    """Return the entries of a section by the names of what they describe."""
-    found: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        if line and not line.startswith(" "):
-            found[name := line.partition(" : ")[0]] = []
-        found[name].append(line)
-    return {name: "\n".join(lines) for name, lines in found.items()}

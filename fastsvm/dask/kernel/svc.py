@@ -46,19 +46,12 @@ class SVC(DecisionMixin, DistributedEstimator):
         each worker, or for each block if there are fewer.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "exponential"}, kernel object or callable, default="rbf"
         As for `fastsvm.SVC`, but not "precomputed".
-    gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of the kernel. "scale" takes the variance of the samples of all shards.
     solver : {"smo", "coordinate", "primal"}, default="smo"
         "smo" solves the dual problem, two multipliers at a time. "coordinate" solves the dual problem without an
         intercept, one multiplier at a time, and computes the intercept afterwards. "primal" minimises over the
         coefficients of the decision function, by Newton's method.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         Loss of a sample in units of C, max(0, 1 - y f(x)) or its square; the square for "primal" only.
-    standardize : bool, default=False
-        Whether the kernel sees features standardised to mean 0 and variance 1 over all shards, by one more pass of the
-        workers. The stored samples do not change; sparse ones are scaled only.
-    memory : "auto", int or str, default="auto"
-        Bytes that a task may use beside its samples; "auto" is half of what a worker may use, divided by its threads.
     max_iter : int, default=-1
         Most steps of a pair, as for `fastsvm.SVC`.
     max_time : float or None, default=None

@@ -47,25 +47,15 @@ class NystroemSVC(DistributedClassifier):
 
     Parameters
     ----------
-    gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of the kernel. "scale" takes the variance of the samples of all shards.
     landmarks : {"uniform", "rpcholesky"} or array-like of shape (n_landmarks, n_features), default="uniform"
         How landmarks are chosen among the samples that are fetched: as many as landmarks, 16 times as many for
         "rpcholesky", and 1,024 more, on which the trace error is measured. An array holds the landmarks themselves.
-    max_time : float or None, default=None
-        Time limit of a fit in seconds. Landmarks and features come first, and are not cut short.
-    standardize : bool, default=False
-        Whether the kernel sees features standardised to mean 0 and variance 1 over all shards, by one more pass of the
-        workers. The stored samples do not change. Sparse samples are scaled only.
     refine : {"exact"} or None, default=None
         "exact": an exact machine, that of `SVC`, predicts in place of the landmarks. It is a task of a worker that gets
         all samples.
     bounds : bool, default=False
         Whether to compute `exact_bounds_`. That takes a kernel value for each pair of support vectors.
         Samples at which all shards evaluate their kernel expansions go from worker to worker.
-    memory : "auto", int or str, default="auto"
-        Bytes that a task for `bounds` or `refine` may use beside its samples; "auto" is half of what a worker may use,
-        divided by its threads.
 
     Attributes
     ----------

@@ -8,8 +8,9 @@ try:
 except ImportError:
     callback = None
 
+from fastsvm.estimators.fitting.documentation import PublicEstimator
 
-__all__ = ["CALLS", "CallbackSupportMixin", "with_callbacks"]
+__all__ = ["CALLS", "IterativeEstimator", "with_callbacks"]
 
 
 class _NoCallbacks:
@@ -20,7 +21,24 @@ def _unchanged(method: Callable) -> Callable:
     return method
 
 
-CallbackSupportMixin: Any = _NoCallbacks if callback is None else callback.CallbackSupportMixin
+_CallbackSupport: Any = _NoCallbacks if callback is None else callback.CallbackSupportMixin
 with_callbacks: Callable[[Callable], Callable] = _unchanged if callback is None else callback.with_callbacks
 CALLS = 0 if callback is None else 1
 """Calls that `with_callbacks` puts between a method and its caller, which warnings of a fit skip."""
+
+
+class IterativeEstimator(PublicEstimator, _CallbackSupport):
+    """An estimator whose fit takes steps until it converges, and tells callbacks of them.
+
+    Parameters
+    ----------
+    max_time : float or None, default=None
+        Time limit of a fit in seconds.
+
+    Attributes
+    ----------
+    intercept_ : ndarray of float64, shape (1,)
+        Intercept.
+    stop_reason_ : str
+        "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
+    """

@@ -13,7 +13,21 @@ _ROUNDING = 1e-12  # of the offset, the error of a decision value of a support v
 
 
 class OutlierDetector(OutlierMixin):
-    """Scores of samples, less an offset; those below it are outliers."""
+    """Scores of samples, less an offset; those below it are outliers.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        At most this share of the samples of the fit are outliers, and at least this share are support vectors; above 0
+        and at most 1.
+
+    Attributes
+    ----------
+    offset_ : ndarray of float64, shape (1,)
+        Offset ρ: decision values are scores less the offset.
+    intercept_ : ndarray of float64, shape (1,)
+        Minus the offset.
+    """
 
     offset_: np.ndarray
 

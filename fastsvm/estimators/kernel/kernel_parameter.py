@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.fitting.documentation import PublicEstimator
 from fastsvm.estimators.fitting.parameters import Rule, boolean, either, number, one_of
 from fastsvm.estimators.kernel.sample_geometry import centre_of
 from fastsvm.estimators.kernel.solver_parameter import is_dual
@@ -35,9 +36,10 @@ from fastsvm.sources import (
 from fastsvm.tuning import KernelTuning
 
 __all__ = [
-    "KERNEL",
+    "KERNEL_RULES",
     "MOST_SINGLE",
     "Coefficients",
+    "KernelEstimator",
     "TrainingRows",
     "bytes_for",
     "check_kernel",
@@ -76,21 +78,57 @@ _LEAST_SINGLE, MOST_SINGLE = 1e-30, 1e30
 
 # --- what `kernel` stands for ----------------------------------------------------------------------------
 
-KERNEL = either(
-    one_of(*KERNELS, "precomputed"),
-    Rule(
-        lambda value: is_kernel(value) or (callable(value) and not isinstance(value, type)),
-        "an object (not a class) that is a kernel of fastsvm.kernels, another with a map registered by "
-        "fastsvm.kernels.kernel_value.register, or a callable",
+KERNEL_RULES = {
+    "kernel": either(
+        one_of(*KERNELS, "precomputed"),
+        Rule(
+            lambda value: is_kernel(value) or (callable(value) and not isinstance(value, type)),
+            "an object (not a class) that is a kernel of fastsvm.kernels, another with a map registered by "
+            "fastsvm.kernels.kernel_value.register, or a callable",
+        ),
     ),
-)
-"""The rule of an estimator's `kernel`."""
+    "degree": number(integral=True, least=0),
+    "gamma": either(one_of("scale", "auto"), number(least=0)),
+    "coef0": number(),
+    "standardize": boolean,
+}
+"""The rules of the parameters that all estimators with a kernel have."""
 _PARAMETERS = {"gamma": number(least=0), "degree": number(integral=True, least=0)}
 _ATTRIBUTES = {
     "pairing": one_of("dot", "manhattan"),
     "translation_invariant": boolean,
     "rounding": Rule(callable, "a method, see fastsvm.kernels.Kernel"),
 }
+
+
+class KernelEstimator(PublicEstimator):
+    """An estimator with a kernel.
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "exponential", "precomputed"}, \
+fastsvm.kernels.Kernel or callable, default="rbf"
+        "laplacian" is exp(-gamma ‖x-z‖₁), "exponential" is exp(-gamma ‖x-z‖). An object such as
+        `fastsvm.kernels.RBF(gamma=0.5)` brings its parameters: `degree`, `gamma` and `coef0` are then not used.
+        A callable takes two blocks of rows, (a, d) and (b, d), and returns their (a, b) kernel values. With
+        "precomputed" X is the matrix of kernel values.
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of the kernels other than "linear"; "scale" is 1 / (n_features * variance of X), where the
+        variance is weighted if sample weights are given, "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    standardize : bool, default=False
+        Whether the kernel sees features standardised to mean 0 and variance 1, by weighted statistics of one more
+        pass over the samples. The model stores them, so that predictions take samples as they are. Sparse samples are
+        scaled only. `gamma="scale"` refers to standardised samples; support vectors and landmarks are samples as they
+        were passed.
+    """
+
+    kernel: Any
+    gamma: Any
+    standardize: bool
 
 
 def check_kernel(kernel: Any) -> None:

@@ -7,9 +7,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.choice import LinearFacts, linear_solvers
-from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
-from fastsvm.estimators.fitting.doc_link import DocLinkMixin
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
@@ -50,8 +48,62 @@ _RULES = {
 }
 
 
-class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
-    """What classification, regression and the machine of one class have in common."""
+class BaseLinearSVM(LinearModel):
+    """What classification, regression and the machine of one class have in common.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Factor of the losses.
+    dual : bool or "auto", default="auto"
+        Accepted for code written for scikit-learn: the solver works on both problems at once, which have the same
+        solution.
+    tol : float, default=1e-3
+        The fit ends when (P - D) / P is at most this, with the objective P and a lower bound D of what it could be; of
+        several classes one against the rest, or of pairs, for each of them.
+    intercept_scaling : float, default=1.0
+        Value of a constant feature. The intercept is its weight times this value. It is penalised like all weights; the
+        larger the value, the less.
+    memory : "auto", int or str, default="auto"
+        Memory that the fit may use beside the weights and the dual variables: bytes, or a size such as "2GB".
+        Samples on disk are read once if they fit in a third of it, else window by window in each epoch. "auto" is half
+        of what is available. Samples in memory do not count. With penalty "l1", which classifiers have, each Newton
+        step reads samples on disk two to four times, and a quarter of the memory holds Hessians:
+        √(memory / (32 n_classes)) features at a time, at most 4,096.
+    warm_start : bool, default=False
+        Begin the next fit at the dual variables of the last, or after Newton steps at its weights, if there are as
+        many. A fit that was interrupted, or ran out of time or epochs, is resumed if nothing has changed.
+    criterion : {"gap", "gradient"}, default="gap"
+        What `tol` bounds: the relative duality gap, or, as in LIBLINEAR, the violation of the optimality conditions of
+        the dual problem, the projected gradient, which takes much longer to become small. Where epochs are Newton
+        steps, it is that of the problem itself.
+    window_visits : "auto" or int, default="auto"
+        For samples on disk: how often an epoch processes each window while it is in memory. "auto" is as often as there
+        is time for while the next window is read, at most 4 times. Results then depend on the speed of the machine.
+        With an int they are the same for the same `random_state`.
+
+    Attributes
+    ----------
+    objective_ : float
+        The objective, penalty + C Σ loss, of these weights, that of the constant feature among them; of several classes
+        one against the rest the sum.
+    dual_objective_ : float
+        Objective of feasible dual variables, a lower bound of the minimum.
+    duality_gap_ : float
+        `objective_` minus `dual_objective_`: an upper bound of how far the objective is from its minimum. Computed in
+        float64.
+    kkt_violation_ : float
+        Largest projected gradient of the dual problem, in units of scores; where epochs are Newton steps the largest
+        distance of 0 from the subdifferential of the objective by a weight.
+    converged_ : bool
+        Whether the relative duality gap, or what `criterion` names, is within `tol`.
+    solver_ : str
+        Which solver ended the fit, chosen from the samples and the loss: "gram", "weights", "newton", "rounds",
+        "ascent" or "given-sum".
+    history_ : dict of str to ndarray
+        One entry an epoch: epoch, time (s), objective (the lowest so far), dual_objective, gap (the lowest relative gap
+        so far; the largest of the classes one against the rest), bytes_read.
+    """
 
     _merges_rows: ClassVar[bool] = True
     """Whether equal rows in memory are merged before they are learnt."""
@@ -189,7 +241,14 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
 
 
 class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
-    """What classifiers have in common."""
+    """What classifiers have in common.
+
+    Parameters
+    ----------
+    penalty : {"l2", "l1"}, default="l2"
+        ½‖w‖², or ‖w‖₁: the smaller C, the more weights are exactly 0. "l1" is for smooth losses, of each class against
+        the rest.
+    """
 
     def _fit_classes(self, X: Any, y: Any, sample_weight: Any, loss: Loss) -> None:
         """Learn the classes with a loss."""

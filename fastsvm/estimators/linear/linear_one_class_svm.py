@@ -6,6 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.outliers import OutlierDetector
 from fastsvm.estimators.fitting.parameters import NU, Rule
@@ -17,6 +18,7 @@ from fastsvm.estimators.linear.training_task import Task
 __all__ = ["LinearOneClassSVM"]
 
 
+@documented
 class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
     """Linear one-class SVM, exact, from memory or from an HDF5 file larger than it.
 
@@ -27,9 +29,6 @@ class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
 
     Parameters
     ----------
-    nu : float, default=0.5
-        At most this share of the samples of the fit are outliers, and at least this share are support vectors; above 0
-        and at most 1.
     tol : float, default=1e-3
         The fit ends when (P - D) / |P| is at most this, with the objective P and a lower bound D of what it could be.
         Where the optimum is w = 0, as for features whose means are 0, P - D is relative to 1e-6 of the objective of
@@ -38,59 +37,17 @@ class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
         Largest number of epochs. They are rounds, in which the samples that violate the optimality conditions most
         exchange mass in pairs. Where rounds are slow, Newton steps take turns with them; if the samples are on disk or
         too many for that, passes of dual coordinate ascent follow.
-    max_time : float or None, default=None
-        Time limit of a fit in seconds.
-    memory : "auto", int or str, default="auto"
-        Memory that the fit may use beside the weights and the dual variables: bytes, or a size such as "2GB".
-        Samples on disk are read once if they fit in a third of it, else window by window in each epoch. "auto" is half
-        of what is available. Samples in memory do not count.
-    random_state : int, RandomState or None, default=None
-        Seed of the order in which samples are processed.
     standardize : bool, default=False
         Whether features are standardised during the fit, by statistics of one more pass over the samples. The means
         of dense samples are then 0, and little is left to be learnt; sparse samples are scaled only. The stored samples
         do not change. `coef_` and `offset_` are for samples as they are passed.
-    warm_start : bool, default=False
-        Begin the next fit at the dual variables of the last, if the number of samples is the same. A fit that was
-        interrupted, or ran out of time or epochs, is resumed if nothing has changed.
-    verbose : bool or int, default=False
-        Show progress, on a terminal.
-    window_visits : "auto" or int, default="auto"
-        For samples on disk: how often an epoch processes each window while it is in memory. "auto" is as often as there
-        is time for while the next window is read, at most 4 times. Results then depend on the speed of the machine.
-        With an int they are the same for the same `random_state`.
 
     Attributes
     ----------
-    coef_ : ndarray of float64, shape (1, n_features)
-        Weights of the features.
-    offset_ : ndarray of float64, shape (1,)
-        Offset ρ: decision values are scores less the offset.
-    intercept_ : ndarray of float64, shape (1,)
-        Minus the offset.
     objective_ : float
         The objective of these weights, which is negative unless they are 0.
     dual_objective_ : float
         -½ ‖Σ α x‖² of feasible dual variables α, a lower bound of the minimum.
-    duality_gap_ : float
-        Difference of the two: an upper bound of how far the objective is from its minimum. Computed in float64.
-    kkt_violation_ : float
-        Largest projected gradient of the dual problem, in units of scores.
-    n_iter_ : int
-        Epochs.
-    converged_ : bool
-        Whether the relative gap is within `tol`.
-    stop_reason_ : str
-        "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
-    solver_ : str
-        "given-sum".
-    history_ : dict of str to ndarray
-        One entry an epoch: epoch, time (s), objective (the lowest so far), dual_objective, gap (the lowest relative gap
-        so far), bytes_read.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has them.
 
     References
     ----------

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regr
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.fitting.callbacks import IterativeEstimator
 from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.validation import STATISTICS, check_columns, check_rows, required_labels
 from fastsvm.linalg.linear_predictor import product_type, scores
@@ -50,8 +51,27 @@ def for_rows_as_passed(
     return coef * scale, intercept - coef @ (shift * scale)
 
 
-class LinearModel(BaseEstimator):
-    """Scores of samples, and samples standardised for a fit."""
+class LinearModel(IterativeEstimator, BaseEstimator):
+    """Scores of samples, and samples standardised for a fit.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    random_state : int, RandomState or None, default=None
+        Seed of the order in which samples are processed.
+    standardize : bool, default=False
+        Whether features are standardised to mean 0 and variance 1 during the fit, by statistics of one more pass over
+        the samples. The stored samples do not change. `coef_` and `intercept_` are for samples as they are passed.
+        Sparse samples are scaled only.
+
+    Attributes
+    ----------
+    coef_ : ndarray of float64, shape (1, n_features)
+        Weights of the features.
+    n_iter_ : int
+        Epochs.
+    """
 
     coef_: Any
 
@@ -134,7 +154,24 @@ class LinearModel(BaseEstimator):
 
 
 class LinearClassifier(ClassifierMixin, LinearModel):
-    """Classification by the scores of the classes; for two classes there is one score, that of the second."""
+    """Classification by the scores of the classes; for two classes there is one score, that of the second.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the weights of the samples of each class; one against the rest, of the samples of the class itself.
+    n_jobs : int or None, default=None
+        Accepted for code written for scikit-learn: all fits use the threads that Numba is set to use.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    coef_ : ndarray of float64, shape (1, n_features) or (n_classes, n_features)
+        Weights of the features.
+    intercept_ : ndarray of float64, shape (1,) or (n_classes,)
+        Intercepts.
+    """
 
     @of_one_model
     def decision_function(self, X: Any) -> np.ndarray:
@@ -237,7 +274,13 @@ class LinearClassifier(ClassifierMixin, LinearModel):
 
 
 class LinearRegressor(RegressorMixin, LinearModel):
-    """Predictions are the scores."""
+    """Predictions are the scores.
+
+    Attributes
+    ----------
+    coef_ : ndarray of float64, shape (n_features,)
+        Weights of the features.
+    """
 
     @of_one_model
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule
 from fastsvm.estimators.fitting.session import FitSession
@@ -18,6 +19,7 @@ from fastsvm.estimators.linear.training_task import Task
 __all__ = ["SGDRegressor"]
 
 
+@documented
 class SGDRegressor(LinearRegressor, BaseSGD):
     """Linear regression by mini-batch stochastic gradient descent, from memory or from an HDF5 file.
 
@@ -29,99 +31,8 @@ class SGDRegressor(LinearRegressor, BaseSGD):
     loss : str or a loss object, default="squared_error"
         "squared_error" (½ (f - y)²), "huber", "epsilon_insensitive" or "squared_epsilon_insensitive".
         A loss object is one that `fastsvm.losses.register_loss` registered. `fastsvm.save` refuses models with it.
-    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
-        Penalty of the weights; the intercept is never penalised.
-    alpha : float, default=1e-4
-        Factor of the penalty in the objective, mean loss + alpha R(w), with R = ½‖w‖², ‖w‖₁ or a mixture.
-    l1_ratio : float, default=0.15
-        Share of the L1 penalty in "elasticnet", 0 to 1.
-    fit_intercept : bool, default=True
-        Whether there is an intercept.
-    max_iter : int, default=1000
-        Largest number of epochs, which are passes over the samples that change the weights.
-    tol : float or None, default=1e-3
-        The fit ends when the objective of the weights returned, computed over all rows, fell by at most `tol` times the
-        objective of zero weights while the number of epochs doubled, and by at most a tenth of itself unless it is
-        below ten such tolerances. None runs `max_iter` epochs.
-    shuffle : bool, default=True
-        Whether samples are processed in random order, a new one each epoch.
-    verbose : bool or int, default=False
-        Show progress, on a terminal.
-    epsilon : float, default=0.1
-        Distance from the target at which "huber" becomes linear, or below which the epsilon-insensitive losses are
-        zero.
-    random_state : int, RandomState or None, default=None
-        Seed of the order of the samples and of the validation set.
-    learning_rate : {"adagrad", "auto", "optimal", "pegasos", "invscaling", "constant", "adaptive"}, default="adagrad"
-        Length of a step: "adagrad" gives each weight its own, by the gradients so far (Duchi, Hazan and Singer 2011)
-        and the length of its feature, so that rare features and features of any unit learn as fast as others. On sparse
-        rows of many features a step is also no longer than twice the way to a loss of zero (Loizou, Vaswani, Laradji
-        and Lacoste-Julien 2021, equation 3). The other rates are one η for all weights in step t = 0, 1, .... "auto"
-        begins with what suits the rows' lengths and falls as η₀ / (√(1 + 4 t / steps per epoch) + λ η₀ t), with the
-        factor λ of ½‖w‖² in the objective, without the root if steps follow the exact gradient of a smooth loss;
-        "optimal" is scikit-learn's 1 / (alpha (t₀ + t));
-        "pegasos" 1 / (alpha (t + 1)); "invscaling" eta0 / (t + 1)**power_t; "constant" eta0; "adaptive" eta0, divided
-        by 5 whenever the fit would otherwise end, until it is below 1e-6.
-    eta0 : float, default=0.01
-        Initial learning rate of the last three.
     power_t : float, default=0.25
         Exponent of "invscaling".
-    early_stopping : bool, default=False
-        Whether convergence is judged by the score on a validation set. The weights with the best score are returned.
-        The validation set of samples on disk consists of whole blocks.
-    validation_fraction : float, default=0.1
-        Share of the samples in the validation set; of a file, at most what an eighth of `memory` holds.
-    n_iter_no_change : int, default=5
-        Epochs before the objective is first compared, or, with `early_stopping`, without a better score at the end.
-    warm_start : bool, default=False
-        Begin the next fit at the weights of the last. A fit that was interrupted, or ran out of time, is resumed in the
-        same epoch if samples and classes are the same.
-    average : bool or int, default=True
-        Return the average of the weights after each step, in which step t weighs t³ (polynomial decay, Shamir and Zhang
-        2013, section 4); an int is the number of rows to be visited before it begins. False returns the weights after
-        the last step.
-    batch_size : "auto", int or None, default="auto"
-        Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, but 8 for at
-        most 256 rows, and else 1 for sparse rows of many features.
-    momentum : float, default=0.0
-        Share of the last step that is added to a step, at least 0 and below 1. Sparse rows are then made dense, a
-        batch at a time.
-    clip_norm : float or None, default=None
-        Largest norm of a batch's gradient; longer ones are shortened. Sparse rows as with `momentum`.
-    memory : "auto", int or str, default="auto"
-        What rows on disk may take in memory: bytes, or a size such as "2GB". If a third of it holds them, they are read
-        once, else window after window, of 2,048 rows a thread at least. "auto" is half of what is available.
-    max_time : float or None, default=None
-        Time limit of a fit in seconds.
-    standardize : bool, default=False
-        Whether features are standardised to mean 0 and variance 1 during the fit, by statistics of one more pass over
-        the samples. The stored samples do not change. `coef_` and `intercept_` are for samples as they are passed.
-        Sparse samples are scaled only. Partial fits use the statistics of the first one.
-
-    Attributes
-    ----------
-    coef_ : ndarray of float64, shape (n_features,)
-        Weights of the features.
-    intercept_ : ndarray of float64, shape (1,)
-        Intercepts.
-    objective_ : float
-        Mean loss + alpha R(w) over the rows that were learnt from, of these weights.
-    n_iter_ : int
-        Epochs.
-    t_ : float
-        Steps, plus one.
-    converged_ : bool
-        Whether the fit converged, or ran all epochs with `tol=None`.
-    stop_reason_ : str
-        "converged", "max_iter", "max_time", "callback", or "stalled": a constant rate does not come closer.
-    loss_curve_ : ndarray of float64
-        Mean loss of each batch before its step; when there are more than 10,000, each entry is of several batches.
-    history_ : dict of str to ndarray
-        One entry an epoch: epoch, time (s), steps, objective (during the epoch), rate, validation_score, bytes_read.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has them.
 
     References
     ----------

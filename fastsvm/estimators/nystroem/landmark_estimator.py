@@ -6,7 +6,13 @@ import numpy as np
 
 from fastsvm.estimators.fitting.parameters import Rule, either, number, one_of
 from fastsvm.estimators.fitting.validation import STATISTICS, check_columns
-from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed, resolve_gamma
+from fastsvm.estimators.kernel.kernel_parameter import (
+    KERNEL_RULES,
+    KernelEstimator,
+    check_kernel,
+    is_precomputed,
+    resolve_gamma,
+)
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.standardization import Standardization, attributes_of, warn_of_lengths
 from fastsvm.estimators.nystroem.landmarks import Chosen
@@ -16,11 +22,7 @@ __all__ = ["LANDMARK_RULES", "ROWS", "LandmarkEstimator"]
 
 ROWS = Rule(lambda value: hasattr(value, "shape") or isinstance(value, (list, tuple)), "rows of samples")
 """Rule of given landmarks."""
-LANDMARK_RULES = {
-    "kernel": KERNEL,
-    "degree": number(integral=True, least=0),
-    "gamma": either(one_of("scale", "auto"), number(least=0)),
-    "coef0": number(),
+LANDMARK_RULES = KERNEL_RULES | {
     "n_components": either(one_of("auto"), number(integral=True, least=1)),
     "landmarks": either(one_of("uniform", "rpcholesky"), ROWS),
     "rank_tol": number(least=0, below=1),
@@ -28,13 +30,36 @@ LANDMARK_RULES = {
 """Rules of the parameters of landmarks and kernels."""
 
 
-class LandmarkEstimator:
-    """An estimator with a kernel and landmarks."""
+class LandmarkEstimator(KernelEstimator):
+    """An estimator with a kernel and landmarks.
 
-    gamma: Any
+    Parameters
+    ----------
+    kernel : str, callable or kernel object, default="rbf"
+        As for `SVC`: "linear", "poly", "rbf", "laplacian", "exponential", a function of two blocks of samples, or an
+        object such as `fastsvm.kernels.RBF(0.5)`. It must be positive semi-definite. Kernel values cannot be
+        precomputed.
+    n_components : "auto" or int, default="auto"
+        Number of landmarks, at most that of the distinct samples. "auto" is the smallest of 64, 128, ..., 2,048 with
+        which `trace_error_` is at most .01, fewer if the memory asks for it. The time of a fit grows with its square.
+    rank_tol : float, default=1e-6
+        Directions of the landmarks whose eigenvalue is at most this share of the largest are left out.
+    random_state : int, RandomState or None, default=None
+        Seed of the landmarks, and of the order in which a machine processes samples.
+
+    Attributes
+    ----------
+    components_ : array or CSR matrix, shape (n_landmarks, n_features)
+        The landmarks, as they were passed.
+    component_indices_ : ndarray of int64, shape (n_landmarks,)
+        Numbers of the samples that are landmarks; missing if an array of landmarks was passed.
+    rank_ : int
+        Number of new features: directions of the landmarks that were kept.
+    trace_error_ : float
+        Share of the trace of the kernel matrix that the features do not have, measured on at most 1,024 samples.
+    """
+
     memory: int | str
-    kernel: Any
-    standardize: bool
 
     def _check_landmark_kernel(self) -> None:
         """Raise ValueError for a kernel that landmarks cannot have."""

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
+from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, seed
 from fastsvm.estimators.fitting.progress import shown
@@ -28,9 +29,10 @@ from fastsvm.sources import Block, HDF5Data, Source, check_finite, of_open_file
 
 __all__ = ["NystroemFeatures"]
 
-_RULES = {"standardize": boolean, "verbose": boolean, "random_state": seed}
+_RULES = {"verbose": boolean, "random_state": seed}
 
 
+@documented
 class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Features of samples whose dot products approximate a kernel, from memory or from file to file.
 
@@ -39,52 +41,20 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
 
     Parameters
     ----------
-    kernel : str, callable or kernel object, default="rbf"
-        As for `SVC`: "linear", "poly", "rbf", "laplacian", "exponential", a function of two blocks of samples, or an
-        object such as `fastsvm.kernels.RBF(0.5)`. It must be positive semi-definite. Kernel values cannot be
-        precomputed.
-    degree : int, default=3
-        Degree of "poly".
-    gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of the kernel, as for `SVC`.
-    coef0 : float, default=0.0
-        Constant of "poly".
-    n_components : "auto" or int, default="auto"
-        Number of landmarks, at most that of the distinct samples. "auto" is the smallest of 64, 128, ..., 2,048 with
-        which `trace_error_` is at most .01, fewer if the memory asks for it.
     landmarks : {"uniform", "rpcholesky"} or array-like of shape (n_landmarks, n_features), default="uniform"
         Landmarks are samples, drawn without replacement, or by randomly pivoted Cholesky
         factorisation among 16 times as many as landmarks, or fewer if the memory asks for it. An array holds the
         landmarks themselves; `n_components` is ignored.
-    rank_tol : float, default=1e-6
-        Directions of the landmarks whose eigenvalue is at most this share of the largest are left out.
-    standardize : bool, default=False
-        Whether the kernel sees features standardised to mean 0 and variance 1. The stored samples do not change.
-        Sparse samples are scaled only.
     memory : "auto", int or str, default="auto"
         Memory that `fit` may use: bytes, or a size such as "2GB". "auto" is half of what is available. It bounds the
         number of landmarks.
-    random_state : int, RandomState or None, default=None
-        Seed of the landmarks.
     verbose : bool, default=False
         Show progress of `transform_to_file`, on a terminal.
 
     Attributes
     ----------
-    components_ : array or CSR matrix, shape (n_landmarks, n_features)
-        The landmarks, as they were passed.
-    component_indices_ : ndarray of int64, shape (n_landmarks,)
-        Numbers of these samples; missing if an array of landmarks was passed.
     normalization_ : ndarray of float64, shape (rank, n_landmarks)
         What kernel values with the landmarks are multiplied with.
-    rank_ : int
-        Number of new features: directions of the landmarks that were kept.
-    trace_error_ : float
-        Share of the trace of the kernel matrix that the features do not have, measured on at most 1,024 samples.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has them.
 
     References
     ----------

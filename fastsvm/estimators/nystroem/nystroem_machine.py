@@ -99,6 +99,49 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
     """Learns on features of the samples, which their kernel values with the landmarks determine.
 
     The class attributes are what linear machines have as parameters.
+
+    Parameters
+    ----------
+    landmarks : {"uniform", "rpcholesky", "support"} or array-like of shape (n_landmarks, n_features), \
+default="uniform"
+        Landmarks are samples of positive weight, drawn without replacement, or by randomly pivoted Cholesky
+        factorisation among 16 times as many as landmarks, or fewer if the memory asks for it. "support" draws them
+        among the support vectors of an `SVC` or `SVR` of 10 times as many samples, at least 2,000. An array holds the
+        landmarks themselves; `n_components` is ignored.
+    intercept_scaling : float, default=1.0
+        Value s of a constant feature. The intercept is its weight times this value. It is penalised like all weights;
+        the larger the value, the less. The kernel is then K + s².
+    max_iter : int, default=1000
+        Largest number of epochs, which are passes over the features.
+    max_time : float or None, default=None
+        Time limit of a fit in seconds. Landmarks and features come first, and are not cut short.
+    memory : "auto", int or str, default="auto"
+        Memory that the fit may use: bytes, or a size such as "2GB". "auto" is half of what is available. If half of it
+        holds the features as float32, or else as float16, they stay in memory, else they are float16 in a scratch file.
+        Samples in memory do not count.
+    scratch_folder : str or None, default=None
+        Folder of the scratch file, which takes two bytes for each sample and landmark, and is removed when the fit
+        ends. None is the folder of temporary files.
+    refine : {"exact"} or None, default=None
+        "exact": an exact machine, that of `SVC` or `SVR`, predicts in place of the landmarks. It takes as much time as
+        they do.
+    bounds : bool, default=False
+        Whether to compute `exact_bounds_`. That takes a kernel value for each pair of support vectors.
+    warm_start : bool, default=False
+        Begin the next fit at the dual variables of the last, if the numbers of samples and classes are the same.
+
+    Attributes
+    ----------
+    coef_ : ndarray of float64, shape (1, n_landmarks)
+        Coefficients of the kernel values with the landmarks.
+    objective_ : float
+        ½‖w‖² + C Σ loss on the features as they are stored, that of the constant feature among the weights,
+        summed over the classes one against the rest, or the pairs.
+    exact_machine_ : SVC or SVR
+        With `refine`, the fitted machine; missing where the time ran out, so that the landmarks predict.
+    exact_bounds_ : tuple of float
+        With `bounds`, lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks.
+        The upper one is the objective of this model there.
     """
 
     dual: str = "auto"

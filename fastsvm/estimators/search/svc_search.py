@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.doc_link import DocLinkMixin
+from fastsvm.estimators.fitting.documentation import PublicEstimator, documented
 from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators.fitting.validation import labels_of
@@ -75,7 +75,8 @@ def _of_best(name: str, words: str) -> Any:
     return available_if(_best_has(name))(method)
 
 
-class SVCSearch(DocLinkMixin, BaseEstimator):
+@documented
+class SVCSearch(PublicEstimator, BaseEstimator):
     """Grid search with cross-validation over the parameters of an `SVC`, whose fits share their kernel values.
 
     So do the fits of `SVR`, `NuSVR`, `NuSVC` and `OneClassSVM`. Scores, best parameters and `cv_results_` agree with
@@ -113,8 +114,6 @@ class SVCSearch(DocLinkMixin, BaseEstimator):
         Score of a fit that fails, which is warned of. Parameters are checked before the first fit in any case.
     return_train_score : bool, default=False
         Whether `cv_results_` has scores of the training samples.
-    verbose : bool or int, default=False
-        Show progress, on a terminal.
 
     Attributes
     ----------
@@ -139,8 +138,6 @@ class SVCSearch(DocLinkMixin, BaseEstimator):
         Whether there are several scores.
     classes_ : ndarray of shape (n_classes,)
         Labels of the best model.
-    n_features_in_ : int
-        Number of features of the best model.
     feature_names_in_ : ndarray of str
         Names of the features, if X has them, and `refit`.
 

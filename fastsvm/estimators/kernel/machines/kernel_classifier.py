@@ -26,7 +26,40 @@ _PROBABILITIES = (
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):
-    """Prediction of classes from the expansions of one decision function a pair of classes."""
+    """Prediction of classes from the expansions of one decision function a pair of classes.
+
+    Parameters
+    ----------
+    probability : bool, default=False
+        False only: there are no probabilities. scikit-learn computes them, for example by
+        `sklearn.calibration.CalibratedClassifierCV(SVC(), ensemble=False)`.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Columns of `decision_function` for three classes and more: one a class, or one a pair.
+    break_ties : bool, default=False
+        Predict by the largest decision value of "ovr" instead of the first class with most votes.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels. A class whose weights are all zero is not among them.
+    support_ : ndarray of int64, shape (n_SV,)
+        Row numbers of the support vectors, ordered by class.
+    n_support_ : ndarray of int32, shape (n_classes,)
+        Number of support vectors of each class.
+    dual_coef_ : ndarray or CSR matrix of float64, shape (n_classes - 1, n_SV)
+        Coefficients of the support vectors, in scikit-learn's layout; sparse after a fit on sparse samples.
+    intercept_ : ndarray of float64, shape (n_classes * (n_classes - 1) / 2,)
+        Intercepts.
+    coef_ : ndarray or CSR matrix of float64, shape (n_classes * (n_classes - 1) / 2, n_features)
+        Weights of the features, for the linear kernel only; with `standardize` of the standardised features.
+    within_margin_ : ndarray of int64
+        Row numbers of those on or within the margin in some two-class problem, in rising order. After exact steps
+        they are the support vectors; after those with the `learning_rate` of `SVC` the decision function has others.
+    class_weight_ : ndarray of float64, shape (n_classes,)
+        Factors of C.
+    n_iter_ : ndarray of int64, shape (n_classes * (n_classes - 1) / 2,)
+        Steps of each two-class problem.
+    """
 
     def _own_rules(self) -> dict[str, Rule]:
         return {"decision_function_shape": one_of("ovr", "ovo"), "break_ties": boolean}

@@ -10,11 +10,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
+from fastsvm.estimators.fitting.callbacks import IterativeEstimator
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
-from fastsvm.estimators.fitting.doc_link import DocLinkMixin
 from fastsvm.estimators.fitting.drafts import of_one_model
-from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
+from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, optional
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import (
     STATISTICS,
@@ -25,7 +24,13 @@ from fastsvm.estimators.fitting.validation import (
     forget,
 )
 from fastsvm.estimators.kernel.expected_time import warn_of_time
-from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed, resolve_kernel
+from fastsvm.estimators.kernel.kernel_parameter import (
+    KERNEL_RULES,
+    KernelEstimator,
+    check_kernel,
+    is_precomputed,
+    resolve_kernel,
+)
 from fastsvm.estimators.kernel.object_samples import ObjectSource, samples_for
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import PreparedFit, enough_memory, prepare
@@ -43,29 +48,80 @@ from fastsvm.tuning import current_tuning
 
 __all__ = ["KernelMachine"]
 
-_RULES = {
-    "kernel": KERNEL,
-    "degree": number(integral=True, least=0),
-    "gamma": either(one_of("scale", "auto"), number(least=0)),
-    "coef0": number(),
+_RULES = KERNEL_RULES | {
     "tol": number(above=0),
     "cache_size": optional(number(above=0)),
     "max_iter": number(integral=True, least=-1),
     "max_time": optional(number(above=0)),
     "shrinking": boolean,
-    "standardize": boolean,
     "warm_start": boolean,
     "verbose": either(boolean, number(integral=True, least=0)),
 }
 _ROUNDING = 1e-9  # A violation may exceed the tolerance by this part of it, which is rounding.
 
 
-class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
+class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
     """Fits problems of multipliers, and sums kernel values with the support vectors.
 
     The first class attributes say what a machine learns, as `check_training_set` takes it, along which parameters a fit
     begins at the solution for other values, which estimator is for many samples, and what warns of its end. The others
     are what `SVC` has as parameters, for machines that have one solver only.
+
+    Parameters
+    ----------
+    shrinking : bool, default=True
+        Ignored: each fit looks at all samples. It is there because scikit-learn's machines have it.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions at the end, in units of decision values, or targets of a
+        regression.
+    memory : "auto", int or str, default="auto"
+        Memory that a fit may use, the support vectors of the model included: bytes, or a size such as "2GB". "auto" is
+        half of what is available. Samples in memory do not count. Beside it, machine code takes some 20 MB in the first
+        fit of a process, up to 100 MB if it must be compiled, and the allocator may keep some 10 MB that were freed.
+    cache_size : float or None, default=None
+        Bound on the cache of kernel rows in MiB, within `memory`.
+    max_iter : int, default=-1
+        Most steps, of two multipliers each; of a classifier, those of each two-class problem. -1 is a finite default:
+        max(10,000,000, 100 n).
+    warm_start : bool, default=False
+        Begin the next fit at the multipliers of the last, also after an interrupt, if the number of samples, and of a
+        classifier the classes, are the same.
+
+    Attributes
+    ----------
+    support_ : ndarray of int64, shape (n_SV,)
+        Row numbers of the support vectors, in rising order.
+    support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
+        Support vectors, in the type in which X was stored; empty for a precomputed kernel.
+    n_support_ : ndarray of int32, shape (1,)
+        Number of support vectors.
+    dual_coef_ : ndarray or CSR matrix of float64, shape (1, n_SV)
+        Coefficients of the support vectors.
+    coef_ : ndarray or CSR matrix of float64, shape (1, n_features)
+        Weights of the features, for the linear kernel only; with `standardize` of the standardised features.
+    objective_ : float
+        Dual objective.
+    kkt_violation_ : float
+        The largest violation of the optimality conditions.
+    duality_gap_ : float
+        Primal minus dual objective, of a classifier summed over the two-class problems: how far from the optimum the
+        fit is at most, if the kernel is positive semi-definite.
+    converged_ : bool
+        Whether the violation is within `tol`.
+    solver_ : str
+        What solved the problem, chosen by its size: "small-rows" or "small-matrix" for few samples at once, else the
+        steps that `solver` names, "smo" without this parameter.
+    n_iter_ : int
+        Steps.
+    history_ : dict of str to ndarray
+        One entry an outer iteration: problem, time (s), iteration (steps), objective, gap, rows_computed,
+        cache_hits, bytes_read, newton (Newton steps kept). `pandas.DataFrame(model.history_)` is a table of it.
+    passes_ : int
+        Passes over the rows.
+    fit_status_ : int
+        0 if converged, else 1.
+    shape_fit_ : tuple of int
+        Shape of the X of the fit.
     """
 
     of_classes: ClassVar[bool] = True

@@ -13,7 +13,18 @@ __all__ = ["KernelRegressor"]
 
 
 class KernelRegressor(RegressorMixin, KernelMachine):
-    """Predictions are the values of the decision function."""
+    """Predictions are the values of the decision function.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Penalty of a deviation beyond the tube.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray or CSR matrix of float64, shape (1, n_SV)
+        Coefficients of the support vectors: the difference of their two multipliers, α - α*.
+    """
 
     of_classes = False
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import NU, Rule, number
 from fastsvm.estimators.fitting.validation import TrainingSet
@@ -16,6 +17,7 @@ from fastsvm.estimators.kernel.two_class import Outcome
 __all__ = ["NuSVR"]
 
 
+@documented
 class NuSVR(KernelRegressor):
     """Nu-support vector regression, exact, from memory or from an HDF5 file.
 
@@ -27,87 +29,13 @@ class NuSVR(KernelRegressor):
     nu : float, default=0.5
         At most this share of the samples is outside of the tube, and at least this share are support vectors; above 0
         and at most 1.
-    C : float, default=1.0
-        Penalty of a deviation beyond the tube.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "exponential", "precomputed"}, \
-fastsvm.kernels.Kernel or callable, default="rbf"
-        As for `SVC`: a name, an object of `fastsvm.kernels` with its parameters, a function of two blocks of rows, or
-        "precomputed" if X is the matrix of kernel values.
-    degree : int, default=3
-        Degree of "poly".
-    gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of the kernels other than "linear"; "scale" is 1 / (n_features * variance of X), where the
-        variance is weighted if sample weights are given, "auto" is 1 / n_features.
-    coef0 : float, default=0.0
-        Independent term of "poly" and "sigmoid".
-    shrinking : bool, default=True
-        Ignored: each fit looks at all samples. It is there because scikit-learn's machines have it.
-    standardize : bool, default=False
-        Whether the kernel sees features standardised to mean 0 and variance 1, by weighted statistics of one more
-        pass over the samples. The model stores them, so that predictions take samples as they are. Sparse samples are
-        scaled only.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions at the end, in units of targets.
-    memory : "auto", int or str, default="auto"
-        Memory that a fit may use, the support vectors of the model included: bytes, or a size such as "2GB". "auto" is
-        half of what is available. Samples in memory do not count.
-    cache_size : float or None, default=None
-        Bound on the cache of kernel rows in MiB, within `memory`.
-    max_iter : int, default=-1
-        Most steps, of two multipliers each. -1 is a finite default: max(10,000,000, 100 n).
-    max_time : float or None, default=None
-        Time limit of a fit in seconds.
-    warm_start : bool, default=False
-        Begin the next fit at the multipliers of the last, also after an interrupt, if the number of samples
-        is the same.
-    verbose : bool, default=False
-        Show progress, on a terminal.
 
     Attributes
     ----------
-    support_ : ndarray of int64, shape (n_SV,)
-        Row numbers of the support vectors, in rising order.
-    support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
-        Support vectors, in the type in which X was stored; empty for a precomputed kernel.
-    n_support_ : ndarray of int32, shape (1,)
-        Number of support vectors.
-    dual_coef_ : ndarray or CSR matrix of float64, shape (1, n_SV)
-        Coefficients of the support vectors: the difference of their two multipliers, α - α*.
-    intercept_ : ndarray of float64, shape (1,)
-        Intercept.
-    coef_ : ndarray or CSR matrix of float64, shape (1, n_features)
-        Weights of the features, for the linear kernel only; with `standardize` of the standardised features.
     epsilon_ : float
         Half width ε of the tube.
     objective_ : float
         Dual objective Σ y (α - α*) - ½ (α - α*)ᵀK(α - α*).
-    kkt_violation_ : float
-        The largest violation of the optimality conditions.
-    duality_gap_ : float
-        Primal minus dual objective: how far from the optimum the fit is at most, if the kernel is positive
-        semi-definite.
-    converged_ : bool
-        Whether the violation is within `tol`.
-    stop_reason_ : str
-        "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
-    solver_ : str
-        What solved the problem, chosen by its size: "small-rows" or "small-matrix" for few samples at once,
-        "smo" for working sets.
-    n_iter_ : int
-        Steps.
-    history_ : dict of str to ndarray
-        One entry an outer iteration: problem, time (s), iteration (steps), objective, gap, rows_computed,
-        cache_hits, bytes_read, newton (Newton steps kept).
-    passes_ : int
-        Passes over the rows.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, if X has them.
-    fit_status_ : int
-        0 if converged, else 1.
-    shape_fit_ : tuple of int
-        Shape of the X of the fit.
 
     References
     ----------

@@ -1,0 +1,87 @@
+"""Docstrings of estimators: what several of them share is stated once, in the docstring of a base."""
+
+import functools
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+__all__ = ["PublicEstimator", "described", "documentation", "documented"]
+
+_Estimator = TypeVar("_Estimator", bound=type)
+_TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
+_ENTRY = re.compile(r"\n(?=\S)")
+
+
+class PublicEstimator:
+    """What all estimators share: a page of the site, which scikit-learn's base class asks for, and these names.
+
+    Parameters
+    ----------
+    verbose : bool or int, default=False
+        Show progress, on a terminal.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X has them.
+    """
+
+    _doc_link_module = "fastsvm"
+    _doc_link_template = "https://fastsvm.github.io/fastsvm/reference/generated/fastsvm.{estimator_name}.html"
+
+
+def documented(cls: _Estimator) -> _Estimator:
+    """Complete the docstring of an estimator by what its bases say of its parameters and attributes.
+
+    Bases may describe parameters that some of their estimators do not have; the class itself may not.
+    """
+    if cls.__doc__:  # python -OO has none
+        names = list(inspect.signature(cls.__init__).parameters)[1:]  # type: ignore[misc]
+        cls.__doc__ = documentation(cls, names, described(cls, "Parameters"), described(cls, "Attributes"))
+    return cls
+
+
+def documentation(cls: type, names: Sequence[str], parameters: Mapping[str, str], attributes: Mapping[str, str]) -> str:
+    """Return the docstring of a class with descriptions of its parameters and attributes.
+
+    Parameters are in the order of `names`, attributes in that of the alphabet. ValueError is raised if a parameter has
+    no description, or if the class itself describes one that it does not have.
+    """
+    missing = [name for name in names if name not in parameters]
+    unknown = [name for name in _entries(cls, "Parameters") if name not in names]
+    if missing or unknown:
+        raise ValueError(f"{cls.__name__} does not describe {missing}, or describes {unknown}, which it does not have.")
+    (_, summary), *rest = _sections(cls.__doc__ or "").items()
+    sections = {"Parameters": "\n".join(parameters[name] for name in names)}
+    sections["Attributes"] = "\n".join(attributes[name] for name in sorted(attributes))
+    sections |= {title: text for title, text in rest if title not in sections}
+    return "\n\n".join([summary, *(f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items())]) + "\n"
+
+
+def described(cls: type, title: str) -> dict[str, str]:
+    """Return the entries that a class and its bases have in a section, by the names of what they describe.
+
+    An entry of a class stands for those of its bases.
+    """
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__.partition(".")[0] not in ("builtins", "sklearn"):
+            found |= _entries(base, title)
+    return found
+
+
+def _entries(cls: type, title: str) -> dict[str, str]:
+    """Return the entries of a section of a class's own docstring."""
+    text = _sections(cls.__doc__ or "").get(title)
+    return {} if text is None else {entry.partition(" : ")[0]: entry for entry in _ENTRY.split(text)}
+
+
+@functools.cache
+def _sections(docstring: str) -> dict[str, str]:
+    """Return the sections of a docstring by their titles; what comes before the first one has none."""
+    summary, *rest = _TITLE.split(inspect.cleandoc(docstring))
+    texts = [text.strip() for text in rest[1::2]]
+    return {"": summary.strip()} | dict(zip(rest[::2], texts, strict=True))
