@@ -10,7 +10,7 @@ except ImportError:
 
 from fastsvm.estimators.fitting.documentation import PublicEstimator
 
-__all__ = ["CALLS", "IterativeEstimator", "with_callbacks"]
+__all__ = ["IterativeEstimator", "with_callbacks"]
 
 
 class _NoCallbacks:
@@ -23,8 +23,6 @@ def _unchanged(method: Callable) -> Callable:
 
 _CallbackSupport: Any = _NoCallbacks if callback is None else callback.CallbackSupportMixin
 with_callbacks: Callable[[Callable], Callable] = _unchanged if callback is None else callback.with_callbacks
-CALLS = 0 if callback is None else 1
-"""Calls that `with_callbacks` puts between a method and its caller, which warnings of a fit skip."""
 
 
 class IterativeEstimator(PublicEstimator, _CallbackSupport):

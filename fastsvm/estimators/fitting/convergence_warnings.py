@@ -1,18 +1,21 @@
-"""Warnings of fits that ended before they converged."""
+"""Warnings of fits that ended before they converged, at the line of the user's program that called the fit."""
 
+import contextlib
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from fastsvm.estimators.fitting.callbacks import CALLS
+from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.solvers.outer_loop import StopReason
 
-__all__ = ["warn_of_gap", "warn_of_margin", "warn_of_sgd", "warn_of_violation"]
+__all__ = ["warn_caller", "warn_of_gap", "warn_of_margin", "warn_of_sgd", "warn_of_violation"]
 
-# The call of `fit`: above are this file, session.py, what `fit` calls, it, and its three decorators.
-_STACK_LEVEL = 7 + CALLS
+# Between a warning and the call of a fit are the files of the package and those of the fit's decorators.
+_FILES_OF_FITS = str(Path(__file__).parents[2]), with_callbacks.__code__.co_filename, contextlib.__file__
 
 _ADVICE = {
     StopReason.MAX_ITER: (
@@ -30,6 +33,40 @@ _NOT_OF_ALL = {  # advice, and the parameter that it takes
     "choose another solver": "solver",
     "resume with warm_start=True": "warm_start",
 }
+_SGD_ADVICE = {
+    StopReason.MAX_ITER: "raise max_iter or tol, or scale the features",
+    StopReason.MAX_TIME: "raise max_time, or resume with warm_start=True",
+    StopReason.CALLBACK: "resume with warm_start=True; a callback asked to stop",
+    StopReason.STALLED: "choose a learning_rate that falls, or lower eta0, at which the objective no longer falls",
+}
+_GAP_ADVICE = _SGD_ADVICE | {
+    StopReason.MAX_ITER: "raise max_iter or tol, scale the features (standardize=True), or lower C",
+    StopReason.STALLED: "raise tol, scale the features (standardize=True), or pass float64 samples",
+}
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at the innermost line outside of the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_FILES_OF_FITS):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
+
+
+def _warn_of_stop(model: Any, steps: str, found: str, advice: str) -> None:
+    """Warn that a fit stopped after so many steps, with what was found by then and what the user may try."""
+    warn_caller(
+        f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {steps}: {found}. "
+        f"What to try: {advice}.",
+        ConvergenceWarning,
+    )
+
+
+def warn_of_violation(model: Any) -> None:
+    """Warn if the optimality conditions of a kernel machine are violated by more than `tol`."""
+    if not model.converged_:
+        found = f"the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}"
+        _warn_of_stop(model, f"{np.sum(model.n_iter_)} iterations", found, _advice(model))
 
 
 def _advice(model: Any) -> str:
@@ -46,58 +83,22 @@ def warn_of_margin(model: Any) -> None:
     none = model._margin <= model.kkt_violation_
     if not (model.converged_ and none.any()):
         return warn_of_violation(model)
-    warnings.warn(
+    warn_caller(
         f"{type(model).__name__} found no margin in {np.count_nonzero(none)} of {len(none)} two-class problems: "
         f"{model._margin.min():.3g} is not larger than the violation of the optimality conditions, "
         f"{model.kkt_violation_:.3g}. Its decision values are rounding errors. What to try: raise nu, or "
         f"another kernel; if samples are tiny, lower tol, which is {model.tol:g}, or scale the features "
         "(standardize=True).",
         ConvergenceWarning,
-        stacklevel=_STACK_LEVEL,
     )
-
-
-def warn_of_violation(model: Any) -> None:
-    """Warn if the optimality conditions of a kernel machine are violated by more than `tol`."""
-    if model.converged_:
-        return
-    warnings.warn(
-        f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {np.sum(model.n_iter_)} "
-        f"iterations: the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}. "
-        f"What to try: {_advice(model)}.",
-        ConvergenceWarning,
-        stacklevel=_STACK_LEVEL,
-    )
-
-
-_SGD_ADVICE = {
-    StopReason.MAX_ITER: "raise max_iter or tol, or scale the features",
-    StopReason.MAX_TIME: "raise max_time, or resume with warm_start=True",
-    StopReason.CALLBACK: "resume with warm_start=True; a callback asked to stop",
-    StopReason.STALLED: "choose a learning_rate that falls, or lower eta0, at which the objective no longer falls",
-}
 
 
 def warn_of_sgd(model: Any) -> None:
     """Warn if the objective of a model fitted by SGD may still decrease."""
-    if model.converged_:
-        return
-    more = "" if model.tol is None else f" by more than tol={model.tol:g}"
-    warnings.warn(
-        f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {model.n_iter_} epochs: its "
-        f"objective, {model.objective_:.6g}, may still decrease{more}. What to try: "
-        f"{_SGD_ADVICE[StopReason(model.stop_reason_)]}.",
-        ConvergenceWarning,
-        stacklevel=_STACK_LEVEL,
-    )
-
-
-_GAP_ADVICE = {
-    StopReason.MAX_ITER: "raise max_iter or tol, scale the features (standardize=True), or lower C",
-    StopReason.MAX_TIME: "raise max_time, or resume with warm_start=True",
-    StopReason.CALLBACK: "resume with warm_start=True; a callback asked to stop",
-    StopReason.STALLED: "raise tol, scale the features (standardize=True), or pass float64 samples",
-}
+    if not model.converged_:
+        more = "" if model.tol is None else f" by more than tol={model.tol:g}"
+        found = f"its objective, {model.objective_:.6g}, may still decrease{more}"
+        _warn_of_stop(model, f"{model.n_iter_} epochs", found, _SGD_ADVICE[StopReason(model.stop_reason_)])
 
 
 def warn_of_gap(model: Any) -> None:
@@ -110,10 +111,5 @@ def warn_of_gap(model: Any) -> None:
         advice = "raise max_iter or tol"
     if model.criterion == "gradient":
         asked = f"the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}"
-    warnings.warn(
-        f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {model.n_iter_} epochs: its "
-        f"objective, {model.objective_:.6g}, may be too high by {model.duality_gap_:.3g}; {asked}. "
-        f"What to try: {advice}.",
-        ConvergenceWarning,
-        stacklevel=_STACK_LEVEL,
-    )
+    found = f"its objective, {model.objective_:.6g}, may be too high by {model.duality_gap_:.3g}; {asked}"
+    _warn_of_stop(model, f"{model.n_iter_} epochs", found, advice)

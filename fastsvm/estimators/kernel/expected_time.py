@@ -1,12 +1,11 @@
 """How long will the fit of many samples take? Predicted from a fit of some of them."""
 
 import time
-import warnings
 from typing import Any
 
 import numpy as np
 
-from fastsvm.estimators.fitting.callbacks import CALLS
+from fastsvm.estimators.fitting.convergence_warnings import warn_caller
 from fastsvm.estimators.kernel.prepare import PreparedFit
 from fastsvm.estimators.kernel.progress import NoMonitor
 from fastsvm.estimators.kernel.solver_parameter import most_steps
@@ -20,7 +19,6 @@ _SOME = 10_000  # The timed fit has at most about so many samples of the largest
 _MOST = 40_000  # It also has at most about so many samples in all.
 _EXPONENT = 1.7  # It is between 1.3 and 2 on tables and images of up to 300,000 samples.
 _LONG = 600.0  # From so many seconds on, a fit is long.
-_STACK_LEVEL = 6 + CALLS  # It is the call of `fit`: above are this file, what `fit` calls, it and its three decorators.
 
 
 def expected_seconds(estimator: Any, prepared: PreparedFit) -> float:
@@ -43,12 +41,11 @@ def warn_of_time(estimator: Any, prepared: PreparedFit, other: str) -> None:
         seconds = min(seconds, expected_seconds(estimator, prepared))  # the first one may have waited for compilation
     if seconds < _LONG:
         return
-    warnings.warn(
+    warn_caller(
         f"{type(estimator).__name__} is expected to take about {_told(seconds)} for {n:,} different samples, by the "
         f"time that some of them took. {other} takes less, and bounds how far it is from the exact optimum. What else "
         "to try: fewer samples, or max_time, which gives the model that is reached by then.",
         UserWarning,
-        stacklevel=_STACK_LEVEL,
     )
 
 

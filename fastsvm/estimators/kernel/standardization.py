@@ -1,18 +1,15 @@
 """Standardised samples of a kernel machine, and the warning that samples should be standardised."""
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm.estimators.fitting.callbacks import CALLS
+from fastsvm.estimators.fitting.convergence_warnings import warn_caller
 from fastsvm.linalg.row_products import product_type
 from fastsvm.sources import FeatureStatistics, ScaledSource, Source
 
 __all__ = ["Standardization", "attributes_of", "warn_of_lengths"]
 
-# It is the call of `fit`: above are this file, prepare.py, `_fit`, `fit` and its three decorators.
-_STACK_LEVEL = 7 + CALLS
 _LONGER, _LONGER_SPARSE = 100, 1000  # Rare non-zeros alone give sparse features different lengths.
 _SHARE = 0.25  # The length at this quantile of the features that vary counts as usual.
 
@@ -80,10 +77,9 @@ def warn_of_lengths(name: str, statistics: FeatureStatistics, n_rows: int, is_sp
     longest = int(np.argmax(length))
     if length[longest] <= longer * usual:
         return
-    warnings.warn(
+    warn_caller(
         f"The features have very different lengths: the standard deviation of feature {longest} is "
         f"{length[longest]:.3g}, of a quarter of the others at most {usual:.3g}. {name} sees the longest alone. "
         "Pass standardize=True, or scale the features.",
         UserWarning,
-        stacklevel=_STACK_LEVEL,
     )

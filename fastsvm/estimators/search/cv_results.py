@@ -1,6 +1,5 @@
 """Results of a grid search, in the layout of scikit-learn's `GridSearchCV`."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ from numpy.ma import MaskedArray
 from scipy.stats import rankdata
 from sklearn.exceptions import FitFailedWarning
 
+from fastsvm.estimators.fitting.convergence_warnings import warn_caller
 from fastsvm.estimators.search.evaluation import Scored
 
 __all__ = ["SearchTable", "parameter_columns"]
@@ -59,11 +59,10 @@ class SearchTable:
         for scores in self._scores.values():
             for values in scores.values():
                 values[self._failed] = error_score
-        warnings.warn(
+        warn_caller(
             f"{n_failed} fits failed out of a total of {n_fits}. Their scores are set to {error_score}. If these "
             f"failures are not expected, debug them by error_score='raise'. The first error:\n{self.errors[0]}",
             FitFailedWarning,
-            stacklevel=4,
         )
 
     def results(self) -> dict[str, Any]:

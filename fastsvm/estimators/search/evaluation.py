@@ -3,7 +3,6 @@
 import inspect
 import time
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.fitting.convergence_warnings import warn_caller
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.search.fold_models import may_share
 from fastsvm.estimators.search.search_data import SearchData
@@ -214,10 +214,9 @@ def _number(value: Any) -> Any:
 
 
 def _warn_of_scoring(rules: Rules, error: str) -> None:
-    warnings.warn(
+    warn_caller(
         f"Scoring failed. The score of this fit is set to {rules.error_score}. The error: {error}",
         UserWarning,
-        stacklevel=2,
     )
 
 
