@@ -26,21 +26,33 @@ NOT_ASKED = {
 
 
 def public_objects():
-    """Return the public classes and functions, and the public methods of the classes, by their full names."""
-    found = {}
+    """Return the public classes and functions, and the public methods of the classes, by their full names.
+
+    A method that several classes inherit is there once.
+    """
+    found, seen = {}, set()
     for module in (fastsvm, kernels, displays, *([] if cluster is None else [cluster])):
         for name in module.__all__:
             value = getattr(module, name)
             if not (inspect.isclass(value) or inspect.isfunction(value)):
                 continue
             found[f"{module.__name__}.{name}"] = value
-            for member in vars(value) if inspect.isclass(value) else ():
-                kind = inspect.getattr_static(value, member)
-                if not member.startswith("_") and isinstance(kind, (staticmethod, classmethod, property)) | callable(
-                    kind
-                ):
+            for member, kind in members_of(value) if inspect.isclass(value) else ():
+                if id(kind) not in seen:
+                    seen.add(id(kind))
                     found[f"{module.__name__}.{name}.{member}"] = getattr(value, member)
     return found
+
+
+def members_of(cls):
+    """Return the public methods and properties of a class by name, and those that it inherits within the package."""
+    bases = [base for base in reversed(cls.__mro__) if base is cls or base.__module__.startswith("fastsvm.")]
+    members = {name: kind for base in bases for name, kind in vars(base).items() if not name.startswith("_")}
+    return [
+        (name, kind)
+        for name, kind in members.items()
+        if isinstance(kind, (staticmethod, classmethod, property)) or callable(kind)
+    ]
 
 
 MODULES = [

@@ -65,9 +65,8 @@ class DistributedLinearSVM(DistributedEstimator):
         """Return whether a fit was completed."""
         return hasattr(self, "coef_")
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, loss: Loss, of_classes: bool) -> None:
-        """Learn from the rows that the workers hold."""
-        self._checked()
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+        loss, of_classes = self._checked()._chosen_loss(), self._local.of_classes
         forget(self)
         begin, tasks = time.perf_counter(), Tasks.of(self._client())
         last = checkpoints_of(self).resume_from

@@ -1,11 +1,8 @@
 """Linear support vector classification on a cluster."""
 
-from typing import Any
-
 from fastsvm.dask.base import DistributedClassifier
 from fastsvm.dask.made_from import made_from
 from fastsvm.estimators.linear import linear_svc
-from fastsvm.estimators.linear.loss_parameter import loss_of
 
 __all__ = ["LinearSVC"]
 
@@ -40,7 +37,3 @@ class LinearSVC(DistributedClassifier):
     >>> model.to_local().predict([[2.0, 2.0, 2.0]])
     array([1])
     """
-
-    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
-        name = self.loss if self.multi_class == "ovr" else self.multi_class
-        self._fit(X, y, sample_weight, loss_of(name), of_classes=True)

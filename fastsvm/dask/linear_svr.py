@@ -7,7 +7,6 @@ from sklearn.base import RegressorMixin
 from fastsvm.dask.base import DistributedLinearSVM
 from fastsvm.dask.made_from import made_from
 from fastsvm.estimators.linear import linear_svr
-from fastsvm.estimators.linear.loss_parameter import loss_of
 
 __all__ = ["LinearSVR"]
 
@@ -43,6 +42,3 @@ class LinearSVR(RegressorMixin, DistributedLinearSVM):
 
     def _take(self, coef: Any, intercept: Any) -> None:
         self.coef_, self.intercept_ = coef[0], intercept
-
-    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
-        self._fit(X, y, sample_weight, loss_of(self.loss, epsilon=float(self.epsilon)), of_classes=False)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from fastsvm.estimators import ESTIMATORS
-from fastsvm.estimators.fitting.outliers import OutlierDetector
+from fastsvm.estimators.fitting.predictions import OutlierDetector
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
 from fastsvm.persistence.model_checks import check_fitted

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fastsvm.estimators.fitting.outliers import OutlierDetector
 from fastsvm.estimators.fitting.parameters import Rule, boolean, number
+from fastsvm.estimators.fitting.predictions import OutlierDetector
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifier
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine

@@ -14,7 +14,6 @@ from fastsvm.dask.nystroem.landmarks import Landmarks, choose_landmarks, feature
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts
 from fastsvm.estimators.kernel.standardization import Standardization
-from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.nystroem import nystroem_svc
 from fastsvm.estimators.nystroem.dual_expansion import Machine
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
@@ -137,9 +136,7 @@ class NystroemSVC(DistributedClassifier):
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
         if isinstance(self.landmarks, str) and self.landmarks == "support":
             raise ValueError("landmarks='support' needs all samples in one place: take fastsvm.NystroemSVC.")
-        is_one_score = self.multi_class in ("ovr", "ovo")
         try:
-            loss = loss_of(self.loss if is_one_score else self.multi_class)
-            self._fit(X, y, sample_weight, loss, of_classes=True)
+            super()._learn(X, y, sample_weight)
         finally:
             self.__dict__.pop("_learning", None)

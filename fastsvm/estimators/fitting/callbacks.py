@@ -8,9 +8,7 @@ try:
 except ImportError:
     callback = None
 
-from fastsvm.estimators.fitting.documentation import PublicEstimator
-
-__all__ = ["IterativeEstimator", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "with_callbacks"]
 
 
 class _NoCallbacks:
@@ -21,22 +19,5 @@ def _unchanged(method: Callable) -> Callable:
     return method
 
 
-_CallbackSupport: Any = _NoCallbacks if callback is None else callback.CallbackSupportMixin
+CallbackSupportMixin: Any = _NoCallbacks if callback is None else callback.CallbackSupportMixin
 with_callbacks: Callable[[Callable], Callable] = _unchanged if callback is None else callback.with_callbacks
-
-
-class IterativeEstimator(PublicEstimator, _CallbackSupport):
-    """An estimator whose fit takes steps until it converges, and tells callbacks of them.
-
-    Parameters
-    ----------
-    max_time : float or None, default=None
-        Time limit of a fit in seconds.
-
-    Attributes
-    ----------
-    intercept_ : ndarray of float64, shape (1,)
-        Intercept.
-    stop_reason_ : str
-        "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
-    """

@@ -3,13 +3,18 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from fastsvm._compiled.threads import one_threaded_blas
+from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators.fitting.checkpoints import checkpoints_of
+from fastsvm.estimators.fitting.documentation import PublicEstimator
+from fastsvm.estimators.fitting.drafts import drafted
+from fastsvm.estimators.fitting.validation import TrainingSet, check_training_set, forget
 
-__all__ = ["FitMonitor", "FitSession"]
+__all__ = ["FitMonitor", "FitSession", "IterativeEstimator"]
 
 
 class FitMonitor(Protocol):
@@ -93,3 +98,79 @@ class FitSession:
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes=dict)
         warn(self.estimator)
+
+
+class IterativeEstimator(PublicEstimator, CallbackSupportMixin):
+    """An estimator whose fit takes steps until it converges, and tells callbacks of them.
+
+    The class attributes say what it learns, as `check_training_set` takes it.
+
+    Parameters
+    ----------
+    max_time : float or None, default=None
+        Time limit of a fit in seconds.
+
+    Attributes
+    ----------
+    intercept_ : ndarray of float64, shape (1,)
+        Intercept.
+    stop_reason_ : str
+        "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
+    """
+
+    of_classes: ClassVar[bool] = True
+    has_targets: ClassVar[bool] = True
+
+    @drafted
+    @with_callbacks
+    @one_threaded_blas
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
+shape (n_samples, n_features)
+            Samples; arrays of uint8, ints and float16/32/64 are used in their type. For a precomputed kernel the
+            (n_samples, n_samples) kernel values.
+        y : array-like of shape (n_samples,) or None
+            Labels of a classifier, numbers or strings; targets of a regressor, real numbers. None takes those that come
+            with an `HDF5Data`. Outlier detectors ignore them.
+        sample_weight : array-like of shape (n_samples,) or None
+            Factors of C for each sample; without the parameter `C`, of the upper bounds of dual variables. Samples of
+            weight 0 are left out.
+
+        Returns
+        -------
+        estimator
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not usable; the message says what was found.
+        OSError
+            If samples on disk cannot be read, or a scratch file cannot be written.
+        """
+        self._check_parameters()
+        session = self._session()
+        forget(self)
+        self._learn(X, y, sample_weight, session)
+        return self
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for a parameter that is not usable."""
+        raise NotImplementedError
+
+    def _session(self) -> FitSession:
+        """Return what a fit begins with, before its samples are read."""
+        return FitSession(self)
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+        """Return the training set."""
+        kind = {"of_classes": self.of_classes, "has_targets": self.has_targets}
+        return check_training_set(self, X, y, sample_weight, **kind)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, session: FitSession) -> None:
+        """Solve the problem of the samples, from a checkpoint or a warm start if there is any, and end the session."""
+        raise NotImplementedError

@@ -11,11 +11,12 @@ from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import check_columns, check_squares, check_training_set, forget
+from fastsvm.estimators.fitting.validation import TrainingSet, check_columns, check_squares
 from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState
 from fastsvm.estimators.linear.fits.linear_problem import facts_of
 from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState
 from fastsvm.estimators.linear.fits.small_fit import SmallFit, small_fit
+from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task, in_pairs, merged, task_of_classes
@@ -129,9 +130,18 @@ class BaseLinearSVM(LinearModel):
         """Return the bytes that a fit may use."""
         return parse_memory(self.memory)
 
-    def _session(self) -> FitSession:
-        """Return what a fit begins with, before its samples are read."""
-        return FitSession(self, max_subtasks=self.max_iter)
+    def _chosen_loss(self) -> Loss:
+        """Return the loss that is learnt."""
+        raise NotImplementedError
+
+    def _task(self, data: TrainingSet, loss: Loss) -> tuple[Task, dict[str, Any]]:
+        """Return what a loss is to learn, and fitted attributes that the samples determine."""
+        raise NotImplementedError
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, session: FitSession) -> None:
+        loss = self._chosen_loss()
+        task, names = self._task(self._checked(X, y, sample_weight), loss)
+        self._fit(task, loss, names, session)
 
     def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession) -> None:
         """Solve the problem; `names` are fitted attributes beside those of the solution."""
@@ -250,11 +260,7 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
         the rest.
     """
 
-    def _fit_classes(self, X: Any, y: Any, sample_weight: Any, loss: Loss) -> None:
-        """Learn the classes with a loss."""
-        session = self._session()
-        forget(self)
-        data = check_training_set(self, X, y, sample_weight)
+    def _task(self, data: TrainingSet, loss: Loss) -> tuple[Task, dict[str, Any]]:
         classes, labels = encode(data.y, data.weight)
         factors, coupled = class_weights(self.class_weight, classes, labels, data.weight), loss.of_classes
         source, by_pair = self._standardized(data.source, data.weight), self._learns_pairs(len(classes))
@@ -264,7 +270,7 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
             task = in_pairs(task)
         elif coupled:  # one of two scores would not do: what is penalised is the length of both
             task = task._replace(balance=np.ones(len(classes)))
-        self._fit(task, loss, {"classes_": classes}, session)
+        return task, {"classes_": classes}
 
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
         return {"coef_": coef, "intercept_": intercept}
@@ -286,15 +292,16 @@ def _check_pairs(memory: int | str, n: int, n_classes: int) -> None:
 class BaseLinearRegressor(LinearRegressor, BaseLinearSVM):
     """What regressors have in common."""
 
-    def _fit_numbers(self, X: Any, y: Any, sample_weight: Any, loss: Loss) -> None:
-        """Learn the targets with a loss."""
-        session = self._session()
-        forget(self)
-        data = check_training_set(self, X, y, sample_weight, of_classes=False)
+    loss: Any
+    epsilon: float
+
+    def _chosen_loss(self) -> Loss:
+        return loss_of(self.loss, epsilon=float(self.epsilon))
+
+    def _task(self, data: TrainingSet, loss: Loss) -> tuple[Task, dict[str, Any]]:
         check_squares(data.y[data.weight > 0])
         source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
-        task = Task(source, np.ascontiguousarray(data.y), data.weight, total, np.ones(1), of_classes=False)
-        self._fit(task, loss, {}, session)
+        return Task(source, np.ascontiguousarray(data.y), data.weight, total, np.ones(1), of_classes=False), {}
 
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
         return {"coef_": coef[0], "intercept_": intercept}

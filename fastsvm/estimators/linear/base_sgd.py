@@ -2,14 +2,17 @@
 
 from contextlib import closing
 from copy import copy, deepcopy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, one_threaded_blas
+from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.fitting.validation import TrainingSet, forget
 from fastsvm.estimators.linear.fits.sgd_fit import SGDFit, SGDFitState
 from fastsvm.estimators.linear.loss_curve import LossCurve
 from fastsvm.estimators.linear.prediction import LinearModel, dense_coef
@@ -145,6 +148,48 @@ class BaseSGD(LinearModel):
             raise ValueError(f"alpha must be > 0 since learning_rate={self.learning_rate!r} divides by it; found 0.")
         if self.loss == "huber" and self.epsilon == 0:
             raise ValueError("epsilon must be > 0 for loss='huber', which is zero everywhere with 0.")
+
+    @drafted
+    @with_callbacks
+    @one_threaded_blas
+    def fit(
+        self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
+shape (n_samples, n_features)
+            Samples; they are not copied.
+        y : array-like of shape (n_samples,) or None
+            Labels, numbers or strings, or targets, real numbers. None takes those that come with an `HDF5Data`.
+        coef_init, intercept_init : array-like or None
+            Initial weights and intercepts, in the shape of `coef_` and `intercept_`.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the samples in the mean. Samples of weight 0 are left out.
+
+        Returns
+        -------
+        estimator
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not usable, or the weights overflow; the message says what was found.
+        """
+        self._check_parameters()
+        session, earlier = self._session(), self._earlier()
+        forget(self)
+        task, names = self._task(self._checked(X, y, sample_weight))
+        is_given = coef_init is not None or intercept_init is not None
+        self._fit(task, self._begin(coef_init, intercept_init, task, earlier, names), names, is_given, session)
+        return self
+
+    def _task(self, data: TrainingSet) -> tuple[Task, dict[str, Any]]:
+        """Return what is to be learnt, and fitted attributes that the samples determine."""
+        raise NotImplementedError
 
     def _fit(
         self, task: Task, start: LinearFunction | None, names: dict[str, Any], given: bool, session: FitSession

@@ -4,16 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.drafts import drafted
-from fastsvm.estimators.fitting.outliers import OutlierDetector
 from fastsvm.estimators.fitting.parameters import NU, Rule
-from fastsvm.estimators.fitting.validation import check_training_set, forget
+from fastsvm.estimators.fitting.predictions import OutlierDetector
+from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.training_task import Task
+from fastsvm.losses import Loss
 
 __all__ = ["LinearOneClassSVM"]
 
@@ -99,45 +97,13 @@ class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
     def _own_rules(self) -> dict[str, Rule]:
         return {"nu": NU}
 
-    @drafted
-    @with_callbacks
-    @one_threaded_blas
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearOneClassSVM":
-        """Fit the model.
+    def _chosen_loss(self) -> Loss:
+        return loss_of("perceptron")
 
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; they are not copied.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,) or None
-            Upper bounds of the dual variables, which sum up to ν times the sum of the weights. Samples of weight 0 are
-            left out.
-
-        Returns
-        -------
-        LinearOneClassSVM
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable; the message says what was found.
-        """
-        self._check_parameters()
-        session = self._session()
-        forget(self)
-        data = check_training_set(self, X, None, sample_weight, of_classes=False, has_targets=False)
+    def _task(self, data: TrainingSet, loss: Loss) -> tuple[Task, dict[str, Any]]:
         source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
         labels = np.ones(len(data.weight))
-        task = Task(source, labels, data.weight, total, np.ones(1), of_classes=False, share=float(self.nu))
-        self._fit(task, loss_of("perceptron"), {}, session)
-        return self
+        return Task(source, labels, data.weight, total, np.ones(1), of_classes=False, share=float(self.nu)), {}
 
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
         return {"coef_": coef, "intercept_": intercept, "offset_": -intercept}
-
-    def _plain_decisions(self, X: Any) -> np.ndarray:
-        return self._scores(X)[:, 0]

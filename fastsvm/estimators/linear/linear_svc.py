@@ -2,14 +2,11 @@
 
 from typing import Any
 
-from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule, one_of
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
-from fastsvm.losses import LOSSES, loss_names, provides_newton
+from fastsvm.losses import LOSSES, Loss, loss_names, provides_newton
 
 __all__ = ["LinearSVC"]
 
@@ -126,32 +123,5 @@ class LinearSVC(BaseLinearClassifier):
     def _has_l1_penalty(self) -> bool:
         return self.penalty == "l1"
 
-    @drafted
-    @with_callbacks
-    @one_threaded_blas
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVC":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; they are not copied.
-        y : array-like of shape (n_samples,) or None
-            Labels, numbers or strings. None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Factors of C. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        LinearSVC
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable; the message says what was found.
-        """
-        self._check_parameters()
-        self._fit_classes(X, y, sample_weight, loss_of(self.loss if self.multi_class == "ovr" else self.multi_class))
-        return self
+    def _chosen_loss(self) -> Loss:
+        return loss_of(self.loss if self.multi_class == "ovr" else self.multi_class)

@@ -2,13 +2,10 @@
 
 from typing import Any
 
-from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule, number
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
-from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
+from fastsvm.estimators.linear.loss_parameter import loss_rule
 
 __all__ = ["LinearSVR"]
 
@@ -89,33 +86,3 @@ class LinearSVR(BaseLinearRegressor):
 
     def _own_rules(self) -> dict[str, Rule]:
         return {"epsilon": number(least=0), "loss": loss_rule("numbers", dual=True)}
-
-    @drafted
-    @with_callbacks
-    @one_threaded_blas
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVR":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; they are not copied.
-        y : array-like of shape (n_samples,) or None
-            Targets, real numbers. None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Factors of C. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        LinearSVR
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable; the message says what was found.
-        """
-        self._check_parameters()
-        self._fit_numbers(X, y, sample_weight, loss_of(self.loss, epsilon=float(self.epsilon)))
-        return self

@@ -4,14 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.drafts import drafted, of_one_model
+from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.parameters import Rule, one_of
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import class_probabilities
+from fastsvm.losses import Loss
 
 __all__ = ["LogisticRegression"]
 
@@ -107,35 +106,8 @@ class LogisticRegression(BaseLinearClassifier):
     def _has_l1_penalty(self) -> bool:
         return self.penalty == "l1" or self.l1_ratio == 1
 
-    @drafted
-    @with_callbacks
-    @one_threaded_blas
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LogisticRegression":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; they are not copied.
-        y : array-like of shape (n_samples,) or None
-            Labels, numbers or strings. None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Factors of C. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        LogisticRegression
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable; the message says what was found.
-        """
-        self._check_parameters()
-        self._fit_classes(X, y, sample_weight, loss_of("log_loss"))
-        return self
+    def _chosen_loss(self) -> Loss:
+        return loss_of("log_loss")
 
     @of_one_model
     def predict_proba(self, X: Any) -> np.ndarray:

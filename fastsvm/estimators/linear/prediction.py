@@ -1,16 +1,17 @@
 """Scores and predictions of fitted linear models."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regressor
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.callbacks import IterativeEstimator
-from fastsvm.estimators.fitting.drafts import of_one_model
-from fastsvm.estimators.fitting.validation import STATISTICS, check_columns, check_rows, required_labels
+from fastsvm.estimators.fitting.predictions import Classifier, Regressor
+from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator
+from fastsvm.estimators.fitting.validation import STATISTICS, check_columns, check_rows
 from fastsvm.linalg.linear_predictor import product_type, scores
 from fastsvm.losses import Loss, probabilities
 from fastsvm.memory import threads_within
@@ -74,6 +75,7 @@ class LinearModel(IterativeEstimator, BaseEstimator):
     """
 
     coef_: Any
+    max_iter: int
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse rows are taken."""
@@ -123,6 +125,9 @@ class LinearModel(IterativeEstimator, BaseEstimator):
             self.coef_ = coef[0] if is_regressor(self) and not hasattr(self, "components_") else coef
         return self
 
+    def _session(self) -> FitSession:
+        return FitSession(self, max_subtasks=self.max_iter)
+
     def _standardized(self, source: Source, weight: np.ndarray) -> Source:
         """Return the samples, standardised by a weighted pass over them if the estimator's `standardize` is set."""
         if not self.standardize:
@@ -152,8 +157,13 @@ class LinearModel(IterativeEstimator, BaseEstimator):
                 check_finite(block, start)
         return found
 
+    def _decided_by(self, X: Any, *forms: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
+        """Return what each function makes of the scores of samples."""
+        found = self._scores(X)
+        return [form(found) for form in forms]
 
-class LinearClassifier(ClassifierMixin, LinearModel):
+
+class LinearClassifier(Classifier, LinearModel):
     """Classification by the scores of the classes; for two classes there is one score, that of the second.
 
     Parameters
@@ -173,35 +183,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         Intercepts.
     """
 
-    @of_one_model
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of samples.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of float64
-            Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes).
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return self._as_decisions(self._scores(X))
-
-    @of_one_model
-    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the classes and the decision values of samples."""
-        found = self._scores(X)
-        return self._labels(found), self._as_decisions(found)
-
     def _as_decisions(self, found: np.ndarray) -> np.ndarray:
-        """Return scores as decision values."""
         return found[:, 0] if found.shape[1] == 1 else found
 
     def _labels(self, found: np.ndarray) -> np.ndarray:
@@ -227,53 +209,8 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         """
         return np.clip(self.decision_function(X), -1, 1)
 
-    @of_one_model
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each sample.
 
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels from `classes_`.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return self._labels(self._scores(X))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the share of samples whose class is predicted correctly.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,) or None
-            None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
-
-        Returns
-        -------
-        float
-            Accuracy, 0 to 1.
-
-        Raises
-        ------
-        ValueError
-            If there is no y.
-        """
-        return super().score(X, required_labels(X, y), sample_weight)
-
-
-class LinearRegressor(RegressorMixin, LinearModel):
+class LinearRegressor(Regressor, LinearModel):
     """Predictions are the scores.
 
     Attributes
@@ -281,54 +218,3 @@ class LinearRegressor(RegressorMixin, LinearModel):
     coef_ : ndarray of float64, shape (n_features,)
         Weights of the features.
     """
-
-    @of_one_model
-    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the predictions twice: they are the decision values."""
-        found = self._scores(X)[:, 0]
-        return found, found
-
-    @of_one_model
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted target of each sample.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_samples,)
-            Predictions.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return self._scores(X)[:, 0]
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return R², the share of the variance of y that is explained.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,) or None
-            None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
-
-        Returns
-        -------
-        float
-            At most 1.
-
-        Raises
-        ------
-        ValueError
-            If there is no y.
-        """
-        return super().score(X, required_labels(X, y), sample_weight)

@@ -6,13 +6,11 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import Rule, number
-from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import check_training_set, forget
+from fastsvm.estimators.fitting.validation import TrainingSet, check_training_set
 from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
 from fastsvm.estimators.linear.prediction import LinearClassifier, class_probabilities
@@ -122,47 +120,6 @@ class SGDClassifier(LinearClassifier, BaseSGD):
         return {"loss": loss_rule("labels", "classes", "numbers"), "margin": number(above=0)}
 
     @drafted
-    @with_callbacks
-    @one_threaded_blas
-    def fit(
-        self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
-    ) -> "SGDClassifier":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; they are not copied.
-        y : array-like of shape (n_samples,) or None
-            Labels, numbers or strings. None takes those that come with an `HDF5Data`.
-        coef_init, intercept_init : array-like or None
-            Initial weights and intercepts, in the shape of `coef_` and `intercept_`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples in the mean. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        SGDClassifier
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable, or the weights overflow; the message says what was found.
-        """
-        self._check_parameters()
-        session, earlier = FitSession(self, max_subtasks=self.max_iter), self._earlier()
-        forget(self)
-        data = check_training_set(self, X, y, sample_weight)
-        classes, labels = encode(data.y, data.weight)
-        task = self._task(self._scaled(data.source, data.weight), labels, data.weight, classes)
-        names = {"classes_": classes}
-        given = coef_init is not None or intercept_init is not None
-        self._fit(task, self._begin(coef_init, intercept_init, task, earlier, names), names, given, session)
-        return self
-
-    @drafted
     @one_threaded_blas
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> "SGDClassifier":
         """Run one more epoch, on these samples.
@@ -210,10 +167,15 @@ shape (n_samples, n_features)
             raise ValueError(f"y contains labels that are not in classes: {unknown.tolist()}; {known.tolist()} are.")
         labels = np.where(data.weight > 0, np.searchsorted(known, data.y), -1)
         source = self._scaled(data.source, data.weight, again=not first)
-        self._partial_fit(self._task(source, labels, data.weight, known), {"classes_": known})
+        self._partial_fit(self._task_of(source, labels, data.weight, known), {"classes_": known})
         return self
 
-    def _task(self, source: Source, labels: np.ndarray, weight: np.ndarray, classes: np.ndarray) -> Task:
+    def _task(self, data: TrainingSet) -> tuple[Task, dict[str, Any]]:
+        classes, labels = encode(data.y, data.weight)
+        source = self._scaled(data.source, data.weight)
+        return self._task_of(source, labels, data.weight, classes), {"classes_": classes}
+
+    def _task_of(self, source: Source, labels: np.ndarray, weight: np.ndarray, classes: np.ndarray) -> Task:
         factors = class_weights(self.class_weight, classes, labels, weight)
         return task_of_classes(source, labels, weight, factors, loss_of(self.loss).of_classes)
 

@@ -5,12 +5,10 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule
-from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import check_training_set, forget
+from fastsvm.estimators.fitting.validation import TrainingSet, check_training_set
 from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.loss_parameter import loss_rule
 from fastsvm.estimators.linear.prediction import LinearRegressor
@@ -109,44 +107,6 @@ class SGDRegressor(LinearRegressor, BaseSGD):
         return {"loss": loss_rule("numbers")}
 
     @drafted
-    @with_callbacks
-    @one_threaded_blas
-    def fit(
-        self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
-    ) -> "SGDRegressor":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; they are not copied.
-        y : array-like of shape (n_samples,) or None
-            Targets, real numbers. None takes those that come with an `HDF5Data`.
-        coef_init, intercept_init : array-like or None
-            Initial weights and intercepts, in the shape of `coef_` and `intercept_`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples in the mean. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        SGDRegressor
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable, or the weights overflow; the message says what was found.
-        """
-        self._check_parameters()
-        session, earlier = FitSession(self, max_subtasks=self.max_iter), self._earlier()
-        forget(self)
-        task = self._task(X, y, sample_weight, first=True)
-        given = coef_init is not None or intercept_init is not None
-        self._fit(task, self._begin(coef_init, intercept_init, task, earlier, {}), {}, given, session)
-        return self
-
-    @drafted
     @one_threaded_blas
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SGDRegressor":
         """Run one more epoch, on these samples.
@@ -175,12 +135,11 @@ shape (n_samples, n_features)
             As for `fit`.
         """
         self._check_parameters()
-        self._partial_fit(self._task(X, y, sample_weight, first=not hasattr(self, "coef_")), {})
+        first = not hasattr(self, "coef_")
+        data = check_training_set(self, X, y, sample_weight, of_classes=False, reset=first)
+        self._partial_fit(*self._task(data, again=not first))
         return self
 
-    def _task(self, X: Any, y: Any, sample_weight: Any, first: bool) -> Task:
-        data = check_training_set(self, X, y, sample_weight, of_classes=False, reset=first)
-        source = self._scaled(data.source, data.weight, again=not first)
-        return Task(
-            source, np.ascontiguousarray(data.y), data.weight, float(data.weight.sum()), np.ones(1), of_classes=False
-        )
+    def _task(self, data: TrainingSet, again: bool = False) -> tuple[Task, dict[str, Any]]:
+        source, total = self._scaled(data.source, data.weight, again), float(data.weight.sum())
+        return Task(source, np.ascontiguousarray(data.y), data.weight, total, np.ones(1), of_classes=False), {}

@@ -4,16 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.labels import check_ties
 from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
 from fastsvm.estimators.kernel.machines.svc import SVC
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
+from fastsvm.losses import Loss
 from fastsvm.multiclass import elected, one_vs_rest_scores
 
 __all__ = ["NystroemSVC"]
@@ -143,63 +141,10 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
     def _learns_pairs(self, n_classes: int) -> bool:
         return self.multi_class == "ovo" and n_classes > 2
 
-    @drafted
-    @with_callbacks
-    @one_threaded_blas
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NystroemSVC":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; they are not copied, and read a few times from a file.
-        y : array-like of shape (n_samples,) or None
-            Labels, numbers or strings. None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Factors of C. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        NystroemSVC
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable, or the kernel is not positive semi-definite; the message says
-            what was found.
-        OSError
-            If a scratch file is needed and cannot be written, as on a full disk.
-        """
-        self._check_parameters()
-        is_one_score = self.multi_class in ("ovr", "ovo")
-        self._fit_classes(X, y, sample_weight, loss_of(self.loss if is_one_score else self.multi_class))
-        return self
+    def _chosen_loss(self) -> Loss:
+        return loss_of(self.loss if self.multi_class in ("ovr", "ovo") else self.multi_class)
 
     # --- votes of pairs ----------------------------------------------------------------------------------
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of samples.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of float64
-            Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes); with
-            `multi_class="ovo"` and `decision_function_shape="ovo"` (n_samples, n_pairs), positive for the first class
-            of a pair.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return super().decision_function(X)
 
     def _as_decisions(self, found: np.ndarray) -> np.ndarray:
         if self._learns_pairs(len(self.classes_)) and self.decision_function_shape == "ovr":

@@ -2,14 +2,10 @@
 
 from typing import Any
 
-from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule, number, one_of
 from fastsvm.estimators.kernel.machines.svr import SVR
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
-from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
 
 __all__ = ["NystroemSVR"]
@@ -105,36 +101,3 @@ class NystroemSVR(NystroemMachine, BaseLinearRegressor):
     def _own_rules(self) -> dict[str, Rule]:
         losses = {"loss": one_of("epsilon_insensitive", "squared_epsilon_insensitive")}
         return super()._own_rules() | losses | {"epsilon": number(least=0)}
-
-    @drafted
-    @with_callbacks
-    @one_threaded_blas
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NystroemSVR":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; they are not copied, and read a few times from a file.
-        y : array-like of shape (n_samples,) or None
-            Targets, real numbers. None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Factors of C. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        NystroemSVR
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable, or the kernel is not positive semi-definite; the message says
-            what was found.
-        OSError
-            If a scratch file is needed and cannot be written, as on a full disk.
-        """
-        self._check_parameters()
-        self._fit_numbers(X, y, sample_weight, loss_of(self.loss, epsilon=float(self.epsilon)))
-        return self

@@ -4,14 +4,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import InvalidParameterError
 
 from fastsvm._compiled.writeable import writeable
-from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.labels import check_ties
 from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
-from fastsvm.estimators.fitting.validation import required_labels
+from fastsvm.estimators.fitting.predictions import Classifier
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.two_class import Outcome
 from fastsvm.kernel_matrix.expansion import PairCoefficients
@@ -25,7 +23,7 @@ _PROBABILITIES = (
 )
 
 
-class KernelClassifier(ClassifierMixin, KernelMachine):
+class KernelClassifier(Classifier, KernelMachine):
     """Prediction of classes from the expansions of one decision function a pair of classes.
 
     Parameters
@@ -112,93 +110,19 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             writeable(np.ascontiguousarray(coef, np.float64)), np.cumsum(self.n_support_, dtype=np.int64)
         )
 
-    @of_one_model
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the decision values of samples.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
-
-        Returns
-        -------
-        ndarray of float64
-            Shape (n_samples,) for two classes, positive for `classes_[1]`; else (n_samples, n_classes) for
-            "ovr", (n_samples, n_pairs) for "ovo", where positive stands for the first class of a pair.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return self._decided_by(X, self._shaped)[0]
-
-    @of_one_model
-    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the classes and the decision values of rows, from one pass."""
-        labels, decisions = self._decided_by(X, self._labels, self._shaped)
-        return labels, decisions
-
-    def _shaped(self, decisions: np.ndarray) -> np.ndarray:
-        """Return the pairs' decisions in the shape that the user asked for."""
+    def _as_decisions(self, decisions: np.ndarray) -> np.ndarray:
         if len(self.classes_) == 2:
             return decisions[:, 0]
         if self.decision_function_shape == "ovr":
             return one_vs_rest_scores(decisions, len(self.classes_))
         return decisions
 
-    @of_one_model
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each sample.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels from `classes_`.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, is not finite, or `break_ties` is set with
-            `decision_function_shape="ovo"`.
-        """
+    def _check_votes(self) -> None:
         self._check_fitted()
         check_ties(self)
-        return self._decided_by(X, self._labels)[0]
 
     def _labels(self, decisions: np.ndarray) -> np.ndarray:
-        """Return the classes that the pairs' decisions elect."""
         n_classes = len(self.classes_)
         if n_classes == 2:
             return self.classes_[(decisions[:, 0] >= 0).astype(np.intp)]  # a tie goes where LIBSVM sends it
         return self.classes_[elected(decisions, n_classes, self.break_ties)]
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the share of samples whose class is predicted correctly.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,) or None
-            Labels; None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
-
-        Returns
-        -------
-        float
-            Accuracy, 0 to 1.
-
-        Raises
-        ------
-        ValueError
-            If there are no labels.
-        """
-        return super().score(X, required_labels(X, y), sample_weight)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -10,18 +10,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.callbacks import IterativeEstimator
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
 from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, optional
-from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator
 from fastsvm.estimators.fitting.validation import (
     STATISTICS,
     TrainingSet,
     check_columns,
     check_rows,
-    check_training_set,
-    forget,
 )
 from fastsvm.estimators.kernel.expected_time import warn_of_time
 from fastsvm.estimators.kernel.kernel_parameter import (
@@ -63,9 +60,9 @@ _ROUNDING = 1e-9  # A violation may exceed the tolerance by this part of it, whi
 class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
     """Fits problems of multipliers, and sums kernel values with the support vectors.
 
-    The first class attributes say what a machine learns, as `check_training_set` takes it, along which parameters a fit
-    begins at the solution for other values, which estimator is for many samples, and what warns of its end. The others
-    are what `SVC` has as parameters, for machines that have one solver only.
+    The first class attributes say along which parameters a fit begins at the solution for other values, which estimator
+    is for many samples, and what warns of its end. The others are what `SVC` has as parameters, for machines that have
+    one solver only.
 
     Parameters
     ----------
@@ -124,8 +121,6 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         Shape of the X of the fit.
     """
 
-    of_classes: ClassVar[bool] = True
-    has_targets: ClassVar[bool] = True
     follows: ClassVar[tuple[str, ...]] = ("C",)
     of_many: ClassVar[str] = ""
     _warns: ClassVar[Any] = staticmethod(warn_of_violation)
@@ -156,7 +151,6 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         return {}
 
     def _check_parameters(self) -> None:
-        """Raise ValueError for a parameter that is not usable."""
         check_parameters(self, self._own_rules() | _RULES)
         check_kernel(self.kernel)
         if self.standardize and is_precomputed(self):
@@ -168,8 +162,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         samples = samples_for(self, X)
         if self.standardize and isinstance(samples, ObjectSource):
             raise ValueError("standardize=True needs features, but the samples are not numbers.")
-        kind = {"of_classes": self.of_classes, "has_targets": self.has_targets}
-        data = check_training_set(self, samples, y, sample_weight, **kind)
+        data = super()._checked(samples, y, sample_weight)
         check_columns(self.memory, data.source.shape[1], STATISTICS)
         return data
 
@@ -177,11 +170,8 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
     def _state(self, data: TrainingSet) -> Statement:
         """Return what is asked of the samples; those of weight 0 are left out."""
 
-    def _fitted_to(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Solve the problems, from a checkpoint or the last fit's multipliers if there are any."""
-        self._check_parameters()
-        session, tuning = FitSession(self), current_tuning().kernel
-        forget(self)
+    def _learn(self, X: Any, y: Any, sample_weight: Any, session: FitSession) -> None:
+        tuning = current_tuning().kernel
         data = self._checked(X, y, sample_weight)
         stated = self._state(data)
         classes = stated.classes
@@ -208,7 +198,6 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
                 task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
             self.__dict__.update(attributes())
         session.end(monitor, self._warns)
-        return self
 
     def _attributes(self, prepared: PreparedFit, classes: np.ndarray) -> dict[str, Any]:
         """Return the fitted attributes of a model that stops now."""
@@ -331,7 +320,3 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
                 for whole, part in zip(found, some, strict=True):
                     whole[start : start + len(part)] = part
             return found
-
-    def _decisions(self, X: Any) -> np.ndarray:
-        """Return the values of the decision functions, a column for each."""
-        return self._decided_by(X, lambda decisions: decisions)[0]

@@ -4,11 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_margin
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import NU, Rule, seed
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifier
@@ -108,36 +105,6 @@ class NuSVC(KernelClassifier):
 
     def _own_rules(self) -> dict[str, Rule]:
         return {"nu": NU, "random_state": seed} | super()._own_rules()
-
-    @drafted
-    @with_callbacks
-    @one_threaded_blas
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NuSVC":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; arrays of uint8, ints and float16/32/64 are used in their type. For a precomputed kernel the
-            (n_samples, n_samples) kernel values.
-        y : array-like of shape (n_samples,) or None
-            Labels, numbers or strings. None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Upper bounds of the multipliers. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        NuSVC
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable; the message says what was found, and for an infeasible nu
-            the largest that is feasible.
-        """
-        return self._fitted_to(X, y, sample_weight)
 
     def _state(self, data: TrainingSet) -> Statement:
         return state_nu_classes(self, data)

@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import NU, Rule, number
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_regressor import KernelRegressor
@@ -91,35 +88,6 @@ class NuSVR(KernelRegressor):
 
     def _own_rules(self) -> dict[str, Rule]:
         return {"nu": NU, "C": number(above=0)}
-
-    @drafted
-    @with_callbacks
-    @one_threaded_blas
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NuSVR":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; arrays of uint8, ints and float16/32/64 are used in their type. For a precomputed kernel the
-            (n_samples, n_samples) kernel values.
-        y : array-like of shape (n_samples,) or None
-            Targets, real numbers. None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Factors of C for each sample. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        NuSVR
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable; the message says what was found.
-        """
-        return self._fitted_to(X, y, sample_weight)
 
     def _state(self, data: TrainingSet) -> Statement:
         upper = float(self.C) * data.weight

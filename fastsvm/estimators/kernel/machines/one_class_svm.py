@@ -4,12 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.drafts import drafted
-from fastsvm.estimators.fitting.outliers import OutlierDetector
 from fastsvm.estimators.fitting.parameters import NU, Rule
+from fastsvm.estimators.fitting.predictions import OutlierDetector
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.statements import Statement, state_one_class
@@ -46,7 +43,6 @@ class OneClassSVM(OutlierDetector, KernelMachine):
     array([ 1, -1])
     """
 
-    of_classes = has_targets = False
     follows = ("nu",)
 
     def __init__(
@@ -85,41 +81,8 @@ class OneClassSVM(OutlierDetector, KernelMachine):
     def _own_rules(self) -> dict[str, Rule]:
         return {"nu": NU}
 
-    @drafted
-    @with_callbacks
-    @one_threaded_blas
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "OneClassSVM":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; arrays of uint8, ints and float16/32/64 are used in their type. For a precomputed kernel the
-            (n_samples, n_samples) kernel values.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,) or None
-            Upper bounds of the multipliers. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        OneClassSVM
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable; the message says what was found.
-        """
-        return self._fitted_to(X, None, sample_weight)
-
     def _state(self, data: TrainingSet) -> Statement:
         return state_one_class(data.weight, float(self.nu))
 
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
         return super()._expansion(outcome, classes) | {"offset_": -outcome.intercept}
-
-    def _plain_decisions(self, X: Any) -> np.ndarray:
-        found: np.ndarray = self._decisions(X)[:, 0]
-        return found

@@ -1,0 +1,268 @@
+"""What fitted models answer: classes, targets or outliers, from the values of decision functions.
+
+Estimators have the method `_decided_by(X, *forms)`, which returns what each function makes of the values of the
+decision functions, shape (n_samples, n_decisions), of which it may get some rows at a time.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
+
+from fastsvm.estimators.fitting.drafts import of_one_model
+from fastsvm.estimators.fitting.validation import required_labels
+
+__all__ = ["Classifier", "OutlierDetector", "Regressor"]
+
+_ROUNDING = 1e-12  # of the offset, the error of a decision value of a support vector that is not at its bound
+
+
+class Classifier(ClassifierMixin):
+    """Classes that the decision values elect."""
+
+    _decided_by: Callable[..., list[np.ndarray]]
+
+    @abstractmethod
+    def _labels(self, decisions: np.ndarray) -> np.ndarray:
+        """Return the classes that the values of the decision functions elect."""
+
+    @abstractmethod
+    def _as_decisions(self, decisions: np.ndarray) -> np.ndarray:
+        """Return the values of the decision functions in the shape that the user asked for."""
+
+    def _check_votes(self) -> None:
+        """Raise ValueError if parameters do not say how classes are elected; here for nothing."""
+
+    @of_one_model
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the decision values of samples.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        ndarray of float64
+            Shape (n_samples,) for two classes, positive for `classes_[1]`; else (n_samples, n_classes), or, with
+            `decision_function_shape="ovo"`, (n_samples, n_pairs), where positive stands for the first class of a pair.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return self._decided_by(X, self._as_decisions)[0]
+
+    @of_one_model
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the classes and the decision values of samples, from one pass."""
+        labels, decisions = self._decided_by(X, self._labels, self._as_decisions)
+        return labels, decisions
+
+    @of_one_model
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each sample.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, is not finite, or `break_ties` is set with
+            `decision_function_shape="ovo"`.
+        """
+        self._check_votes()
+        return self._decided_by(X, self._labels)[0]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of samples whose class is predicted correctly.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,) or None
+            Labels; None takes those that come with an `HDF5Data`.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+            Accuracy, 0 to 1.
+
+        Raises
+        ------
+        ValueError
+            If there are no labels.
+        """
+        return super().score(X, required_labels(X, y), sample_weight)
+
+
+class Regressor(RegressorMixin):
+    """Predictions are the values of the decision function."""
+
+    of_classes: ClassVar[bool] = False
+    _decided_by: Callable[..., list[np.ndarray]]
+
+    @of_one_model
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the predictions twice: they are the decision values."""
+        found = self.predict(X)
+        return found, found
+
+    @of_one_model
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted target of each sample.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples,)
+            Predictions.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return self._decided_by(X, _of_one_function)[0]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return R², the share of the variance of y that is explained.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,) or None
+            Targets; None takes those that come with an `HDF5Data`.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+            At most 1.
+
+        Raises
+        ------
+        ValueError
+            If there are no targets.
+        """
+        return super().score(X, required_labels(X, y), sample_weight)
+
+
+class OutlierDetector(OutlierMixin):
+    """Scores of samples, less an offset; those below it are outliers.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        At most this share of the samples of the fit are outliers, and at least this share are support vectors; above 0
+        and at most 1.
+
+    Attributes
+    ----------
+    offset_ : ndarray of float64, shape (1,)
+        Offset ρ: decision values are scores less the offset.
+    intercept_ : ndarray of float64, shape (1,)
+        Minus the offset.
+    """
+
+    of_classes: ClassVar[bool] = False
+    has_targets: ClassVar[bool] = False
+    offset_: np.ndarray
+    _decided_by: Callable[..., list[np.ndarray]]
+
+    @of_one_model
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores of samples less the offset.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples,)
+            Decision values, negative for outliers.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        decisions = self._decided_by(X, _of_one_function)[0]
+        decisions[np.abs(decisions) <= _ROUNDING * np.abs(self.offset_)] = 0.0  # on the boundary, which is no outlier
+        return decisions
+
+    @of_one_model
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return the scores of samples, larger where samples of the fit are dense.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples,)
+            Scores.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return self.decision_function(X) + self.offset_
+
+    @of_one_model
+    def predict(self, X: Any) -> np.ndarray:
+        """Return 1 for each inlier and -1 for each outlier.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_samples,)
+            1 or -1.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return self._decided(X)[0]
+
+    @of_one_model
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return predictions and decision values, from one pass."""
+        decisions = self.decision_function(X)
+        return np.where(decisions >= 0, 1, -1), decisions
+
+
+def _of_one_function(decisions: np.ndarray) -> np.ndarray:
+    """Return the values of the only decision function."""
+    return decisions[:, 0]
