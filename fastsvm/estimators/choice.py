@@ -161,39 +161,21 @@ class KernelSolver(NamedTuple):
     applies: Callable[[KernelFacts, KernelTuning], bool]
 
 
-def _is_small(facts: KernelFacts, tuning: KernelTuning) -> bool:
-    return tuning.small and facts.is_exact and facts.longest * facts.rows_of_sample <= tuning.most_small_rows
-
-
-def _values(facts: KernelFacts, tuning: KernelTuning) -> float:
-    """Return how many kernel values the problems need."""
-    used = tuning.used if len(facts.sizes) == 1 else tuning.used_of_many
-    return used * float(np.square(facts.sizes.astype(np.float64)).sum())
-
-
-def _ns_of_decomposition(facts: KernelFacts, tuning: KernelTuning) -> float:
-    of_values = _values(facts, tuning) * (facts.ns_of_value + 2.0)  # to which reading adds two
-    return tuning.slower * (tuning.ns_of_problem * len(facts.sizes) + of_values)
-
-
-def _ns_of_matrix(facts: KernelFacts, tuning: KernelTuning) -> float:
-    return tuning.ns_of_matrix + facts.n_samples**2 * (facts.ns_of_value + 2.0)
+def _is_small(facts: KernelFacts, tuning: KernelTuning, n_values: int) -> bool:
+    """Return whether problems are small, and memory holds so many values for them."""
+    is_few = facts.longest * facts.rows_of_sample <= tuning.few_rows
+    return tuning.small and facts.is_exact and is_few and facts.small_bytes + 8 * n_values <= facts.memory
 
 
 def _small_rows(facts: KernelFacts, tuning: KernelTuning) -> bool:
-    n, d = facts.n_samples, facts.n_features
-    if not (_is_small(facts, tuning) and facts.on_demand and facts.small_bytes + 8 * n * d <= facts.memory):
-        return False
-    is_near = 8 * d * facts.longest <= tuning.near_bytes
-    of_value = tuning.ns_of_value + d * (tuning.ns_of_feature if is_near else tuning.ns_of_far_feature)
-    others = min(_ns_of_matrix(facts, tuning), _ns_of_decomposition(facts, tuning))
-    return _values(facts, tuning) * of_value <= others
+    is_near = facts.longest * facts.n_features <= tuning.near_values
+    return is_near and facts.on_demand and _is_small(facts, tuning, facts.n_samples * facts.n_features)
 
 
 def _small_matrix(facts: KernelFacts, tuning: KernelTuning) -> bool:
-    if not _is_small(facts, tuning) or facts.small_bytes + 8 * facts.n_samples**2 > facts.memory:
-        return False
-    return _ns_of_matrix(facts, tuning) <= _ns_of_decomposition(facts, tuning)
+    n_problems, n_values = len(facts.sizes), facts.n_samples**2
+    is_fast = n_problems == 1 or n_values * (1 + facts.ns_of_value) <= tuning.matrix_ns * n_problems
+    return is_fast and _is_small(facts, tuning, n_values)
 
 
 KERNEL_SOLVERS = (

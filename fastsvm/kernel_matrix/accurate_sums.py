@@ -5,6 +5,7 @@ further off than any tolerance. How much a sum in float64 may err is known befor
 Stability of Numerical Algorithms, section 3.1). Where that is too much, it is computed in `double_floats`.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,15 +14,13 @@ from scipy import sparse
 
 from fastsvm._compiled.threads import spans
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, PrecomputedPairwise, RealPairwise, Rows, Uint8Pairwise
+from fastsvm.kernel_matrix.rounding import UNIT
 from fastsvm.kernels import RBF, Exponential, Laplacian, Linear, Polynomial, Sigmoid, kernel_value
 from fastsvm.linalg import double_floats as wide
 from fastsvm.linalg.double_floats import FINE, Wide
 from fastsvm.sources import Block, CSRBlock
 
-__all__ = ["SUMMED_ROWS", "UNIT", "Samples", "ValueBounds", "accurate_sums", "weighted_rows"]
-
-UNIT = float(np.finfo(np.float64).eps) / 2
-"""Largest relative error of one rounding."""
+__all__ = ["CACHED_VALUES", "SUMMED_ROWS", "Samples", "ValueBounds", "accurate_sums", "weighted_rows"]
 
 SUMMED_ROWS = 32
 """Kernel rows of a sum, of which there are many: it errs by as many roundings, not by those of all rows."""
@@ -29,12 +28,13 @@ SUMMED_ROWS = 32
 Samples = Callable[[np.ndarray], tuple[PairwiseKernel, Block]]
 """Returns the kernel in float64, and the samples of some rows of a kernel matrix."""
 
-_MOST_VALUES = 5_000_000  # which take some microseconds each
-_CHUNK = 1 << 16  # kernel values at a time, so that arrays of them stay in the processor's cache
-_NEAR = 2.0**-60  # error of a kernel value, beyond which distances are sums of squared differences in place of norms
-_MOST_DIFFERENCES = 256  # features for which such sums do not take too long
-_SATURATED = 80.0  # argument of a hyperbolic tangent that is one in all digits
-_DIAGONAL_ROWS = 32  # whose values a user's function returns together
+CACHED_VALUES = 1 << 16
+"""Arrays of so many values at a time stay in the processor's cache."""
+
+_MOST_VALUES = 5_000_000  # More kernel values are not computed in two floats: they take some microseconds each.
+_NEAR = 2.0**-60  # If kernel values err by more, distances are sums of squared differences, not of norms and products.
+_MOST_DIFFERENCES = 256  # Such sums over more features take too long.
+_SATURATED = -math.log(FINE)  # The hyperbolic tangent of so large an argument is one in all digits.
 
 
 class ValueBounds(NamedTuple):
@@ -136,7 +136,7 @@ def _summed(samples: Samples, places: np.ndarray, coef: np.ndarray, at: np.ndarr
     if is_linear:
         weights = weighted_rows(_floats(support), coef)
     found = Wide(np.empty(len(at)), np.empty(len(at)))
-    for a, b in spans(len(at), max(1, _CHUNK // max(1, len(weights.high)))):
+    for a, b in spans(len(at), max(1, CACHED_VALUES // max(1, len(weights.high)))):
         block = samples(at[a:b])[1]
         values = Wide.of(_floats(block)) if is_linear else _values(pairwise, block, support)
         if values is None:
@@ -181,7 +181,7 @@ def _diagonal(pairwise: PairwiseKernel, block: Block) -> np.ndarray:
     if isinstance(pairwise, PrecomputedPairwise):
         return block.dense(np.float64)[np.arange(block.shape[0]), pairwise.columns]
     found = np.empty(block.shape[0])
-    for a, b in spans(len(found), _DIAGONAL_ROWS):
+    for a, b in spans(len(found), SUMMED_ROWS):
         found[a:b] = _square(pairwise, block.slice(a, b), block.slice(a, b)).diagonal()
     return found
 

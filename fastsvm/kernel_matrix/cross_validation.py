@@ -14,14 +14,11 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import spans
 from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Rows
+from fastsvm.kernel_matrix.pairwise import SPAN, PairwiseKernel, Rows
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.sources import Block
 
 __all__ = ["SharedKernel", "SharedPart"]
-
-_MOST_SINGLY = 0.4  # of the rows; once more are needed, all are computed together, which is cheaper
-_COPIED_ROWS = 256  # copied at a time
 
 
 class SharedKernel:
@@ -67,14 +64,14 @@ class SharedKernel:
                 self._copy(self._slot_of[rows[a:b]], columns, out, slots[a:b])
 
     def _fetch(self, rows: np.ndarray) -> np.ndarray:
-        if self._slot_of is None and self._rows.n_computed > _MOST_SINGLY * len(self):
+        if self._slot_of is None and self._rows.n_computed > self.tuning.singly_share * len(self):
             self.fill()
         return self._rows.fetch(rows) if self._slot_of is None else self._slot_of[rows]
 
     def _copy(self, found: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
         ends = np.flatnonzero(np.diff(columns) != 1) + 1
         starts = np.concatenate([[0], ends, [len(columns)]])
-        for a, b in spans(len(found), _COPIED_ROWS):
+        for a, b in spans(len(found), SPAN):
             _copy_runs(self._rows.store, found[a:b], (columns, starts), out, slots[a:b])
 
 
@@ -83,12 +80,11 @@ class SharedPart:
 
     resident = True
     cheap_among = False  # values are cached, except those that do not fit
-    worth_filling = 0.9
     passes = 0
 
     def __init__(self, kernel: SharedKernel, rows: np.ndarray) -> None:
         self._kernel, self._rows = kernel, rows
-        self.dtype = kernel.dtype
+        self.dtype, self.worth_filling = kernel.dtype, kernel.gram.worth_filling
 
     def __len__(self) -> int:
         """Return the number of rows and columns."""

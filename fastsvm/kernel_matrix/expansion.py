@@ -15,18 +15,16 @@ from fastsvm._compiled.processor import JIT_DISABLED
 from fastsvm._compiled.scalars import multiply_add
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.kernel_matrix.pairwise import TILED_ROWS, PairwiseKernel, PrecomputedPairwise, Rows
+from fastsvm.kernel_matrix.pairwise import SPAN, TILED_ROWS, PairwiseKernel, PrecomputedPairwise, Rows
 from fastsvm.linalg.row_products import FEATURES, add_panel_products, add_rows, panels_of_columns
 from fastsvm.sources import Block
+from fastsvm.tuning import KernelTuning
 
-__all__ = ["PairCoefficients", "add_expansion", "expand", "expand_among", "operand_rows"]
+__all__ = ["PairCoefficients", "add_expansion", "expand", "expand_among", "operand_rows", "task_columns"]
 
-_COLUMNS = 256  # of a tile in memory
-_PIECE_COLUMNS = PANEL_BYTES // 8  # a panel of sums in float64
-_OPERAND_BYTES = 64 << 20
-_EXPAND_ROWS = 2048
-_PIECE_VALUES = 1 << 19  # of a task, a quarter of a millisecond
-_LEAST_SUMMED, _MOST_SUMMED = 512, 8192  # columns of a task for sums
+_PIECE_COLUMNS = PANEL_BYTES // np.dtype(np.float64).itemsize  # They are a panel of sums.
+_OPERAND_BYTES = 64 << 20  # Rows that are prepared at once take at most about so many bytes.
+_MOST_COLUMNS = 4096  # A task for a thread has at most so many columns, whose sums stay in the processor's cache.
 
 
 def operand_rows(row_bytes: int) -> int:
@@ -34,9 +32,15 @@ def operand_rows(row_bytes: int) -> int:
     return max(16, _OPERAND_BYTES // row_bytes)
 
 
+def task_columns(n_rows: int, ns_of_value: float, tuning: KernelTuning) -> int:
+    """Return how many columns of so many rows are a task for a thread, by the time of a value beside its kernel map."""
+    columns = int(tuning.task_ns / (max(1, n_rows) * max(1.0, ns_of_value)))
+    return min(max(columns // SPAN, 1) * SPAN, _MOST_COLUMNS)
+
+
 def add_expansion(
     sums: np.ndarray, pairwise: PairwiseKernel, expansion: tuple[Block, np.ndarray], rows: tuple[Block, np.ndarray],
-    pool: Pool,
+    pool: Pool, tuning: KernelTuning,
 ) -> None:  # fmt: skip
     """Add Σ_s coef_s k(x_s, x) to the sums of the rows x of a block. Values have the kernel's type, sums float64.
 
@@ -51,8 +55,7 @@ def add_expansion(
 
     for first, last in spans(len(coef), most):
         operand = pairwise.prepare(support.slice(first, last))
-        columns = _PIECE_VALUES // (last - first) // _LEAST_SUMMED * _LEAST_SUMMED
-        columns = min(max(columns, _LEAST_SUMMED), _MOST_SUMMED)
+        columns = task_columns(last - first, pairwise.cost(block.shape[1]), tuning)
         _run(pairwise, pool, add, [(operand, coef[first:last], a, b) for a, b in spans(len(sums), columns)])
 
 
@@ -84,7 +87,7 @@ def expand_among(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, poo
 
     for first, last in spans(len(coef), most):
         operand = pairwise.prepare(support.slice(first, last))
-        columns = list(spans(len(coef) - first, _COLUMNS))
+        columns = list(spans(len(coef) - first, SPAN))
         others = np.zeros((len(columns), last - first))
         pieces = [
             (operand, first, last, first + a, first + b, one) for (a, b), one in zip(columns, others, strict=True)
@@ -274,7 +277,7 @@ def expand(
     The shape is (n_rows, n_outputs). The rows `support` are distinct; a precomputed kernel ignores them.
     """
     weights: Any = coef if isinstance(coef, PairCoefficients) else _Columns(coef.T)
-    n, columns = block.shape[0], _COLUMNS
+    n, columns = block.shape[0], SPAN
     if weights is coef:  # a panel is enough for a thread
         columns = min(columns, -(-n // (_PIECE_COLUMNS * pool.n_threads)) * _PIECE_COLUMNS)
     scores = np.zeros((n, weights.n_outputs))
@@ -295,7 +298,7 @@ def expand(
             values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
             sums[a] = some.added(np.ascontiguousarray(values.T), None, scores[a:b])
     else:
-        most = min(_EXPAND_ROWS, operand_rows(pairwise.row_bytes(support)))
+        most = min(TILED_ROWS, operand_rows(pairwise.row_bytes(support)))
         for first, last in spans(support.shape[0], most):
             operand, some = pairwise.prepare(support.slice(first, last)), weights.part(first, last)
             _run(pairwise, pool, add, [(operand, some, last - first, a, b) for a, b in spans(n, columns)])

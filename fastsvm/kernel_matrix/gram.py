@@ -9,27 +9,21 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.accurate_sums import ValueBounds
-from fastsvm.kernel_matrix.expansion import add_expansion, expand, expand_among, operand_rows
-from fastsvm.kernel_matrix.pairwise import EXPENSIVE, PairwiseKernel, PrecomputedPairwise, RealPairwise, Rows
+from fastsvm.kernel_matrix.expansion import add_expansion, expand, expand_among, operand_rows, task_columns
+from fastsvm.kernel_matrix.pairwise import (
+    SPAN,
+    TILED_ROWS,
+    PairwiseKernel,
+    PrecomputedPairwise,
+    RealPairwise,
+    Rows,
+)
 from fastsvm.sources import Block, Source
 from fastsvm.tuning import KernelTuning, current_tuning
 
 __all__ = ["Gram"]
 
-_LEAST_COLUMNS, _MOST_COLUMNS = 256, 4096  # of one task for a thread
-_PIECE_PRODUCTS = 24_000_000  # multiplications of a task, some tenths of a millisecond
-_COPIED_ROWS = 512
-_AMONG_COLUMNS = 512
-_EXPANDED_ROWS = 8192  # of a kernel expansion, in memory at once
-_REST = 1024  # columns of one task when only some columns are computed
-_FEW = 256  # columns of sums for which their rows are shared among threads
-_BESIDE = 1024  # larger sets of rows are computed in parts; each part copies from the parts before
-_DENSE = 8  # if one of so many columns or more is wanted, copying uses most of each cache line
-_MANY_ROWS = 160  # for so many rows or more, gathering columns is cheap relative to multiplying them
-_CHEAP = 5.0  # nanoseconds per value
-_COPY_COST = 3.0  # nanoseconds to copy a value of many rows; for few rows it is about `EXPENSIVE`
-_WORTH_FILLING = 0.9  # if this share of the rows is needed, computing all at once is cheaper
-_SMALL_PRODUCT = 4_000_000  # multiplications that take no longer than waking a thread
+_DENSE = 8  # If one of so many columns or more is wanted, copying uses most of each line of the processor's cache.
 
 
 @jit
@@ -62,12 +56,6 @@ def _scatter(tile, out, slots, columns):
             target[columns[t]] = source[t]
 
 
-def _columns(operand_size: int) -> int:
-    """Return the number of columns of a task."""
-    columns = _PIECE_PRODUCTS // max(1, operand_size)
-    return min(max(columns // _LEAST_COLUMNS * _LEAST_COLUMNS, _LEAST_COLUMNS), _MOST_COLUMNS)
-
-
 class Gram:
     """The kernel matrix of a source with itself or with another source, computed a few rows at a time.
 
@@ -88,7 +76,7 @@ class Gram:
         self.left = source if left is None else left
         self.dtype = pairwise.dtype
         self.passes = 0
-        self.worth_filling = _WORTH_FILLING
+        self.worth_filling = self.tuning.filled_share
         self._terms: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -129,10 +117,11 @@ class Gram:
         """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, from column `out.start` on.
 
         The store also contains rows of the transposed matrix. Values in the columns of those rows are copied from them
-        if that is cheaper than computing them. `slot_of` is the slot of each such row in the store, or -1. Their column
+        if that is cheaper than computing them. Many rows are computed in parts, of which each copies from those before.
+        `slot_of` is the slot of each such row in the store, or -1. Their column
         `column` corresponds to the matrix's first row.
         """
-        most = max(_BESIDE, -(-len(self) // _DENSE)) if self.resident else len(indices)
+        most = max(TILED_ROWS, -(-len(self) // _DENSE)) if self.resident else len(indices)
         n_parts = max(1, len(indices) // max(1, most))
         slot_of = slot_of.copy() if n_parts > 1 else slot_of
         for part, slots in zip(np.array_split(indices, n_parts), np.array_split(out.slots, n_parts), strict=True):
@@ -149,22 +138,25 @@ class Gram:
         order = np.argsort(indices)
         new = indices[order] + column, out.slots[order]
         copied = known + out.start, slot_of[known]
-        pieces = [(out.store, new, (copied[0][a:b], copied[1][a:b])) for a, b in spans(len(known), _COPIED_ROWS)]
+        pieces = [(out.store, new, (copied[0][a:b], copied[1][a:b])) for a, b in spans(len(known), SPAN)]
         self.pool.run(_copy_columns, pieces)
         rest = np.flatnonzero(slot_of < 0)
         terms = self._all_terms()
         most = operand_rows(self.pairwise.row_bytes(self.left))
         for a, b in spans(len(indices), most):
             operand, part = self._prepared(indices[a:b]), out._replace(slots=out.slots[a:b])
-            columns = [rest[c:d] for c, d in spans(len(rest), _REST)]
+            columns = [rest[c:d] for c, d in spans(len(rest), SPAN)]
             self.pool.run(self._scattered, [(operand, some, terms[some], part) for some in columns])
 
     def _worth_copying(self, n_new: int, n_known: int) -> bool:
-        """Return whether enough values are known and copying them is faster than computing them."""
-        if not (self.pairwise.parallel and self.resident and 16 * n_known >= len(self)):
+        """Return whether enough values are known and copying them is faster than computing them.
+
+        For few rows, gathering the other columns takes as long as multiplying them.
+        """
+        if not (self.pairwise.parallel and self.resident and _DENSE * n_known >= len(self) and n_new >= SPAN):
             return False
-        cost = self.pairwise.cost(self.source.shape[1])
-        return cost >= (_COPY_COST if _DENSE * n_new >= len(self) else EXPENSIVE) and n_new >= _MANY_ROWS
+        copied = self.tuning.copied_ns if _DENSE * n_new >= len(self) else self.tuning.expensive_ns
+        return self.pairwise.cost(self.source.shape[1]) >= copied
 
     def _scattered(self, operand: Any, columns: np.ndarray, terms: np.ndarray, out: Rows) -> None:
         tile = scratch_array("tile", (len(out.slots), len(columns)), self.dtype)
@@ -180,19 +172,23 @@ class Gram:
             return
         most = operand_rows(self.pairwise.row_bytes(self.left))
         for a, b in spans(len(indices), most):
-            self._sweep(self._prepared(indices[a:b]), Rows(out, slots[a:b], start))
+            self._sweep(self._prepared(indices[a:b]), b - a, Rows(out, slots[a:b], start))
 
     @property
     def cheap(self) -> bool:
         """Whether values are cheap to recompute."""
-        return self.resident and self.pairwise.parallel and self.pairwise.cost(self.source.shape[1]) <= _CHEAP
+        return (
+            self.resident
+            and self.pairwise.parallel
+            and self.pairwise.cost(self.source.shape[1]) <= self.tuning.cheap_ns
+        )
 
     @property
     def resident(self) -> bool:
         """Whether all rows are in memory."""
         return self.source.resident
 
-    def _sweep(self, operand: Any, out: Rows) -> None:
+    def _sweep(self, operand: Any, n_rows: int, out: Rows) -> None:
         """Write the operand's rows. The first call also computes the terms of all columns."""
         self.passes += 1
         terms, (pairwise, source) = self._terms, self._ready
@@ -203,11 +199,12 @@ class Gram:
                 self._terms_of(block, start, found)
             pairwise.tile(operand, block, found[start:stop], out._replace(start=out.start + start))
 
-        columns = _columns(operand.size) if pairwise.parallel else _LEAST_COLUMNS
+        cost = pairwise.cost(source.shape[1])
+        columns = task_columns(n_rows, cost, self.tuning) if pairwise.parallel else SPAN
         found = np.empty(len(self), pairwise.terms_dtype) if terms is None else terms
         for start, block in source.blocks():
             pieces = [(block.slice(a, b), start + a) for a, b in spans(block.shape[0], columns)]
-            if not pairwise.parallel or operand.size * block.shape[0] < _SMALL_PRODUCT:
+            if not pairwise.parallel or n_rows * block.shape[0] * max(1.0, cost) < self.tuning.task_ns:
                 for piece in pieces:
                     tile(*piece)
                 continue
@@ -234,7 +231,7 @@ class Gram:
             part = block.slice(a, b)
             pairwise.tile(operand, part, pairwise.terms(part), Rows(out, slots, a))
 
-        self.pool.run(tile, spans(len(indices), _AMONG_COLUMNS))
+        self.pool.run(tile, spans(len(indices), SPAN))
 
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows `indices`, for the columns `at` or for all, from values in float64."""
@@ -244,10 +241,11 @@ class Gram:
             return np.concatenate(parts)
         if np.array_equal(indices, at) and self._symmetric:
             return expand_among(self.pairwise.widened(), self.source.rows(at), coef, self.pool)
-        if self._symmetric and self.pairwise.parallel and len(at) <= _FEW:
+        if self._symmetric and self.pairwise.parallel and len(at) <= SPAN:
             return self._few_sums(indices, coef, at)
         block, sums = self.source.rows(at), np.zeros(len(at))
-        for a, b in spans(len(indices), _EXPANDED_ROWS):  # there may be many rows, and on disk
+        most = operand_rows(self.pairwise.row_bytes(self.left))
+        for a, b in spans(len(indices), most):  # there may be many rows, and on disk
             sums += self._expanded(block, self.left.rows(indices[a:b]), indices[a:b], coef[a:b])
         return sums
 
@@ -270,7 +268,7 @@ class Gram:
 
     def _few_sums(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray) -> np.ndarray:
         """Return what `weighted_sum` does for few columns, in which the threads share the rows."""
-        pairwise, parts = self.pairwise.widened(), list(spans(len(indices), _REST))
+        pairwise, parts = self.pairwise.widened(), list(spans(len(indices), TILED_ROWS))
         operand, sums = pairwise.prepare(self.source.rows(at)), np.empty((len(parts), len(at)))
 
         def add(part: int, a: int, b: int) -> None:
@@ -292,7 +290,7 @@ class Gram:
                 PrecomputedPairwise(self.pairwise.columns[indices]), support, coef[:, None], block, self.pool
             )[:, 0]
         pairwise, sums = self.pairwise.widened(), np.zeros(block.shape[0])
-        add_expansion(sums, pairwise, (support, coef), (block, pairwise.terms(block)), self.pool)
+        add_expansion(sums, pairwise, (support, coef), (block, pairwise.terms(block)), self.pool, self.tuning)
         return sums
 
     def add_rows(self, sums: np.ndarray, indices: np.ndarray, coef: np.ndarray) -> None:
@@ -302,7 +300,7 @@ class Gram:
         rows = self._rows(indices)
         for start, block in source.blocks():
             part = slice(start, start + block.shape[0])
-            add_expansion(sums[part], pairwise, (rows, coef), (block, terms[part]), self.pool)
+            add_expansion(sums[part], pairwise, (rows, coef), (block, terms[part]), self.pool, self.tuning)
 
     def _all_terms(self) -> np.ndarray:
         if self._terms is None:

@@ -2,24 +2,21 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from fastsvm.kernel_matrix.expansion import operand_rows
-from fastsvm.kernel_matrix.pairwise import EXPENSIVE
+from fastsvm.kernel_matrix.pairwise import SPAN
 from fastsvm.tuning import KernelTuning
 
 __all__ = ["Need", "Plan", "plan"]
 
-_WORKING_SET = 1024  # rows of a float32 block that fits the processor's cache
-_STREAMED_WORKING_SET = 1024  # for fewer passes over the file
-_MOST_NEWTON = 4000  # with more rows a Newton step costs more than the SMO steps it saves
-_NEWTON_BYTES = 24  # per element: the block, its factor, and the columns of the inverse for fixed rows
-_LEAST_WORKING_SET = 16
-_LARGE_WORKING_SETS = 8192, 4096  # where no rows are cached; solved by working sets of their own
-_SHARED_BYTES = 1 << 30
-_TILE_COLUMNS = 256
-_TILES = 4  # tiles of threads; a constant, as results must not depend on the number of threads
-_TOUCH_COST = 2.6  # nanoseconds per value for the first access to memory
-_RETAINED_SHARE, _MOST_RETAINED = 5, 24 << 20
-_BLOCKS_READ = 4  # one being read, one waiting, two in use
+_REAL = np.dtype(np.float64).itemsize
+_LEAST_WORKING_SET = 16  # A fit that has no memory for a working set of so many rows is refused.
+# So many blocks are held at once, one being read, one waiting and two in use, and so many tiles of threads. It is a
+# constant because results must not depend on the number of threads.
+_AT_ONCE = 4
+# Small arrays, and memory that the allocator keeps after it was freed, take this share of the memory, or so many bytes.
+_RETAINED_SHARE, _MOST_RETAINED = 1 / 5, 24 << 20
 
 
 class Plan(NamedTuple):
@@ -33,7 +30,6 @@ class Plan(NamedTuple):
     workers: int = 1  # So many problems are solved in parallel, each with its own cache.
     shared: bool = False  # The problems share the kernel within each class.
     tile_bytes: int = 0  # The shared kernel values have this memory.
-    frugal: bool = False  # Caches access new memory only when that pays off.
     recomputed: bool = False  # No kernel row is cached, because computing values is faster than reading them.
 
 
@@ -76,7 +72,7 @@ def plan(budget: int, need: Need, cache_limit: int | None, tuning: KernelTuning)
     least, most = _cache_floor(need, found), need.n_rows**2 * need.value_bytes
     if cache_limit is not None:
         most = min(most, max(cache_limit, least))
-    found = found._replace(cache_bytes=min(found.cache_bytes, most), frugal=need.value_cost <= _TOUCH_COST)
+    found = found._replace(cache_bytes=min(found.cache_bytes, most))
     return _side_by_side(need, found, budget) if need.tile_bytes and not _streamed(need, found) else found
 
 
@@ -84,13 +80,13 @@ def _recomputing(budget: int, need: Need, tuning: KernelTuning) -> Plan | None:
     """Return a plan without cached rows, if values are so cheap and a large working set fits; else None."""
     if not need.recomputable or need.n_rows <= tuning.block_rows or need.value_cost > tuning.recomputed_ns:
         return None
-    if 0 < need.tile_bytes <= _SHARED_BYTES:  # so that problems share them, and are solved in parallel
+    if 0 < need.tile_bytes <= tuning.shared_bytes:  # so that problems share them, and are solved in parallel
         return None
     resident = need.stored_bytes > 0
     if resident and need.stored_bytes > budget // 3:
         return None
-    for large in _LARGE_WORKING_SETS:
-        size, newton = min(large, need.n_rows), min(large, need.n_rows, int((budget / 4 / _NEWTON_BYTES) ** 0.5))
+    for large in (8 * tuning.working_set, 4 * tuning.working_set):  # solved by working sets of their own
+        size, newton = min(large, need.n_rows), min(large, need.n_rows, _newton_rows(budget // 4))
         taken = need.held_bytes + need.stored_bytes + need.copied_bytes + _newton_bytes(newton) + _retained(budget)
         if taken + _fixed(need, size) <= budget:
             return Plan(resident, False, size, 0, newton, recomputed=True)
@@ -119,10 +115,10 @@ def _divide(budget: int, need: Need, tuning: KernelTuning, may_reside: bool = Tr
     part_resident = stored and not resident and 0 < need.copied_bytes <= budget // 3
     streamed = stored and not resident and not part_resident
     taken = need.held_bytes + (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
-    size = _WORKING_SET * 4 // need.value_bytes * (2 if need.value_cost >= EXPENSIVE else 1)
+    size = tuning.working_set * 4 // need.value_bytes * (2 if need.value_cost >= tuning.expensive_ns else 1)
     size = need.n_rows if tuning.whole and need.n_rows <= tuning.block_rows else size
-    size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
-    newton = min(_MOST_NEWTON, need.n_rows, int((budget / 16 / _NEWTON_BYTES) ** 0.5))
+    size = min(tuning.working_set, need.n_rows) if streamed else size  # of any type, for fewer passes over the file
+    newton = min(4 * tuning.working_set, need.n_rows, _newton_rows(budget // 16))
     taken += _newton_bytes(newton) + _retained(budget)
     row_bytes = need.n_rows * need.value_bytes
     while size > _LEAST_WORKING_SET and taken + _fixed(need, size) + size * row_bytes > budget:
@@ -131,12 +127,17 @@ def _divide(budget: int, need: Need, tuning: KernelTuning, may_reside: bool = Tr
 
 
 def _newton_bytes(newton: int) -> int:
-    return newton**2 * _NEWTON_BYTES
+    """Return the bytes of three matrices: the block, its factor, and the columns of the inverse for fixed rows."""
+    return 3 * newton**2 * _REAL
+
+
+def _newton_rows(n_bytes: int) -> int:
+    return int((n_bytes / 3 / _REAL) ** 0.5)
 
 
 def _retained(budget: int) -> int:
     """Return the bytes for small arrays, and for memory that the allocator keeps after it was freed."""
-    return min(budget // _RETAINED_SHARE, _MOST_RETAINED)
+    return min(int(budget * _RETAINED_SHARE), _MOST_RETAINED)
 
 
 def _cache_floor(need: Need, spent: Plan) -> int:
@@ -148,8 +149,8 @@ def _fixed(need: Need, size: int) -> int:
     state = 64 * need.n_rows + need.problem_bytes
     block = 2 * size * size * need.value_bytes
     operand = 2 * min(size, operand_rows(need.row_bytes)) * need.row_bytes
-    tiles = _TILES * min(_TILE_COLUMNS, need.block_rows) * (need.row_bytes + size * need.value_bytes)
-    reading = _BLOCKS_READ * need.block_rows * need.stored_bytes // max(1, need.n_stored_rows)
+    tiles = _AT_ONCE * min(SPAN, need.block_rows) * (need.row_bytes + size * need.value_bytes)
+    reading = _AT_ONCE * need.block_rows * need.stored_bytes // max(1, need.n_stored_rows)
     return state + block + operand + tiles + reading
 
 

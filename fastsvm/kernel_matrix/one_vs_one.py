@@ -18,8 +18,6 @@ from fastsvm.tuning import KernelTuning
 
 __all__ = ["ClassTile", "PairGram"]
 
-_MOST_SINGLY = 0.4  # of a class's rows; once more are needed, all are computed together, which is cheaper
-
 
 class ClassTile:
     """The kernel among the rows of one class, computed when needed. Threads may share a tile.
@@ -54,7 +52,7 @@ class ClassTile:
     def _compute(self, missing: np.ndarray, values: np.ndarray) -> None:
         """Compute the rows `missing`, or all missing rows."""
         n = len(self)
-        if self._n_filled + len(missing) > _MOST_SINGLY * n:
+        if self._n_filled + len(missing) > self.gram.tuning.singly_share * n:
             missing = np.flatnonzero(self._slot_of < 0)
         if len(missing):
             free = np.arange(self._n_filled, self._n_filled + len(missing))
@@ -68,7 +66,6 @@ class PairGram:
 
     resident = True
     cheap_among = False  # rows of both classes would have to be reordered
-    worth_filling = 0.8  # because the kernel within the classes is shared
 
     def __init__(self, first: ClassTile, second: ClassTile, pool: Pool) -> None:
         pairwise = first.gram.pairwise
@@ -76,7 +73,7 @@ class PairGram:
         self._pool = pool
         a, b = first.gram.source, second.gram.source
         self._across = tuple(Gram(pairwise, y, pool, x, first.gram.tuning) for x, y in ((a, b), (b, a)))
-        self.dtype = pairwise.dtype
+        self.dtype, self.worth_filling = pairwise.dtype, first.gram.worth_filling
 
     @property
     def cheap(self) -> bool:

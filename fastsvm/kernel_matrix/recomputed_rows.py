@@ -16,8 +16,6 @@ from fastsvm.sources import Block, MemorySource
 
 __all__ = ["RecomputedRows", "SampleRows"]
 
-_NESTED_COST = 0.2  # nanoseconds per value, up to which some thousand rows among each other need not be stored
-
 
 class RecomputedRows:
     """Kernel rows of a matrix of which none is cached, of rows in memory.
@@ -26,7 +24,7 @@ class RecomputedRows:
     """
 
     resident = cheap = cheap_among = True
-    worth_filling = 2.0  # never
+    worth_filling = np.inf  # All rows are never computed at once.
     n_computed = 0
 
     def __init__(self, gram: Gram) -> None:
@@ -51,7 +49,7 @@ class RecomputedRows:
     @property
     def cheap_restricted(self) -> bool:
         """Whether the kernel among some thousand rows is computed again more cheaply than it is read."""
-        return self._gram.pairwise.cost(self._gram.source.shape[1]) <= _NESTED_COST
+        return self._gram.pairwise.cost(self._gram.source.shape[1]) <= self._gram.tuning.nested_ns
 
     def fill(self) -> None:
         """Do nothing: no row is cached."""

@@ -15,10 +15,6 @@ from fastsvm.sources import Block
 __all__ = ["CacheContents", "CacheCounts", "RowCache"]
 
 
-_FRUGAL_BYTES = 384 << 20
-_AGAIN_PER_SLOT = 6
-
-
 class CacheCounts(NamedTuple):
     """Statistics of a cache: rows requested and found, requested and missing, and computed."""
 
@@ -49,12 +45,9 @@ class RowCache:
 
     Slots, the rows of `store`, are filled from the first to the last, so that memory is accessed only when needed. If
     every row fits, none is ever dropped. Several caches may use the memory `arena` one after another.
-
-    A `frugal` cache is one whose rows are cheaper to recompute than new memory is to access for the first time. It
-    starts with a small part of the arena and grows with the number of recomputed rows.
     """
 
-    def __init__(self, gram: KernelMatrix, arena: np.ndarray, frugal: bool = False) -> None:
+    def __init__(self, gram: KernelMatrix, arena: np.ndarray) -> None:
         n = len(gram)
         row_bytes = n * gram.dtype.itemsize
         n_slots = min(n, len(arena) // row_bytes)
@@ -64,7 +57,6 @@ class RowCache:
         self._row_in = np.full(n_slots, -1, np.int64)
         self._used_at = np.zeros(n_slots, np.int64)
         self._n_filled = 0
-        self._most_filled = min(n_slots, max(1, _FRUGAL_BYTES // row_bytes)) if frugal else n_slots
         self._known = np.zeros(n, bool)  # rows that were ever computed
         self._again = 0  # number of recomputed rows
         self._clock = 0
@@ -164,9 +156,9 @@ class RowCache:
 
     @property
     def worth_filling(self) -> float:
-        """If this share of the rows is needed, computing all at once is cheaper; more than 1 if not all rows fit."""
+        """If this share of the rows is needed, computing all at once is cheaper; infinite if not all rows fit."""
         fits = self.n_slots == len(self._slot_of) and self._gram.resident
-        return self._gram.worth_filling if fits else 2.0
+        return self._gram.worth_filling if fits else np.inf
 
     def fill(self) -> None:
         """Compute all missing rows. Requires `worth_filling` of at most 1."""
@@ -202,9 +194,7 @@ class RowCache:
 
     def _free(self, count: int) -> np.ndarray:
         """Return `count` free slots: unused ones first, then those of the least recently used rows."""
-        in_use = int(np.count_nonzero(self._used_at[: self._n_filled] == self._clock))
-        most = min(max(self._most_filled + self._again // _AGAIN_PER_SLOT, in_use + count), self.n_slots)
-        fresh = np.arange(self._n_filled, max(self._n_filled, min(self._n_filled + count, most)))
+        fresh = np.arange(self._n_filled, min(self._n_filled + count, self.n_slots))
         self._n_filled += len(fresh)
         dropped = count - len(fresh)
         if dropped == 0:

@@ -17,6 +17,7 @@ from fastsvm._compiled.generic import generic
 from fastsvm._compiled.scalars import multiply_add
 from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.pairwise import RealPairwise
+from fastsvm.kernel_matrix.pairwise.kernel_maps import ROUND
 from fastsvm.kernels import RBF, Linear, Polynomial, Sigmoid, kernel_value
 from fastsvm.sources import DenseBlock
 
@@ -32,10 +33,10 @@ __all__ = [
     "rows_among",
 ]
 
-_SQUARE, _RBF, _LINEAR, _POLYNOMIAL, _SIGMOID = range(5)
-_CHUNK = 128  # values of a row that are computed side by side; a multiple of `PADDING`
+_KINDS = None, RBF, Linear, Polynomial, Sigmoid  # None stands for given values.
+_SQUARE, _RBF, _LINEAR, _POLYNOMIAL, _SIGMOID = range(len(_KINDS))
 PADDING = 16
-"""A row is padded to a multiple of so many values, so that none is computed by itself."""
+"""A row is padded to a multiple of so many values, of which `ROUND` is one, so that none is computed by itself."""
 
 
 class KernelSquare(NamedTuple):
@@ -83,9 +84,6 @@ class RowsOnDemand(NamedTuple):
     slot_of: np.ndarray
 
 
-_KINDS: dict[type, int] = {RBF: _RBF, Linear: _LINEAR, Polynomial: _POLYNOMIAL, Sigmoid: _SIGMOID}
-
-
 def has_rows_on_demand(kernel: Any) -> bool:
     """Return whether compiled code computes rows of a kernel one by one; of another, the matrix is needed."""
     return type(kernel) in _KINDS
@@ -93,7 +91,7 @@ def has_rows_on_demand(kernel: Any) -> bool:
 
 def on_demand(kernel: Any, values: np.ndarray) -> SmallKernel:
     """Return a kernel that `has_rows_on_demand`, among samples, float64 of shape (n, d)."""
-    kind = _KINDS[type(kernel)]
+    kind = _KINDS.index(type(kernel))
     degree, gamma, coef0 = (getattr(kernel, name, 0) for name in ("degree", "gamma", "coef0"))
     pairwise = RealPairwise(kernel, np.float64, None, False)
     bounds = ValueBounds.of(pairwise, DenseBlock(values), by_differences=True)
@@ -199,9 +197,9 @@ def _compute_kernel_row(rows, i, out):
         for t in range(rows.places.size):
             out[t] = source[rows.places[t]]
         return
-    n, sums = by_feature.shape[0], np.empty(_CHUNK)
-    for start in range(0, out.size, _CHUNK):
-        stop = min(start + _CHUNK, out.size)
+    n, sums = by_feature.shape[0], np.empty(ROUND)
+    for start in range(0, out.size, ROUND):
+        stop = min(start + ROUND, out.size)
         part = sums[: stop - start]
         for t in range(part.size):
             part[t] = 0.0

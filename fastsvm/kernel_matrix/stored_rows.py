@@ -7,7 +7,7 @@ from fastsvm._compiled.threads import Pool, spans
 
 __all__ = ["SquareRows", "add_stored_rows"]
 
-_COLUMNS = 4096  # of one task for a thread
+_COLUMNS = 4096  # A task for a thread has so many columns.
 
 
 class SquareRows:

@@ -25,7 +25,6 @@ __all__ = ["InvertedIndex", "invert", "write_indexed_products"]
 
 _HASH = 0x9E3779B1  # 2**32 divided by the golden ratio, a prime (Knuth, volume 3, section 6.4)
 _LOW_31, _LOW_32 = 2**31 - 1, 2**32 - 1
-_FINDING = 4  # additions of vectors that take as long as finding a feature and its list
 
 
 class InvertedIndex(NamedTuple):
@@ -44,12 +43,6 @@ class InvertedIndex(NamedTuple):
     starts: np.ndarray
     rows: np.ndarray
     values: np.ndarray
-
-    def additions(self, n_rows: int) -> int:
-        """Return the additions of vectors that take as long as multiplying a row like those that are indexed."""
-        counts = np.diff(self.starts).astype(np.float64)
-        share = counts / max(1, n_rows)
-        return int((counts * np.minimum(1 / LANES, share)).sum() + _FINDING * share.sum())
 
 
 def invert(block: CSRBlock) -> InvertedIndex:

@@ -13,8 +13,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from fastsvm import SVC, LinearOneClassSVM, LinearSVC
 from fastsvm.estimators.fitting.checkpoints import checkpointed
-from fastsvm.solvers.kernel_dual import working_set_steps
 from fastsvm.sources import tiled
+from fastsvm.tuning import changed, tuned
 
 
 class Sigint:
@@ -158,12 +158,12 @@ def test_a_second_interrupt_keeps_what_was_reached(three_classes):
 
 
 @pytest.fixture
-def rows(monkeypatch):
+def rows():
     """Return rows of a fit that has several outer iterations."""
-    monkeypatch.setattr(working_set_steps, "_NESTED_SETS", 1)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(3500, 4))
-    return X, (X[:, 0] + 0.5 * rng.normal(size=3500) > 0).astype(int)
+    with tuned(changed({"kernel": {"set_steps": 1}})):
+        yield X, (X[:, 0] + 0.5 * rng.normal(size=3500) > 0).astype(int)
 
 
 class Recorder:

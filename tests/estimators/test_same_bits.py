@@ -19,6 +19,7 @@ from fastsvm.linalg import linear_predictor as scores_module
 from fastsvm.linalg.linear_predictor import block_scores
 from fastsvm.linalg.row_products import add_panel_products, panels_of, panels_of_columns
 from fastsvm.sources import DenseBlock, as_source, feature_statistics, open_hdf5
+from fastsvm.tuning import changed, tuned
 
 N, D = 300, 37
 rng = np.random.default_rng(16)
@@ -80,16 +81,17 @@ def test_kernel_values_given():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_rows_of_bytes_beside_others(monkeypatch):
+def test_rows_of_bytes_beside_others():
     """The support vectors are bytes in the guise of floats; one row of a batch is not."""
-    monkeypatch.setattr(prediction, "_MANY_VALUES", 0)
     X = BYTES / 255
     model = SVC(**FEW).fit(X, CLASSES[4])
     mixed = X.copy()
     mixed[::5] += 1e-3
-    for rows in (mixed, sparse.csr_matrix(mixed), mixed.astype(np.float32)):
-        assert_same_bits(model.decision_function, rows)
-    np.testing.assert_array_equal(model.decision_function(mixed)[1:5], model.decision_function(X)[1:5])
+    with tuned(changed({"kernel": {"byte_values": 0}})):
+        for rows in (mixed, sparse.csr_matrix(mixed), mixed.astype(np.float32)):
+            assert_same_bits(model.decision_function, rows)
+        decisions_of_mixed, decisions = model.decision_function(mixed), model.decision_function(X)
+    np.testing.assert_array_equal(decisions_of_mixed[1:5], decisions[1:5])
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -173,7 +175,7 @@ def test_supports_in_parts(monkeypatch):
     coef = rng.normal(size=(len(support), 6))
     with Pool.open() as pool:
         whole = expansion.expand(pairwise, DenseBlock(support), coef, DenseBlock(FLOATS), pool)
-        monkeypatch.setattr(expansion, "_EXPAND_ROWS", 256)
+        monkeypatch.setattr(pairwise, "row_bytes", lambda rows: 1 << 18)  # 256 rows of an operand
         parts = expansion.expand(pairwise, DenseBlock(support), coef, DenseBlock(FLOATS), pool)
     np.testing.assert_array_equal(parts, whole)
     squares = ((FLOATS[:, None] - support) ** 2).sum(axis=2)
@@ -200,7 +202,7 @@ def test_a_tile_and_its_columns(name, dtype):
 
 def training_rows(layout, scale, d):
     """Return rows of which some are equal to others, and some near to others."""
-    rows = scale * np.random.default_rng(d).normal(size=(120, d))
+    rows = scale * np.random.default_rng(d).normal(size=(560, d))
     rows[40:60], rows[60:80] = rows[:20], rows[20:40] + 0.3 / np.sqrt(d)
     if layout == "csr":
         return sparse.csr_matrix(np.where(rng.random(rows.shape) < 0.6, 0, rows))
@@ -223,11 +225,10 @@ def assert_rows_in_parts(gram, whole, monkeypatch, seed):
     """Compare rows that are asked for a few at a time, some of them beside known ones, and the kernel among some."""
     n, random = len(gram), np.random.default_rng(seed)
     order, known = random.permutation(n), 0
-    monkeypatch.setattr(gram_module, "_columns", lambda size: int(random.choice([1, 7, 32, 100, 512])))
-    monkeypatch.setattr(gram_module, "_REST", int(random.integers(1, n)))
+    monkeypatch.setattr(gram_module, "task_columns", lambda *given: int(random.choice([1, 7, 32, 100, 512])))
     out, slot_of = np.full((n, n), np.nan, gram.dtype), np.full(n, -1)
     while known < n:
-        new = order[known : known + int(random.choice([1, 2, 3, 8, 17, 60]))]
+        new = order[known : known + int(random.choice([1, 3, 17, 60, 260]))]
         slots = np.arange(known, known + len(new))
         gram.rows_beside(new, Rows(out, slots, 0), slot_of)
         slot_of[new], known = slots, known + len(new)
@@ -255,13 +256,11 @@ def test_rows_of_the_kernel_matrix(name, layout, dtype, tmp_path, monkeypatch):
         with Pool.open() as pool:
             whole = all_rows(gram_of(as_source(X), name, dtype, pool))
         np.testing.assert_array_equal(whole, whole.T)
-        with monkeypatch.context() as patch:
-            patch.setattr(gram_module, "_SMALL_PRODUCT", 0)
-            for n_threads in (1, 2):
-                with at_most(n_threads), Pool.open() as pool:
-                    assert_rows_in_parts(gram_of(as_source(X), name, dtype, pool), whole, patch, d + n_threads)
-                for limit in ("_MANY_ROWS", "_COPY_COST", "EXPENSIVE"):  # then copy always
-                    patch.setattr(gram_module, limit, 0)
+        computed, copied = ({"task_ns": 0.0}, {"task_ns": 0.0, "copied_ns": 0.0, "expensive_ns": 0.0})
+        for n_threads, change in ((1, computed), (2, copied)):
+            tuning = tuned(changed({"kernel": change}))
+            with monkeypatch.context() as patch, tuning, at_most(n_threads), Pool.open() as pool:
+                assert_rows_in_parts(gram_of(as_source(X), name, dtype, pool), whole, patch, d + n_threads)
         path = tmp_path / f"{scale}-{d}.h5"
         with h5py.File(path, "w") as file:
             if sparse.issparse(X):

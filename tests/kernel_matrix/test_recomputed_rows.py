@@ -5,30 +5,31 @@ import pytest
 from grams import GAMMA, LAYOUTS, all_rows, byte_gram, float_gram, float_rows, squared_distances
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.kernel_matrix import expansion
+from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows
+from fastsvm.tuning import changed, tuned
 
-N = 341
+N, MANY = 341, 1900
 
 
 @pytest.fixture(params=["whole", "parts"])
 def parts(request, monkeypatch):
-    """Tiles are smaller than the rows, or not."""
-    if request.param == "parts":
-        monkeypatch.setattr(expansion, "TILED_ROWS", 24)
-        monkeypatch.setattr(expansion, "_OPERAND_BYTES", 1)  # 16 rows of an operand
-        monkeypatch.setattr(expansion, "_PIECE_VALUES", 1)
-        monkeypatch.setattr(expansion, "_LEAST_SUMMED", 32)
-        monkeypatch.setattr(expansion, "_COLUMNS", 32)
+    """Operands and tasks are smaller than the rows, or not."""
+    if request.param == "whole":
+        yield
+        return
+    monkeypatch.setattr(RealPairwise, "row_bytes", lambda self, rows: 1 << 60)  # 16 rows of an operand
+    with tuned(changed({"kernel": {"task_ns": 0.0}})):
+        yield
 
 
 @pytest.mark.usefixtures("parts")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("count", [0, 1, 7, 200])
+@pytest.mark.parametrize("count", [0, 1, 7, 200, 1100])
 def test_rows_are_added_to_sums(layout, dtype, count):
-    X, rng = float_rows(N), np.random.default_rng(count)
-    rows, coef, before = rng.permutation(N)[:count], rng.normal(size=count), rng.normal(size=N)
+    X, rng = float_rows(MANY), np.random.default_rng(count)
+    rows, coef, before = rng.permutation(MANY)[:count], rng.normal(size=count), rng.normal(size=MANY)
     sums = before.copy()
     with Pool.open() as pool:
         kernel = RecomputedRows(float_gram(X, pool, layout, dtype))
@@ -49,11 +50,11 @@ def test_sums_are_those_of_the_rows_that_a_cache_would_store():
 
 @pytest.mark.usefixtures("parts")
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("count", [1, 31, 32, 33, 150])
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 1100])
 def test_sums_at_the_rows_themselves(layout, count):
     """Each value is computed for both its rows."""
-    X, rng = float_rows(N), np.random.default_rng(count)
-    rows, coef = rng.permutation(N)[:count], rng.normal(size=count)
+    X, rng = float_rows(MANY), np.random.default_rng(count)
+    rows, coef = rng.permutation(MANY)[:count], rng.normal(size=count)
     with Pool.open() as pool:
         found = RecomputedRows(float_gram(X, pool, layout, np.float32)).weighted_sum(rows, coef, rows)
     wanted = np.exp(-GAMMA * squared_distances(X[rows], X[rows])) @ coef

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastsvm.kernel_matrix import row_cache
 from fastsvm.kernel_matrix.row_cache import RowCache
 
 N = 12
@@ -177,58 +176,3 @@ def test_all_rows_are_not_worth_it_where_they_do_not_fit_or_are_read_from_a_file
     stored = FakeGram()
     stored.resident = False
     assert make(N, stored).worth_filling > 1
-
-
-MANY = 40
-
-
-def frugal_cache(monkeypatch, first=5, n_slots=MANY):
-    monkeypatch.setattr(row_cache, "_FRUGAL_BYTES", first * MANY * 4)
-    return RowCache(FakeGram(MANY), np.empty(n_slots * MANY * 4, np.uint8), frugal=True)
-
-
-def fetch(cache, rows):
-    slots = cache.fetch(rows)
-    np.testing.assert_array_equal(cache.store[slots], 100 * rows[:, None] + np.arange(MANY))
-    return slots
-
-
-def test_a_frugal_cache_uses_few_slots_at_first(monkeypatch):
-    cache = frugal_cache(monkeypatch)
-    for row in range(MANY):  # none of them again
-        assert fetch(cache, np.array([row])).max() < 5
-    assert cache.cached(np.arange(MANY)).sum() == 5
-
-
-def test_a_frugal_cache_grows_when_rows_are_computed_again(monkeypatch):
-    cache, held = frugal_cache(monkeypatch), []
-    for turn in range(60):
-        order = np.random.default_rng(turn).permutation(MANY)
-        for k in range(0, MANY, 8):
-            fetch(cache, order[k : k + 8])
-        held.append(int(cache.cached(np.arange(MANY)).sum()))
-    assert held == sorted(held)
-    assert held[0] < 20
-    assert held[-1] > 30
-
-
-def test_a_frugal_cache_grows_when_rows_are_computed_again_one_by_one(monkeypatch):
-    cache = frugal_cache(monkeypatch)
-    for row in [*range(MANY)] * 60:
-        fetch(cache, np.array([row]))
-    assert cache.cached(np.arange(MANY)).sum() > 5
-
-
-@given(
-    n_slots=st.integers(1, MANY),
-    first=st.integers(1, 12),
-    order=st.lists(st.lists(st.integers(0, MANY - 1), unique=True, max_size=20), max_size=30),
-)
-def test_a_frugal_cache_gives_the_right_rows(n_slots, first, order):
-    with pytest.MonkeyPatch.context() as patch:
-        cache = frugal_cache(patch, first, n_slots)
-        for rows in order:
-            fetch(cache, np.array(rows[:n_slots], np.int64))
-        held = np.flatnonzero(cache.cached(np.arange(MANY)))
-        assert len(held) <= n_slots
-        fetch(cache, held)

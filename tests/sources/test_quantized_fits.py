@@ -11,6 +11,7 @@ from fastsvm._compiled.byte_tile import PRODUCTS
 from fastsvm.estimators.kernel import kernel_parameter, prediction
 from fastsvm.kernel_matrix import pairwise
 from fastsvm.sources import Quantization, base
+from fastsvm.tuning import changed, tuned
 
 needs_bytes = pytest.mark.skipif(PRODUCTS is None, reason="the processor has no byte products")
 
@@ -34,11 +35,10 @@ def scales(monkeypatch):
             found.add(self.scale)
             super().tile(*given)
 
-    monkeypatch.setattr(kernel_parameter, "_MUCH", 0)
-    monkeypatch.setattr(prediction, "_MANY_VALUES", 0)
     for module in (kernel_parameter, prediction):
         monkeypatch.setattr(module, "Uint8Pairwise", Spy)
-    return found
+    with tuned(changed({"kernel": {"byte_multiplications": 0, "byte_values": 0}})):
+        yield found
 
 
 def labelled(count, n=240, d=70, n_classes=2):
@@ -116,11 +116,11 @@ KERNELS = {
 @pytest.mark.parametrize(
     ("kernel", "small"), [("linear", 0), ("poly", 2048), ("rbf", 0), ("rbf", 2048), ("sigmoid", 0)]
 )
-def test_any_kernel_of_pixels_in_either_precision(kernel, small, scales, monkeypatch):
-    monkeypatch.setattr(kernel_parameter, "_SMALL", small)
+def test_any_kernel_of_pixels_in_either_precision(kernel, small, scales):
     B, y = labelled(256)
     X, tol = B / 255, 1e-6 if small else 1e-3
-    found = SVC(kernel=kernel, C=0.1, tol=tol, **KERNELS[kernel]).fit(X, y)
+    with tuned(changed({"kernel": {"few_rows": small}})):
+        found = SVC(kernel=kernel, C=0.1, tol=tol, **KERNELS[kernel]).fit(X, y)
     assert scales == {1 / 255}
     K = pairwise_kernels(X, metric=kernel, **KERNELS[kernel])
     objective, violation, _ = naive.certificate(found, K, y, np.full(len(y), 0.1))
@@ -181,16 +181,16 @@ def rows_to_predict():
 @needs_bytes
 @pytest.mark.parametrize("small", [0, 2048])
 @pytest.mark.parametrize("name", rows_to_predict())
-def test_a_model_of_pixels_decides_on_any_rows(name, small, scales, monkeypatch):
-    monkeypatch.setattr(kernel_parameter, "_SMALL", small)
+def test_a_model_of_pixels_decides_on_any_rows(name, small, scales):
     B, y = labelled(256)
     Z, as_bytes = rows_to_predict()[name]
     for X in (B / 255, (B / 255).astype(np.float32)):
-        model = SVC(gamma=0.1).fit(X, y)
-        assert scales
-        scales.clear()
-        wanted = oracle(model, 0.1, Z)
-        np.testing.assert_allclose(model.decision_function(Z), wanted, atol=1e-6 if small else 1e-4)
+        with tuned(changed({"kernel": {"few_rows": small}})):
+            model = SVC(gamma=0.1).fit(X, y)
+            assert scales
+            scales.clear()
+            wanted = oracle(model, 0.1, Z)
+            np.testing.assert_allclose(model.decision_function(Z), wanted, atol=1e-6 if small else 1e-4)
         assert bool(scales) == as_bytes
 
 
@@ -265,9 +265,9 @@ def test_zeros_and_ones_give_the_same_bits_as_floats(scales, monkeypatch):
 
     def found():
         for small in (0, 2048):  # values in float32 and in float64
-            monkeypatch.setattr(kernel_parameter, "_SMALL", small)
             for rows in (X, sparse.csr_array(X)):
-                model = SVC(gamma=0.03).fit(rows, y)
+                with tuned(changed({"kernel": {"few_rows": small}})):
+                    model = SVC(gamma=0.03).fit(rows, y)
                 yield sparse.csr_array(model.dual_coef_).toarray().tobytes() + model.intercept_.tobytes()
 
     as_bytes = list(found())

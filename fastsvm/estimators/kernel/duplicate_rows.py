@@ -11,14 +11,12 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm._compiled.threads import spans
+from fastsvm.kernel_matrix.accurate_sums import CACHED_VALUES
 from fastsvm.sources import DenseBlock, MemorySource, Source
+from fastsvm.tuning import KernelTuning
 
 __all__ = ["Repeats"]
 
-_WORTH = 0.01  # Merging a smaller share of duplicates does not pay for a copy of the other rows.
-_FEW = 2048  # Numbers that are not bytes are compared in more rows only, because fewer are solved in less time.
-_HASHED_WORDS = 1 << 16  # So many words are hashed at once, within the processor's cache.
-_SAMPLED_WORDS = 32  # So many words of a long row tell most rows apart.
 _WORDS = {4: np.uint32, 8: np.uint64}
 
 
@@ -36,18 +34,21 @@ class Repeats(NamedTuple):
     upper: np.ndarray
 
     @staticmethod
-    def are_sought(source: Source) -> bool:
+    def are_sought(source: Source, tuning: KernelTuning) -> bool:
         """Return whether rows are compared: dense ones in memory, of bytes, or many of words."""
         block = source.block if isinstance(source, MemorySource) else None
-        return isinstance(block, DenseBlock) and (source.dtype == np.uint8 or _is_long(block.values))
+        if not (tuning.merged and isinstance(block, DenseBlock)):
+            return False
+        is_long = len(block.values) > tuning.few_rows and block.values.dtype.itemsize in _WORDS
+        return source.dtype == np.uint8 or is_long
 
     @classmethod
-    def find(cls, source: Source, kinds: np.ndarray, upper: np.ndarray) -> "Repeats | None":
+    def find(cls, source: Source, kinds: np.ndarray, upper: np.ndarray, tuning: KernelTuning) -> "Repeats | None":
         """Return the duplicates of each kind, a class or a target; -1 is none.
 
         None is returned if there are few, or `are_sought` is false.
         """
-        if not (cls.are_sought(source) and isinstance(source, MemorySource)):
+        if not (cls.are_sought(source, tuning) and isinstance(source, MemorySource)):
             return None
         block: Any = source.block
         is_bytes = source.dtype == np.uint8
@@ -56,14 +57,12 @@ class Repeats(NamedTuple):
             key = np.empty(len(values), np.uint32)
             _hash(values, np.random.default_rng(0).integers(1, 2**32, values.shape[1], np.uint32) | np.uint32(1), key)
         else:
-            words = values.view(_WORDS[values.dtype.itemsize])
-            if _differ_early(words, kinds):
-                return None
-            key, values = _hash_of_words(words), values.view(np.uint8)  # equal bits: 0 and -0 are different
+            key = _hash_of_words(values.view(_WORDS[values.dtype.itemsize]))
+            values = values.view(np.uint8)  # equal bits: 0 and -0 are different
         order = np.lexsort((key, kinds))
         first = np.arange(len(values))
         _link(values, kinds, key, order, first)
-        if np.count_nonzero(first != np.arange(len(first))) < _WORTH * len(first):
+        if np.count_nonzero(first != np.arange(len(first))) < tuning.repeated_share * len(first):
             return None
         order = np.argsort(first, kind="stable")
         before = np.empty(len(upper))
@@ -97,23 +96,6 @@ class Repeats(NamedTuple):
         return np.abs(found)
 
 
-def _is_long(values: np.ndarray) -> bool:
-    """Return whether there are many rows of words."""
-    return len(values) > _FEW and values.dtype.itemsize in _WORDS
-
-
-def _differ_early(words: np.ndarray, kinds: np.ndarray) -> bool:
-    """Return whether a few words of each row tell so many rows apart that there are few duplicates."""
-    step = words.shape[1] // _SAMPLED_WORDS
-    if step < 2:
-        return False
-    key = _hash_of_words(np.ascontiguousarray(words[:, ::step]))
-    order = np.lexsort((key, kinds))
-    key, kinds = key[order], kinds[order]
-    alike = (key[1:] == key[:-1]) & (kinds[1:] == kinds[:-1]) & (kinds[1:] >= 0)
-    return bool(np.count_nonzero(alike) < _WORTH * len(key))
-
-
 def _hash_of_words(words: np.ndarray) -> np.ndarray:
     """Return the hash of each row: of the dot product of its words with factors, modulo 2**64, the upper half.
 
@@ -123,7 +105,7 @@ def _hash_of_words(words: np.ndarray) -> np.ndarray:
     n, d = words.shape
     factors = np.random.default_rng(0).integers(1, 2**64, d, np.uint64) | np.uint64(1)
     half, key = np.uint64(4 * words.dtype.itemsize), np.empty(n, np.uint32)
-    for a, b in spans(n, max(1, _HASHED_WORDS // max(1, d))):
+    for a, b in spans(n, max(1, CACHED_VALUES // max(1, d))):
         some = words[a:b].astype(np.uint64)
         some ^= some >> half
         key[a:b] = np.einsum("ij,j->i", some, factors) >> np.uint64(32)  # NumPy's product of integers is slow

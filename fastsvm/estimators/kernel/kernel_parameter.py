@@ -68,12 +68,10 @@ class Coefficients(NamedTuple):
 _FINE = 2e-6  # For a smaller tolerance float32 is too coarse: gradients of order 1 have steps of 1e-7.
 # Where decision values are corrected at the end, their error may be so many times that which may be seen.
 _CORRECTED = 1000
-_SMALL = 2048  # Of so few rows, float64 costs nothing one would notice.
-_MUCH = 1 << 31  # A whole kernel matrix of so many multiplications takes long enough to look for bytes.
 # The products of sparse rows with a smaller share of non-zeros are cheaper than those of dense bytes.
 _SPARSEST = 1 / 40
-_LEAST_SINGLE, MOST_SINGLE = 1e-30, 1e30
-"""Numbers whose parts and multiples float32 has too."""
+MOST_SINGLE = 1e30
+"""Float32 has the parts and multiples of numbers up to this one, and down to its inverse."""
 
 
 # --- what `kernel` stands for ----------------------------------------------------------------------------
@@ -225,7 +223,7 @@ def has_single_range(kernel: Any, *sq_norms: float) -> bool:
     Otherwise squared norms overflow, or are 0, and so do parameters that make up for them, such as gamma="scale".
     """
     numbers = (abs(float(value)) for value in (*kernel, *sq_norms))
-    return all(value == 0 or _LEAST_SINGLE <= value <= MOST_SINGLE for value in numbers)
+    return all(value == 0 or 1 / MOST_SINGLE <= value <= MOST_SINGLE for value in numbers)
 
 
 class TrainingRows(NamedTuple):
@@ -255,7 +253,7 @@ def training_rows(
     """
     kernel = resolve_kernel(estimator)
     factor = common_factor(kernel, standardization)
-    is_tried = tuning.byte_products and factor is not None and _worth_a_copy(source, budget // 4)
+    is_tried = tuning.byte_products and factor is not None and _worth_a_copy(source, budget // 4, tuning)
     found = bytes_for(kernel, source, pool) if is_tried else None
     if found is not None:
         quantization, rows = found[0].times(factor or 1.0), found[1]
@@ -289,14 +287,14 @@ def common_factor(kernel: Any, standardization: Standardization | None) -> float
     return standardization.factor if is_kernel(kernel) and kernel.translation_invariant else None
 
 
-def _worth_a_copy(source: Source, spare: int) -> bool:
+def _worth_a_copy(source: Source, spare: int, tuning: KernelTuning) -> bool:
     """Return whether rows as bytes take no copy, or one that fits and is small beside the work it saves."""
     if source.dtype == np.uint8 and not source.sparse:
         return True
     n, d = source.shape
     block = source.block if isinstance(source, MemorySource) else None
     density = len(block.data) / (n * d) if isinstance(block, CSRBlock) else 1
-    return n * d <= spare and n * n * d >= _MUCH and density >= _SPARSEST
+    return n * d <= spare and n * n * d >= tuning.byte_multiplications and density >= _SPARSEST
 
 
 def bytes_for(kernel: Any, source: Source, pool: Pool) -> tuple[Quantization, Source] | None:
@@ -337,7 +335,7 @@ def training_pairwise(
             return Uint8Pairwise(kernel, dtype, quantization.scale)
         return RealPairwise(kernel, dtype, centre_of(statistics), source.sparse)
 
-    if n <= _SMALL or not has_single_range(kernel, *statistics[-3:]):
+    if n <= tuning.few_rows or not has_single_range(kernel, *statistics[-3:]):
         return of(np.float64)
     expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
     centred = kernel.translation_invariant and not source.sparse
@@ -351,6 +349,8 @@ def training_pairwise(
     return of(choose_precision(kernel, sq_norm, expected, estimator.tol))
 
 
-def value_type(estimator: Any, kernel: Kernel, sq_norm: float, norms: Callable[[], Coefficients], n: int) -> type:
+def value_type(
+    estimator: Any, kernel: Kernel, sq_norm: float, norms: Callable[[], Coefficients], n: int, tuning: KernelTuning
+) -> type:
     """Return the type of kernel values: float64 where float32 would be seen in the model."""
-    return np.float64 if n <= _SMALL else choose_precision(kernel, sq_norm, norms(), estimator.tol)
+    return np.float64 if n <= tuning.few_rows else choose_precision(kernel, sq_norm, norms(), estimator.tol)

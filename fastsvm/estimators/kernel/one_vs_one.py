@@ -15,7 +15,7 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.checkpoints import Checkpointer
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import in_python
-from fastsvm.estimators.kernel.progress import KernelMonitor
+from fastsvm.estimators.kernel.progress import REFRESH_SECONDS, KernelMonitor
 from fastsvm.estimators.kernel.small_problems import GivenProblems, SmallProblems
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
 from fastsvm.estimators.kernel.two_class import Outcome, Together, TwoClass, sizes_of
@@ -40,9 +40,8 @@ __all__ = ["KernelFitState", "OneVsOneFit", "solve_paths"]
 _REASONS = list(StopReason)
 _CERTIFIED = [CERTIFICATE.index(name) for name in KernelSolution._fields[2:]]
 _STEPS, _IS_SOLVED, _IS_BLURRED = (CERTIFICATE.index(name) for name in ("n_steps", "is_solved", "is_blurred"))
-_OPEN = -1  # It stands in place of the number of a reason.
+_OPEN = len(_REASONS)  # It stands in place of the number of a reason.
 _NOT_BEGUN = 0.0, 0.0, np.inf, np.inf, 0.0
-_SNAPSHOT_SECONDS = 0.5  # A worker keeps what it has reached so often, for a checkpoint by another.
 
 
 @storable("kernel problem")
@@ -74,8 +73,8 @@ class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
     They stand in arrays of all problems, because there may be a hundred thousand small ones. The multipliers of each
     problem begin at its entry of `starts`, shape (n_problems + 1,). Those of problems that are not solved are zeros in
     `alpha`. `within` marks multipliers of rows on or within the margin. The columns of `certificate` are intercept,
-    objective, duality gap, violation and margin. `reasons` has the numbers of the stop reasons, -1 for problems that
-    are not solved.
+    objective, duality gap, violation and margin. `reasons` has the numbers of the stop reasons, `_OPEN` for problems
+    that are not solved.
     """
 
     def __init__(self, starts: np.ndarray) -> None:
@@ -328,7 +327,7 @@ class OneVsOneFit:
     def _rows_of(self, pair: TwoClass, arena: np.ndarray) -> SampleRows:
         if self._spent.recomputed and isinstance(self.gram, Gram):
             return RecomputedRows(self.gram.part(pair.rows, in_memory=True))
-        return RowCache(self._gram_of(pair), arena, self._spent.frugal)
+        return RowCache(self._gram_of(pair), arena)
 
     def follow(self, number: int, before: "OneVsOneFit") -> None:
         """Begin a problem at its solution for other bounds; multipliers at their bounds take the new ones."""
@@ -541,7 +540,7 @@ class _Worker:
 
     def snapshot(self, state: Any) -> ProblemCheckpoint:
         """Return what is needed to resume from here."""
-        self._next = time.perf_counter() + _SNAPSHOT_SECONDS
+        self._next = time.perf_counter() + REFRESH_SECONDS
         return ProblemCheckpoint(copied(state), self.n_steps, self.solver.memory(), self.rows.contents())
 
 

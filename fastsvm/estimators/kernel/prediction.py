@@ -1,5 +1,6 @@
 """The decision functions of a fitted estimator: expansions in kernel values with its support vectors."""
 
+import math
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -21,9 +22,10 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 from fastsvm.estimators.kernel.object_samples import ObjectSource
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.standardization import Standardization
-from fastsvm.kernel_matrix.accurate_sums import UNIT, weighted_rows
+from fastsvm.kernel_matrix.accurate_sums import weighted_rows
 from fastsvm.kernel_matrix.expansion import PairCoefficients, expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
+from fastsvm.kernel_matrix.rounding import SEEN, UNIT
 from fastsvm.kernels import Linear
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Quantization, Source, check_finite
 from fastsvm.tuning import current_tuning
@@ -31,10 +33,7 @@ from fastsvm.tuning import current_tuning
 __all__ = ["Predictor", "by_range"]
 
 _SCORE_BYTES = 16 << 20  # Scores that are computed at once take so many bytes.
-_LEAST_ROWS = 16
-_SEEN = 0.1  # Rounding of decision values may be seen if it is a greater share of the tolerance of the fit.
-_MANY_VALUES = 1 << 20  # Products with support vectors of so many values take long enough to look for bytes.
-_MOST_SINGLE = MOST_SINGLE**0.5  # The square of such a value of a row, and its products, are numbers of float32.
+_MOST_SINGLE = math.sqrt(MOST_SINGLE)  # The square of such a value of a row, and its products, are numbers of float32.
 
 
 class Predictor:
@@ -85,7 +84,7 @@ class Predictor:
         stored, (n, d) = self.stored, self.stored.shape
         if n == 0 or not self._tuning.byte_products or self._factor is None:
             return None
-        if n * d < _MANY_VALUES and stored.dtype != np.uint8:
+        if n * d < self._tuning.byte_values and stored.dtype != np.uint8:
             return None
         found = bytes_for(self.kernel, stored, self.pool)
         return None if found is None else (found[0], found[1].in_memory())
@@ -110,7 +109,7 @@ class Predictor:
 
         Rows that are not checked yet must be finite. Those of many decision functions are few at once.
         """
-        most = max(_LEAST_ROWS, _SCORE_BYTES // (8 * max(1, self.n_outputs)))
+        most = max(1, _SCORE_BYTES // (8 * max(1, self.n_outputs)))
         for start, block in source.blocks():
             if not is_checked:
                 check_finite(block, start)
@@ -157,7 +156,7 @@ class Predictor:
         if not (isinstance(self.kernel, Linear) and isinstance(block, DenseBlock) and isinstance(coef, np.ndarray)):
             return block, coef
         rounding = self.geometry.largest_sq_norm * np.abs(coef).sum(axis=0).max(initial=0.0) * sum(block.shape) * UNIT
-        if not rounding > _SEEN * getattr(self.estimator, "tol", np.inf):
+        if not rounding > SEEN * getattr(self.estimator, "tol", np.inf):
             return block, coef
         weights = np.array([weighted_rows(block.dense(np.float64), each).high for each in coef.T])
         return DenseBlock(weights), np.eye(len(weights))
@@ -188,7 +187,7 @@ class Predictor:
             return self._dtype
         if getattr(self.estimator, "stop_reason_", None) == "imported":  # of another program, whose values are float64
             return np.float64
-        return value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.stored))
+        return value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.stored), self._tuning)
 
 
 def by_range(pairwise: Any, block: Block) -> list[tuple[Any, Block, Any]]:

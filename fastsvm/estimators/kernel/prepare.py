@@ -33,13 +33,12 @@ from fastsvm.tuning import KernelTuning, current_tuning
 __all__ = ["PreparedFit", "check_memory", "enough_memory", "plan_shared", "prepare"]
 
 # A row of a two-class problem has a number, label, bound, multiplier, and three of its coefficient.
-_PROBLEM_BYTES = 56
+_PROBLEM_BYTES = np.dtype("7f8").itemsize
 _RECORD_BYTES = 300  # A two-class problem has its classes, and twice its certificate and its record in the history.
 _OBJECT_BYTES = 2200  # A problem that is stated by an object of its own takes so many bytes more.
 _STATES = {1: 1, 2: 5}  # The state of a second multiplier of each row takes as much as four such rows.
 # With so many matrices in float64, of the samples with each other and of their features, Newton steps have room.
 _MATRICES = 48
-_PART_SEED = 0  # It draws the samples of the part that is fitted.
 
 
 class PreparedFit(NamedTuple):
@@ -90,9 +89,8 @@ def prepare(
         held += source.nbytes
     labels, upper, k = stated.labels, stated.upper, stated.rows_of_sample
     gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
-    may_merge = tuning.merged and is_dual(estimator) and Repeats.are_sought(source)
-    kinds = stated.kinds() if may_merge else None
-    bound, repeats = float(upper.max()), None if kinds is None else Repeats.find(source, kinds, upper)
+    kinds = stated.kinds() if is_dual(estimator) and Repeats.are_sought(source, tuning) else None
+    bound, repeats = float(upper.max()), None if kinds is None else Repeats.find(source, kinds, upper, tuning)
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
     pairs = stated.problems(labels, upper)
     n = int(sizes_of(pairs).max())
@@ -124,7 +122,7 @@ def prepare(
     samples = source if rows.source is data.source else data.source
 
     def part(share: float) -> OneVsOneFit:
-        few = np.where(np.random.default_rng(_PART_SEED).random(len(labels)) < share, labels, -1)
+        few = np.where(np.random.default_rng(0).random(len(labels)) < share, labels, -1)
         signs = np.ptp(pairs[0].y)  # a class may have no sample here
         problems = [pair for pair in stated.problems(few, upper) if len(pair.rows) and np.ptp(pair.y) == signs]
         return OneVsOneFit(gram, problems, few, lambda: plan_of(few), solver_of(estimator))
@@ -172,7 +170,7 @@ def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget:
             return None
         given = min(spent.tile_bytes, limit)
         if spent.shared and given >= (whole if workers > 1 else whole // 2):
-            return spent._replace(shared=False, frugal=False, tile_bytes=given)
+            return spent._replace(shared=False, tile_bytes=given)
     return None
 
 
@@ -234,7 +232,4 @@ def _need(
 
 
 def _spent(estimator: Any, budget: int, need: Need, tuning: KernelTuning) -> Plan:
-    spent = plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20), tuning)
-    if not is_dual(estimator):  # every row is needed in every step
-        return spent._replace(frugal=False)
-    return spent
+    return plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20), tuning)

@@ -19,10 +19,6 @@ from fastsvm.tuning import KernelTuning
 
 __all__ = ["GivenProblems", "SmallProblems"]
 
-_MOST_STEPS = 20_000  # A problem that takes more is difficult, and is given up here.
-_PART = 1e6  # Work of so many nanoseconds is worth handing to a thread.
-_BATCH = 3e7  # A thread works for so many nanoseconds between two looks at the clock.
-
 
 class GivenProblems(NamedTuple):
     """Problems to be solved, with feasible multipliers.
@@ -83,7 +79,7 @@ class SmallProblems:
         pairs, alpha, orders = given
         sizes = np.diff(pairs.starts)
         longest, found = int(sizes.max()), np.empty((len(sizes), len(CERTIFICATE)))
-        limits = PairLimits(self.tol, min(most_steps, _MOST_STEPS), self._tuning.newton)
+        limits = PairLimits.of(self.tol, most_steps, self._tuning)
 
         def solve(first: int, last: int) -> None:
             memory = scratch_array("small rows", (longest * (longest + PADDING),), np.float64)
@@ -101,13 +97,12 @@ class SmallProblems:
         """Return ranges of problems that take long enough to be handed to a thread, those of a batch together."""
         if len(sizes) == 1:
             return [[(0, 1)]]
-        tuning = self._tuning
-        of_value = tuning.used * (tuning.ns_of_value + tuning.ns_of_feature * self._given.values.shape[1])
+        of_value = 1 + self._given.values.shape[1] / PADDING  # Nanoseconds: so many features at a time are multiplied.
         work = np.cumsum(of_value * sizes.astype(float) ** 2)
-        ends = np.flatnonzero(np.diff(work // _PART, append=np.inf)) + 1
+        ends = np.flatnonzero(np.diff(work // self._tuning.task_ns, append=np.inf)) + 1
         parts, batches = (
             zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True),
-            work[ends - 1] // (_BATCH * self._pool.n_threads),
+            work[ends - 1] // (self._tuning.call_ns * self._pool.n_threads),
         )
         return [
             [part for _, part in some] for _, some in groupby(zip(batches, parts, strict=True), lambda each: each[0])

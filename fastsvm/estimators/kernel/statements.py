@@ -8,12 +8,10 @@ import numpy as np
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.two_class import ClassPairs, TwoClass
+from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.multiclass import class_pairs
 
 __all__ = ["Statement", "state_classes", "state_nu_classes", "state_one_class", "state_targets"]
-
-_NO_CLASSES = np.empty(0)
-_ROUNDING = 1e-12
 
 
 class Statement(NamedTuple):
@@ -59,7 +57,7 @@ def state_nu_classes(estimator: Any, data: TrainingSet) -> Statement:
     sums = np.bincount(labels[known], upper[known], len(classes))
     for a, b in class_pairs(len(classes)):
         most = 2 * min(sums[a], sums[b]) / (sums[a] + sums[b])
-        if estimator.nu > most * (1 + _ROUNDING):
+        if estimator.nu > most * (1 + ROUNDING):
             digits = 10.0 ** (5 - np.floor(np.log10(most)))
             raise ValueError(
                 f"specified nu is infeasible: nu={estimator.nu} for the classes {classes[a]} and {classes[b]}, whose "
@@ -82,7 +80,7 @@ def state_one_class(weight: np.ndarray, nu: float) -> Statement:
         return [TwoClass.of_one_class(rows, upper[rows], nu * float(upper[rows].sum()))]
 
     labels = np.where(weight > 0, 0, -1)
-    return Statement(_NO_CLASSES, labels, weight, problems, 1, {}, lambda: labels)
+    return Statement(np.empty(0), labels, weight, problems, 1, {}, lambda: labels)
 
 
 def state_targets(data: TrainingSet, upper: np.ndarray, epsilon: float, total: float = 0.0) -> Statement:
@@ -102,7 +100,7 @@ def state_targets(data: TrainingSet, upper: np.ndarray, epsilon: float, total: f
         targets, found = np.unique(data.y, return_inverse=True)
         return np.where(labels == 0, found, -1) if len(targets) < len(labels) else None
 
-    return Statement(_NO_CLASSES, labels, upper, problems, 2, {}, kinds)
+    return Statement(np.empty(0), labels, upper, problems, 2, {}, kinds)
 
 
 def _bounds(

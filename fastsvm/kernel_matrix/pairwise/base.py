@@ -9,15 +9,18 @@ from fastsvm._compiled.threads import spans
 from fastsvm.linalg.row_products import add_rows
 from fastsvm.sources import Block, Source
 
-__all__ = ["EXPENSIVE", "LARGEST_VALUE", "TILED_ROWS", "PairwiseKernel", "Rows", "add_tile"]
+__all__ = ["COST_OF_UNKNOWN", "LARGEST_VALUE", "SPAN", "TILED_ROWS", "PairwiseKernel", "Rows", "add_tile"]
 
-EXPENSIVE = 20.0
-"""Nanoseconds per kernel value. From this cost on, unneeded values are avoided and needed ones computed together."""
+COST_OF_UNKNOWN = 4.0
+"""Nanoseconds that a kernel value is taken to cost if that depends on a user's function, or on how sparse rows are."""
 
 LARGEST_VALUE = 1e300
 """Largest kernel value of a fit: sums of millions of them do not overflow."""
 
-TILED_ROWS, _TILED_COLUMNS = 1024, 256
+SPAN = 256
+"""Columns of a tile in memory, and rows or columns of what a thread does at a time."""
+
+TILED_ROWS = 1024
 """Rows of an operand for sums of tiles in memory, which stay in the processor's cache until they are summed."""
 
 
@@ -70,7 +73,7 @@ def add_tile(
 ) -> None:
     """Do what `PairwiseKernel.add_sums` does, by tiles in memory."""
     slots = np.arange(len(coef))
-    for a, b in spans(block.shape[0], _TILED_COLUMNS):
+    for a, b in spans(block.shape[0], SPAN):
         tile = scratch_array("tile", (len(coef), b - a), pairwise.dtype)
         pairwise.tile(operand, block.slice(a, b), terms[a:b], Rows(tile, slots, 0))
         add_rows(tile, coef, sums[a:b])

@@ -8,7 +8,7 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.scalars import maximum, minimum
 from fastsvm.kernels import kernel_value
 
-__all__ = ["in_precision", "map_rest", "map_tile", "rounds_and_rest"]
+__all__ = ["ROUND", "in_precision", "map_rest", "map_tile", "rounds_and_rest"]
 
 
 def in_precision(kernel: Any, dtype: np.dtype) -> Any:
@@ -19,8 +19,8 @@ def in_precision(kernel: Any, dtype: np.dtype) -> Any:
 
 CHUNK = 32
 """Pairings mapped at once. For fewer, LLVM may use other instructions, whose roots and quotients may differ."""
-ROUND = 4 * CHUNK
-"""Pairings mapped without a copy: a multiple of the width of vectorised loops, so that they need no scalar rest."""
+ROUND = 128
+"""Pairings mapped without a copy: a multiple of `CHUNK`, and of the width of vectorised loops, which need no rest."""
 
 
 @jit

@@ -18,7 +18,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import spans
-from fastsvm.kernel_matrix.pairwise.base import TILED_ROWS, Rows, add_tile
+from fastsvm.kernel_matrix.pairwise.base import COST_OF_UNKNOWN, TILED_ROWS, Rows, add_tile
 from fastsvm.kernel_matrix.pairwise.float_tiles import (
     TILE_ROWS,
     FloatRows,
@@ -35,11 +35,10 @@ from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source
 
 __all__ = ["RealPairwise"]
 
-_COLUMNS = 512  # of a tile
-_COST_OF_BYTE, _COST_OF_SPARSE = 1 / 400, 4.0  # nanoseconds
-_ADDITION = 64  # multiplications of dense rows that take as long as an addition to the sums of sparse ones
-_INDEX_BYTES = 6  # of an index while it is made, per byte of its rows
-_VALUE_BYTES = 16  # of a value in sparse rows, with its index
+_COLUMNS = 512  # A tile has so many columns, which are packed for products at once.
+_COST_OF_BYTE = 1 / 400  # A product of two features takes so many nanoseconds for each byte of one.
+_SPARSE_VALUE = np.dtype([("value", np.float64), ("index", np.int64)])  # This is what a value takes at most.
+_INDEX_BYTES = 6  # An index takes so many bytes while it is made, per byte of its rows.
 
 # A squared distance computed from squared norms and a product has their rounding errors. Where it is not larger than
 # those errors, it is computed from the differences of the features. For rows with norms so large that the kernel value
@@ -56,7 +55,7 @@ class Operand(NamedTuple):
 
     `near` is for each row the squared distance up to which it is computed from differences; negative if never. `shares`
     are the squared norm from which on rounding affects the kernel, and the shares of it that are near from there on and
-    below. `by_feature` is None for dense rows. `size` counts multiplications for a row that is paired with all of them.
+    below. `by_feature` is None for dense rows.
     """
 
     rows: np.ndarray | CSRBlock
@@ -64,7 +63,6 @@ class Operand(NamedTuple):
     near: np.ndarray
     shares: tuple[np.floating, np.floating, np.floating]
     by_feature: InvertedIndex | None
-    size: int
 
 
 class RealPairwise:
@@ -137,7 +135,7 @@ class RealPairwise:
         """Return the bytes of a prepared row."""
         if self.compressed:
             n, d = rows.shape
-            return _INDEX_BYTES * min(rows.nbytes // max(1, n), _VALUE_BYTES * d) + 1
+            return _INDEX_BYTES * min(rows.nbytes // max(1, n), _SPARSE_VALUE.itemsize * d) + 1
         return rows.shape[1] * self.dtype.itemsize
 
     def prepare(self, block: Block) -> Operand:
@@ -145,12 +143,11 @@ class RealPairwise:
         shares = self._shares(block.shape[1])
         if self.compressed:
             few = block.compressed(self.dtype)
-            index, norms = invert(few), csr_sq_norms(few)
-            size = _ADDITION * index.additions(len(norms))
-            return Operand(few, norms, self._near(norms, shares), shares, index, size)
+            norms = csr_sq_norms(few)
+            return Operand(few, norms, self._near(norms, shares), shares, invert(few))
         rows = self._dense(block)
         norms = sq_norms(rows)
-        return Operand(rows, norms, self._near(norms, shares), shares, None, rows.size)
+        return Operand(rows, norms, self._near(norms, shares), shares, None)
 
     def _near(self, norms: np.ndarray, shares: tuple[np.floating, np.floating, np.floating]) -> np.ndarray:
         """Return the squared distance up to which a row of each squared norm is near to shorter rows."""
@@ -222,7 +219,7 @@ class RealPairwise:
 
     def cost(self, n_features: int) -> float:
         """Return the approximate nanoseconds per value."""
-        return _COST_OF_SPARSE if self.sparse else n_features * self.dtype.itemsize * _COST_OF_BYTE
+        return COST_OF_UNKNOWN if self.sparse else n_features * self.dtype.itemsize * _COST_OF_BYTE
 
 
 def _left(operand: Operand) -> tuple:

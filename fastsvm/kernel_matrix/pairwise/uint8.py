@@ -9,19 +9,19 @@ from fastsvm._compiled.byte_tile import INSTRUCTIONS, PRODUCTS, byte_tile
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm.kernel_matrix.pairwise.base import Rows
-from fastsvm.kernel_matrix.pairwise.kernel_maps import in_precision, map_rest, rounds_and_rest
+from fastsvm.kernel_matrix.pairwise.kernel_maps import ROUND, in_precision, map_rest, rounds_and_rest
 from fastsvm.kernels import Kernel, kernel_value
 from fastsvm.linalg.row_products import add_rows
 from fastsvm.sources import Block, DenseBlock, Source
 
 __all__ = ["Uint8Pairwise", "multiplies_bytes"]
 
-_COLUMNS = 128  # of a tile: its products and rows fit the cache beside the operand
-_CACHED_BYTES = 192 << 10  # of an operand at a time
+_CACHED_BYTES = 192 << 10  # So many bytes of an operand are multiplied at a time, which fit the cache beside a tile.
 _TILE = PRODUCTS or INSTRUCTIONS["madd"]
 _ROWS, _WIDTH = _TILE.rows, _TILE.columns  # tile size: rows of the operand, rows of the block
 _TOGETHER, _SIZE, _SHIFT = _TILE.together, np.dtype(_TILE.dtype).itemsize, _TILE.shift
-_LEAST, _MOST = 4, 16_000  # least features of a product; most for which twice the sum of products fits int32
+# A product has at least the features of a lane of 32 bits, and twice the sum of products of the most fits int32.
+_LEAST, _MOST = np.dtype(np.int32).itemsize, np.iinfo(np.int32).max // (2 * np.iinfo(np.uint8).max ** 2)
 
 
 def multiplies_bytes(n_features: int) -> bool:
@@ -34,11 +34,6 @@ class ByteOperand(NamedTuple):
 
     rows: np.ndarray
     terms: np.ndarray
-
-    @property
-    def size(self) -> int:
-        """Number of values, scaled to the speed of float multiplications."""
-        return self.rows.nbytes // 8
 
 
 class Uint8Pairwise:
@@ -129,7 +124,7 @@ def _whole_tile(block: Block) -> np.ndarray:
 
 def _tile_shape(n: int, d: int) -> tuple[int, int]:
     """Return the shape of a tile: so many rows of an operand, and n other rows or a part of them, fit the cache."""
-    return _ROWS * max(_CACHED_BYTES // (_ROWS * d * _SIZE), 1), min(max(n, _WIDTH), _COLUMNS)
+    return _ROWS * max(_CACHED_BYTES // (_ROWS * d * _SIZE), 1), min(max(n, _WIDTH), ROUND)
 
 
 _shape_of_tile = jit(_tile_shape)

@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm.kernel_matrix.pairwise.base import LARGEST_VALUE, TILED_ROWS, Rows, add_tile
+from fastsvm.kernel_matrix.pairwise.base import COST_OF_UNKNOWN, LARGEST_VALUE, TILED_ROWS, Rows, add_tile
 from fastsvm.sources import Block, Source
 
 __all__ = ["PrecomputedPairwise", "UserPairwise"]
-
-_COST_OF_UNKNOWN = 4.0  # nanoseconds
 
 
 class UserPairwise:
@@ -61,7 +59,7 @@ class UserPairwise:
 
     def cost(self, n_features: int) -> float:
         """Return a medium cost, as that of the function is unknown."""
-        return _COST_OF_UNKNOWN
+        return COST_OF_UNKNOWN
 
     def widened(self) -> "UserPairwise":
         """Return itself: values are float64."""

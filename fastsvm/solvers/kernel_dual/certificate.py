@@ -9,13 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.kernel_matrix.accurate_sums import UNIT, Samples, ValueBounds, accurate_sums
+from fastsvm.kernel_matrix.accurate_sums import Samples, ValueBounds, accurate_sums
+from fastsvm.kernel_matrix.rounding import RETURNED, SEEN, SEEN_OBJECTIVE, UNIT
 from fastsvm.linalg.double_floats import Wide, minus
 from fastsvm.solvers.kernel_dual.problem import (
-    RETURNED,
-    SEEN_GAP,
-    SEEN_OBJECTIVE,
-    SEEN_VIOLATION,
     Formulation,
     KernelDualState,
     KernelProblem,
@@ -58,8 +55,8 @@ def certificate(
     slack = float(alpha @ (error + share * np.abs(target - F))) / 2
     slack += formulation.of_coef * float(alpha @ (np.abs(away) + doubt))
     violation = formulation.violation(state, error)
-    seen = gap + slack - raw > SEEN_GAP * raw + SEEN_OBJECTIVE * abs(dual)
-    blurred = violation - formulation.gap(state) > SEEN_VIOLATION * tol
+    seen = gap + slack - raw > SEEN * raw + SEEN_OBJECTIVE * abs(dual)
+    blurred = violation - formulation.gap(state) > SEEN * tol
     return Certificate(dual, gap + slack, violation, bool(blurred), bool(seen))
 
 

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.solvers.kernel_dual.certificate import certificate
 from fastsvm.solvers.kernel_dual.coordinate_block import Sweeps, solve_block
 from fastsvm.solvers.kernel_dual.decomposition import Decomposition
@@ -39,8 +40,6 @@ from fastsvm.solvers.kernel_dual.problem import (
 )
 
 __all__ = ["Coordinate"]
-
-_FALLEN = 1e-12  # A greater relative fall of the objective is not rounding error.
 
 
 class Coordinate(Decomposition):
@@ -104,7 +103,7 @@ class Coordinate(Decomposition):
         self.gradient.products.add_rows(gradient, changed, delta[changed])
         with np.errstate(over="ignore", invalid="ignore"):  # at too large a rate the comparison below is false
             after = self.formulation.objective(KernelDualState(alpha, gradient, changed))
-            risen = after >= before - _FALLEN * abs(before)
+            risen = after >= before - ROUNDING * abs(before)
         if not risen:
             return 0
         state.alpha[:], state.gradient[:] = alpha, gradient

@@ -5,14 +5,14 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
+from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.solvers.kernel_dual.working_set import freedom
 
 __all__ = ["Sweeps", "solve_block"]
 
 _SHARE = 0.3  # The next sweep skips rows that violate less than this share of the largest violation of a sweep.
-_TINY = 1e-12
-# They are those of Park and Miller 1988, as revised 1993: products fit int64.
-_MULTIPLIER, _MODULUS = 48271, 2147483647
+# The generator is that of Park and Miller 1988, revised 1993, modulo the prime 2³¹ − 1: products fit int64.
+_MULTIPLIER, _MODULUS = 48271, int(np.iinfo(np.int32).max)
 
 
 class Sweeps(NamedTuple):
@@ -48,7 +48,7 @@ def solve_block(K, problem, alpha, gradient, sweeps, tol, most_steps):
             worst = max(worst, violation)
             if violation <= least:
                 continue
-            length = _step(y, upper, alpha, k, float(g[k]) / max(float(K[k, k]), _TINY))
+            length = _step(y, upper, alpha, k, float(g[k]) / max(float(K[k, k]), ROUNDING))
             if length != 0.0:
                 _add(g, K[k], K.dtype.type(length))
                 steps += 1

@@ -82,11 +82,10 @@ class Decomposition(ABC):
         self.formulation = self.formulated(problem)
         self.working_sets = WorkingSetSteps(self.formulation, rows, size, pool, tuning)
         self.gradient = DualGradient(self.formulation, rows, self.working_sets.products, tol)
-        self._termination = Termination(self.formulation, self.gradient, tol)
+        self._termination = Termination(self.formulation, self.gradient, tol, tuning)
         kernel = rows, self.working_sets.block, self.working_sets.products
         self._newton = NewtonTrial(self.formulation, kernel, pool, most_free, tuning)
-        most_rows = min(most_free, tuning.block_rows) if tuning.interior else 0
-        self._interior = InteriorTrial(self.formulation, self.gradient, pool, most_rows, deadline)
+        self._interior = InteriorTrial(self.formulation, self.gradient, pool, most_free, deadline, tuning)
         self._all_considered = False
 
     @abstractmethod

@@ -14,21 +14,17 @@ from fastsvm._compiled.threads import spans
 from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS
 from fastsvm.kernel_matrix.paired_rows import ProblemRows
 from fastsvm.kernel_matrix.products import KernelProducts
+from fastsvm.kernel_matrix.rounding import NEAR, SEEN
 from fastsvm.solvers.kernel_dual.certificate import GradientBounds, sharpened
-from fastsvm.solvers.kernel_dual.problem import SEEN_VIOLATION, Formulation, KernelDualState, rounding_is_visible
+from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, rounding_is_visible
 from fastsvm.solvers.kernel_dual.working_set import movable, settled
 
 __all__ = ["DualGradient"]
 
-_ROUNDED = 16  # A gap of so many times the rounding error of the largest sum in F may be rounding error.
-# Steps end once F in more digits showed so often that the gap was not below this share of the least.
-_PATIENCE, _LESS = 3, 0.9
-_UNSEEN = 0.1  # Errors of F do not matter up to this share of the tolerance.
+_PATIENCE = 3  # Steps end once F in more digits showed so often that the gap did not fall by a share that is seen.
 _DECIDING_ROWS = 32  # F of so many rows of each of three kinds is computed in float64 before a fit ends.
 _DOUBT = 5  # The error to expect of others is so many times that of a few rows.
 _DOUBT_OF_MANY = 2  # It is so many times the error of all rows with a multiplier.
-# Where values in float64 are dear, a smaller gap makes up for errors of this share of the tolerance.
-_MOST_DOUBT = 0.25
 
 
 class DualGradient:
@@ -74,7 +70,7 @@ class DualGradient:
 
     def is_rounding(self, gap: float) -> bool:
         """Return whether a gap may be the rounding error of F; further steps would follow that error."""
-        return self.rounding > 0 and gap <= _ROUNDED * self.rounding
+        return self.rounding > 0 and gap <= NEAR * self.rounding
 
     def refines(self, state: KernelDualState) -> bool:
         """Write F in more digits than float64 has, and return whether steps that follow it may still gain."""
@@ -83,7 +79,7 @@ class DualGradient:
         found, error = self.certain(state)
         state.gradient[:], self.products.drift = found.gradient, 0.0
         gap = self._formulation.gap(found)
-        is_less = gap < _LESS * self.least
+        is_less = gap < (1 - SEEN) * self.least
         self.least, self.waited = (gap, 0) if is_less else (self.least, self.waited + 1)
         return 2 * float(error.max()) <= self._tol
 
@@ -99,7 +95,7 @@ class DualGradient:
 
     def _blurs(self, state: KernelDualState) -> bool:
         """Return whether the rounding of sums in float64 may be seen at the tolerance."""
-        return 2 * float(self.bounds.errors(state).max()) > SEEN_VIOLATION * self._tol
+        return 2 * float(self.bounds.errors(state).max()) > SEEN * self._tol
 
     def certain(self, state: KernelDualState) -> tuple[KernelDualState, np.ndarray]:
         """Return the state with F from its multipliers alone, and bounds on the errors of F."""
@@ -169,10 +165,10 @@ class DualGradient:
         done = np.zeros(len(state.alpha), bool)
         error = self._set_exactly(state, support, self._deciding(state), done)
         doubt = _DOUBT * error
-        if self.rows.cheap or doubt > _MOST_DOUBT * self._tol:
+        if self.rows.cheap or 2 * doubt > self._tol - 2 * doubt:  # a gap smaller by twice the doubt would be too small
             error = max(error, self._correct(state, support, done, _DOUBT / _DOUBT_OF_MANY * error))
             doubt = _DOUBT_OF_MANY * error
-        elif doubt > _UNSEEN * self._tol:
+        elif doubt > SEEN * self._tol:
             self.doubt = doubt
         self.products.drift = 0.0
         bounds = np.where(done, self.bounds.errors(state), doubt)

@@ -6,10 +6,9 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.interface import KernelRows
+from fastsvm.kernel_matrix.pairwise import SPAN
 
 __all__ = ["WorkingBlock", "reordered"]
-
-_GATHERED_ROWS = 256  # A task of a thread gathers so many rows.
 
 
 class WorkingBlock:
@@ -78,7 +77,7 @@ def reordered(block: np.ndarray, order: np.ndarray, pool: Pool) -> np.ndarray:
 
 
 def _parts(start: int, stop: int) -> list[tuple[int, int]]:
-    return [(start + a, start + b) for a, b in spans(stop - start, _GATHERED_ROWS)]
+    return [(start + a, start + b) for a, b in spans(stop - start, SPAN)]
 
 
 @jit

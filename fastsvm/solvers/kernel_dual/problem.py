@@ -23,15 +23,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.accurate_sums import UNIT
+from fastsvm.kernel_matrix.rounding import BALANCED, ROUNDING
 from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_intercept
 
 __all__ = [
-    "BALANCED",
-    "RETURNED",
-    "SEEN_GAP",
-    "SEEN_OBJECTIVE",
-    "SEEN_VIOLATION",
     "DecompositionMemory",
     "Formulation",
     "KernelDualState",
@@ -43,21 +38,6 @@ __all__ = [
     "free_mean",
     "rounding_is_visible",
 ]
-
-BALANCED = 1e-13
-"""Largest |Σ_i y_i α_i| that counts as 0, relative to Σ_i α_i."""
-
-RETURNED = 4 * UNIT
-"""Relative error of multipliers that are returned divided by the margin, as of ν-classification."""
-
-SEEN_VIOLATION = 0.1
-"""Rounding may add this share of the tolerance to a violation before F is computed in more digits."""
-SEEN_GAP, SEEN_OBJECTIVE = 0.1, 1e-8
-"""Rounding may add these shares of the duality gap and of the objective to the gap before that."""
-
-_ROUNDING = 0.05  # It is a share of the error of each value: errors of few values hardly cancel.
-_INVISIBLE = 0.1  # Errors of F do not matter up to this share of the tolerance.
-_EXACT_GAP = 1e-12  # Such a relative duality gap is rounding error.
 
 
 class KernelProblem(NamedTuple):
@@ -270,7 +250,7 @@ class WithoutIntercept(Formulation):
     def is_certified(self, state: KernelDualState, tol: float) -> bool:
         """Return whether the duality gap, relative to the primal objective, is within tolerance."""
         primal = self.primal(state, 0.0)
-        return primal - self.objective(state) <= max(tol, _EXACT_GAP) * primal
+        return primal - self.objective(state) <= max(tol, ROUNDING) * primal
 
 
 def free_mean(y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray) -> float:
@@ -301,5 +281,8 @@ def feasible(alpha: np.ndarray, problem: KernelProblem) -> np.ndarray:
 
 
 def rounding_is_visible(total: float, dtype: np.dtype, tol: float) -> bool:
-    """Return whether rounding errors of kernel values, times coefficients of that total, are visible at `tol`."""
-    return total * _ROUNDING * np.finfo(dtype).eps > _INVISIBLE * tol
+    """Return whether rounding errors of kernel values, times coefficients of that total, are visible at `tol`.
+
+    Errors of values cancel in part, so that their largest sum may be as large as the tolerance.
+    """
+    return total * float(np.finfo(dtype).epsneg) > tol

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fastsvm.kernel_matrix.rounding import INVISIBLE, ROUNDING
 from fastsvm.solvers.kernel_dual.certificate import solution_of
 from fastsvm.solvers.kernel_dual.decomposition import Decomposition
 from fastsvm.solvers.kernel_dual.problem import (
@@ -27,9 +28,6 @@ from fastsvm.solvers.kernel_dual.problem import (
 from fastsvm.solvers.kernel_dual.smo_block import one_group, solve_block
 
 __all__ = ["SMO"]
-
-_ROUNDING = 1e-12  # A multiplier this near to a bound, relative to the upper one, may be moved to it.
-_INVISIBLE = 1e-6  # The move may change F by at most this share of the tolerance.
 
 
 class SMO(Decomposition):
@@ -68,10 +66,10 @@ class SMO(Decomposition):
         scale of the kernel: where kernel values are large, all multipliers are far below their bounds.
         """
         y, upper = self.problem.box
-        near = np.where(state.alpha < _ROUNDING * upper, 0.0, state.alpha)
-        near = np.where(near > upper * (1 - _ROUNDING), upper, near)
+        near = np.where(state.alpha < ROUNDING * upper, 0.0, state.alpha)
+        near = np.where(near > upper * (1 - ROUNDING), upper, near)
         largest = max(1.0, self.gradient.products.largest)
-        seen = np.abs(near - state.alpha) * largest > _INVISIBLE * self.tol
+        seen = np.abs(near - state.alpha) * largest > INVISIBLE * self.tol
         moved = np.flatnonzero((near != state.alpha) & ~seen)
         if len(moved) == 0:
             return state

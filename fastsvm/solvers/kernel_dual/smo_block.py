@@ -9,13 +9,14 @@ import numpy as np
 
 from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.scalars import maximum, minimum
+from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.kernel_matrix.rows_on_demand import KernelSquare, diagonal_value, kernel_row
 from fastsvm.solvers.kernel_dual.working_set import freedom
 
 __all__ = ["one_group", "pair_steps", "solve_block"]
 
 _FAR = np.inf  # It is added to keep a row out of a minimum or maximum.
-_PART = 128
+_PART = 128  # The rows of a part are searched one by one for the one that has the extremum.
 
 
 def one_group(n: int) -> np.ndarray:
@@ -43,7 +44,7 @@ def pair_steps(rows, problem, alpha, g, groups, tol, most_steps):
     """
     y, upper = problem.y, problem.upper
     q, real = g.size, g.dtype.type
-    far, tiny = real(_FAR), real(1e-12)
+    far, tiny = real(_FAR), real(ROUNDING)
     up, low = np.empty(q, g.dtype), np.empty(q, g.dtype)
     diagonal, score = np.empty(q, g.dtype), np.empty(q, g.dtype)
     starts, first = _parts_of(groups)
@@ -120,7 +121,7 @@ def _moved(g, move, Ki, Kj, up, low):
 @inlined
 def _scored(g, low, least, own, diagonal, Ki, score):
     """Write the gain of each pair of row i with a row of L, and return the greatest."""
-    zero, tiny = g.dtype.type(0), g.dtype.type(1e-12)
+    zero, tiny = g.dtype.type(0), g.dtype.type(ROUNDING)
     best = zero
     for k in range(g.size):
         fall = maximum(g[k] - low[k] - least, zero)

@@ -12,19 +12,14 @@ from enum import Enum, auto
 
 import numpy as np
 
+from fastsvm.kernel_matrix.rounding import EXACT, SEEN, UNIT
 from fastsvm.solvers.kernel_dual.acceleration.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
 from fastsvm.solvers.outer_loop import Report
+from fastsvm.tuning import KernelTuning
 
 __all__ = ["SetSteps", "Termination", "Verdict"]
-
-_STRICTER = 0.9  # After F in float64 refused a gap, the next aim is this share of the one before.
-_EXACT = 1e-11
-_MOST_POLISHED = 300
-_GAIN, _LOWER = 1e-15, 0.9  # Progress is such a rise, relative to the objective, or such a share of the lowest gap.
-_SETS_IN_VAIN, _STEPS_IN_VAIN = 32, 1_000_000  # A fit ends after so many sets and steps in a row without progress.
-_POLISH_ROUNDS = 20
 
 SetSteps = Callable[[KernelDualState, float, int], tuple[KernelDualState, int]]
 """Solves one working set of a state, to a gap, in so many steps at most; returns the state and the steps taken."""
@@ -46,10 +41,10 @@ class Termination:
     after a working set, and `in_vain` counts the sets and steps that reached neither since.
     """
 
-    def __init__(self, formulation: Formulation, gradient: DualGradient, tol: float) -> None:
+    def __init__(self, formulation: Formulation, gradient: DualGradient, tol: float, tuning: KernelTuning) -> None:
         self.aim = tol
         self.best, self.lowest, self.in_vain = -np.inf, np.inf, (0, 0)
-        self._formulation, self._gradient, self._tol = formulation, gradient, tol
+        self._formulation, self._gradient, self._tol, self._tuning = formulation, gradient, tol, tuning
 
     def verdict(self, state: KernelDualState) -> Verdict:
         """Return whether the state is a solution; to find out, F may be recomputed and the aim lowered."""
@@ -77,7 +72,7 @@ class Termination:
                     return Verdict.ROUNDING
                 if high - low <= enough and self._is_certified(state):
                     return Verdict.CONFIRMED
-                self.aim = min(self.aim, enough, max(0.0, high - low)) * _STRICTER
+                self.aim = min(self.aim, enough, max(0.0, high - low)) * (1 - SEEN)
             if not (self._gradient.is_blurred(max(high - low, self.aim)) and self._gradient.may_be_exact(state)):
                 return Verdict.CONTINUE
             self._gradient.correct(state)  # further steps should follow the true gradient
@@ -86,16 +81,17 @@ class Termination:
     def is_vain(self, state: KernelDualState, report: Report) -> bool:
         """Return whether working sets only follow rounding errors: neither objective nor gap were better for long.
 
+        Progress is a rise of the objective by more than its own rounding, or a fall of the gap that is seen beside it.
         Where kernel values are huge but finite, F has errors that are larger than all that steps could gain.
         """
         objective, gap = report.objective, report.gap
-        is_better = not objective <= self.best + _GAIN * abs(self.best) or gap < _LOWER * self.lowest
+        is_better = not objective <= self.best + 8 * UNIT * abs(self.best) or gap < (1 - SEEN) * self.lowest
         self.best, self.lowest = max(self.best, objective), min(self.lowest, gap)
         n_sets, n_steps = self.in_vain
         self.in_vain = (0, 0) if is_better else (n_sets + 1, n_steps + report.n_steps)
-        if self.in_vain[0] == _SETS_IN_VAIN // 2:
+        if self.in_vain[0] == self._tuning.many_sets // 2:
             self._gradient.recompute(state)  # the errors may be those that steps left there
-        return self.in_vain[0] >= _SETS_IN_VAIN and self.in_vain[1] >= _STEPS_IN_VAIN
+        return self.in_vain[0] >= self._tuning.many_sets and self.in_vain[1] >= self._tuning.vain_steps
 
     def report(self, state: KernelDualState, gap: float, n_steps: int = 0) -> Report:
         """Return the report of a step that reached a gap."""
@@ -112,14 +108,14 @@ class Termination:
         """
         gap, gradient = self._formulation.gap(state), self._gradient
         begin = state.alpha.copy(), state.gradient.copy(), gradient.products.drift, gap
-        for _ in range(_POLISH_ROUNDS):
+        for _ in range(self._tuning.rounds):
             before = state.alpha.copy(), state.gradient.copy()
-            if gap <= _EXACT or gradient.is_rounding(gap):
+            if gap <= EXACT or gradient.is_rounding(gap):
                 break
-            if not gradient.exact or not newton.improve(state, _MOST_POLISHED):
+            if not gradient.exact or not newton.improve(state, self._tuning.polished_rows):
                 break
             if self._formulation.gap(state) > gap * 0.5:  # the free set is not the right one yet
-                state, _ = set_steps(state, 2 * _EXACT, size)
+                state, _ = set_steps(state, 2 * EXACT, size)
             if self._formulation.gap(state) >= gap:  # the rest is rounding error
                 state.alpha[:], state.gradient[:] = before
                 break
@@ -127,7 +123,7 @@ class Termination:
         if gradient.verified:
             return gap
         gradient.recompute(state)
-        if self._formulation.gap(state) > max(begin[3], _EXACT):  # the gain was rounding error
+        if self._formulation.gap(state) > max(begin[3], EXACT):  # the gain was rounding error
             state.alpha[:], state.gradient[:], gradient.products.drift = begin[:3]
         return self._formulation.gap(state)
 

@@ -21,14 +21,6 @@ from fastsvm.tuning import KernelTuning
 
 __all__ = ["SolveBlock", "WorkingSetSteps"]
 
-_STEPS_PER_ROW = 100
-_COMPARISONS = 25_000_000  # They take some tens of milliseconds, during which no interrupt is noticed.
-_LEAST_SET = 256  # A working set has so many rows when nothing is known.
-_RATIO, _NESTED_RATIO = 0.02, 0.1  # A working set, or one with sets of its own, is solved to this share of the gap.
-_USUAL_SIZE = 4096  # A usual working set with sets of its own has so many rows.
-_FIRST_SIZE, _FIRST_SETS = 2048, 32  # The first `_FIRST_SETS` have this size where others have sets of their own.
-_NESTED_SIZE, _NESTED_SETS = 1024, 100
-
 SolveBlock = Callable[[np.ndarray, KernelProblem, np.ndarray, np.ndarray, float, int], int]
 """Solves a block's own problem in place: block of K, problem, α, F, gap, most steps; returns the number of steps."""
 
@@ -76,7 +68,8 @@ class WorkingSetSteps:
         self, state: KernelDualState, level: np.ndarray, low: float, high: float, tol: float
     ) -> tuple[np.ndarray, float]:
         """Return a working set and the gap to which it is to be solved. `level` and its bounds are `levelled`."""
-        size, ratio = self._size(state), _NESTED_RATIO if self.size > self._tuning.block_rows else _RATIO
+        size, tuning = self._size(state), self._tuning
+        ratio = tuning.nested_gap if self.size > tuning.block_rows else tuning.set_gap
         retained = state.working_set[len(state.working_set) // 2 :][: size - 2]
         chosen = np.empty(size, np.int64)
         count = select(*self._problem.box, state.alpha, level, retained, (low, high), chosen)
@@ -86,23 +79,24 @@ class WorkingSetSteps:
     def _usual_size(self) -> int:
         """Rows of a usual set where sets may have sets of their own, which pay where values are not stored for them."""
         assert isinstance(self.rows, RecomputedRows | PairedRows)  # with others, no set is so large
-        return _USUAL_SIZE if self.rows.cheap_restricted else self._tuning.block_rows
+        return 4 * self._tuning.working_set if self.rows.cheap_restricted else self._tuning.block_rows
 
     def _size(self, state: KernelDualState) -> int:
         """Return how many rows the next working set has."""
         n_support = int(np.count_nonzero(state.alpha))
         if self.size <= self._tuning.block_rows:
             # As many rows as support: a larger set would compute rows that turn out to be useless.
-            return self.size if self._is_lazy(self.size) else min(self.size, max(_LEAST_SET, n_support))
+            return self.size if self._is_lazy(self.size) else min(self.size, max(self._tuning.least_set, n_support))
         # The free rows among each other take most steps: they and as many violators should be in a set together.
         n_free = int(np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper)))
         if len(state.alpha) <= self.size or 2 * n_free > self._usual_size:
             return self.size
-        if 2 * n_support <= _NESTED_SIZE:
-            return _NESTED_SIZE
+        nested, first = self._tuning.working_set, 2 * self._tuning.working_set
+        if 2 * n_support <= nested:
+            return nested
         # While most rows that change go to a bound and stay there, sets within a set do not pay.
-        mostly_bound = 2 * n_free <= min(n_support, _FIRST_SIZE)
-        return _FIRST_SIZE if mostly_bound and self.n_sets <= _FIRST_SETS else self._usual_size
+        mostly_bound = 2 * n_free <= min(n_support, first)
+        return first if mostly_bound and self.n_sets <= self._tuning.many_sets else self._usual_size
 
     def _solve(
         self, state: KernelDualState, chosen: np.ndarray, target: float, most_steps: int, solve_block: SolveBlock
@@ -111,13 +105,13 @@ class WorkingSetSteps:
         slots = None if self._is_lazy(len(chosen)) else self.rows.fetch(chosen)
         before, gradient = state.alpha[chosen], state.gradient[chosen]
         alpha = before.copy()
-        limit = min(most_steps, _STEPS_PER_ROW * len(chosen))
+        limit = min(most_steps, self._tuning.set_steps * len(chosen))
         if len(chosen) > self._tuning.block_rows:
             n_steps = self._solve_nested(chosen, part, alpha, gradient, target, limit, solve_block)
         else:
             block = self.block.of(chosen, slots)
             self._saw(float(np.abs(np.diagonal(block)).max()))
-            limit = min(limit, _COMPARISONS // len(chosen))
+            limit = min(limit, int(self._tuning.call_ns) // len(chosen))
             gradient = self._formulation.centred(part, alpha, gradient)
             n_steps = solve_block(block, part, alpha, gradient, target, limit)
         state.alpha[chosen] = alpha
@@ -149,9 +143,9 @@ class WorkingSetSteps:
             rows = SquareRows(self.block.of(chosen, None))
         self._nested = self._nested or WorkingBlock(rows, self._pool)
         self._nested.reuse(rows)
-        sets = WorkingSetSteps(problem, rows, _NESTED_SIZE, self._pool, self._tuning, self._nested)
+        sets = WorkingSetSteps(problem, rows, self._tuning.working_set, self._pool, self._tuning, self._nested)
         state, n_steps = KernelDualState(alpha, gradient, np.empty(0, np.int64)), 0
-        for _ in range(_NESTED_SETS):
+        for _ in range(self._tuning.set_steps):
             state, taken = sets.take(state, target, most_steps - n_steps, solve_block)
             n_steps += taken
             if taken == 0 or n_steps >= most_steps or problem.gap(state) <= target:

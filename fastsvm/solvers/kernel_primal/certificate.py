@@ -10,12 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm.kernel_matrix.accurate_sums import UNIT
+from fastsvm.kernel_matrix.rounding import EXACT, SEEN, SEEN_OBJECTIVE, UNIT
 from fastsvm.solvers.kernel_dual.certificate import GradientBounds
 from fastsvm.solvers.kernel_dual.problem import (
-    SEEN_GAP,
-    SEEN_OBJECTIVE,
-    SEEN_VIOLATION,
     KernelDualState,
     KernelProblem,
     KernelSolution,
@@ -28,8 +25,6 @@ __all__ = ["DualView", "SumsOf", "bounded_sums"]
 
 SumsOf = Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray]]
 """Returns K times a vector with bounds on its errors, in more digits than float64 has if asked and if possible."""
-
-_AT_MARGIN = 1e-10
 
 
 class DualView:
@@ -58,7 +53,7 @@ class DualView:
 
     def within(self, scores: np.ndarray) -> np.ndarray:
         """Return a mask of the rows with y f ≤ 1: those on or within the margin."""
-        return self._y * scores <= 1 + _AT_MARGIN
+        return self._y * scores <= 1 + EXACT
 
     def linear(self, alpha: np.ndarray) -> float:
         """Return the terms of the dual objective that do not contain the kernel."""
@@ -86,8 +81,8 @@ class DualView:
             dual, lowest = self._dual_bounds(near, gradient, error, intercept)
             violation, gap = max(0.0, greatest[1] - least[0]), max(0.0, most - lowest)
             raw = max(0.0, primal - dual)
-            is_seen = violation - max(0.0, high - low) > SEEN_VIOLATION * tol
-            if not (is_seen or gap - raw > SEEN_GAP * raw + SEEN_OBJECTIVE * primal):
+            is_seen = violation - max(0.0, high - low) > SEEN * tol
+            if not (is_seen or gap - raw > SEEN * raw + SEEN_OBJECTIVE * primal):
                 break
         return KernelSolution(alpha, within, intercept, primal, gap, violation)
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
+from fastsvm.kernel_matrix.rounding import UNIT
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_primal.margin_losses import MarginLoss
@@ -19,8 +20,6 @@ _LIMITS = RootLimits(
 )
 # A sufficient decrease is this share of the slope at t = 0; a quadratic function decreases by half of it.
 _ENOUGH = 0.25
-
-_ROUNDING = 4 * np.finfo(float).eps  # A change by this share of the loss is rounding error.
 
 
 class Line(NamedTuple):
@@ -74,7 +73,7 @@ def best_length(problem: KernelProblem, line: Line) -> float:
     """
     before, after = (_total_loss(problem, scores) for scores in (line.scores, line.scores + line.direction))
     change = after - before + line.slope + line.curvature / 2
-    if change <= _ENOUGH * slope_at_start(problem, line) + _ROUNDING * before:
+    if change <= _ENOUGH * slope_at_start(problem, line) + 8 * UNIT * before:
         return 1.0
     return _root(_Objective(problem, line), 0.0, 1.0, _LIMITS)
 

@@ -39,6 +39,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.interface import KernelRows
 from fastsvm.kernel_matrix.products import KernelProducts
+from fastsvm.kernel_matrix.rounding import ROUNDING, SEEN, SEEN_OBJECTIVE
 from fastsvm.kernel_matrix.stored_rows import SquareRows
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, rounding_is_visible
 from fastsvm.solvers.kernel_primal.certificate import DualView, bounded_sums
@@ -48,10 +49,8 @@ from fastsvm.solvers.outer_loop import Limits, Memoryless, Report, drive
 
 __all__ = ["KernelPrimalState", "Method", "Primal", "Step"]
 
-# They are the relative residual of systems, the factor by which it decreases, and its minimum.
-_FORCING, _FINER, _FINEST = 1e-3, 1e-2, 1e-9
-_START_ROWS, _START_STEPS, _START_TOL = 1000, 30, 0.1
-_LITTLE = 1e-8  # An inexact step must decrease the objective by this share.
+_FORCING = 1e-3  # It is the relative residual of systems, and the factor by which that decreases.
+_START_ROWS = 1000  # More than twice as many rows begin at the solution on so many.
 
 
 @storable("kernel primal state")
@@ -116,8 +115,10 @@ class Primal(Memoryless):
         before, kept = self._objective(state), state._replace(alpha=state.alpha.copy(), sums=state.sums.copy())
         accuracy, step = _FORCING, self._newton(state, _FORCING)
         state = self._walk(state, step)
-        while self._may_be_finer(step, accuracy) and not self._is_better(state, (1 - _LITTLE) * before, violation / 2):
-            accuracy *= _FINER  # the exact step would be better
+        while self._may_be_finer(step, accuracy) and not self._is_better(
+            state, (1 - SEEN_OBJECTIVE) * before, violation / 2
+        ):
+            accuracy *= _FORCING  # the exact step would be better
             step = self._newton(state, accuracy)
             state = self._walk(state, step)
         if not self._is_better(state, before, violation):
@@ -179,7 +180,7 @@ class Primal(Memoryless):
         return Step(delta, sums, shift, self._system.is_exact(inside))
 
     def _may_be_finer(self, step: Step, accuracy: float) -> bool:
-        return not step.exact and accuracy > _FINEST and time.perf_counter() < self.method.deadline
+        return not step.exact and accuracy > ROUNDING and time.perf_counter() < self.method.deadline
 
     def _walk(self, state: KernelPrimalState, step: Step) -> KernelPrimalState:
         """Return the state at the minimum of the objective along the step."""
@@ -205,8 +206,8 @@ class Primal(Memoryless):
         some = np.linspace(0, n - 1, count).astype(np.int64)
         among = SquareRows(self.rows.store[self.rows.fetch(some)[:, None], some])
         y, upper = self.problem.y[some], self.problem.upper[some] * (n / count)
-        few = Primal(KernelProblem(y, upper, y), among, _START_TOL, self.pool, self.method)
-        limits = Limits(_START_STEPS, self.method.deadline)
+        few = Primal(KernelProblem(y, upper, y), among, SEEN, self.pool, self.method)
+        limits = Limits(count, self.method.deadline)
         found, _, _ = drive(few, few.init(), limits, lambda state, report: False)
         state.alpha[some] = found.alpha
         state.sums[:] = self._products.times(self.problem.y * state.alpha)

@@ -10,13 +10,13 @@ from scipy import linalg
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.interface import KernelRows
 from fastsvm.kernel_matrix.products import KernelProducts
+from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 
 __all__ = ["RidgeSystem", "refused_if_indefinite"]
 
-_MOST_ITERATIONS = 1000
-_EXACT = 1e-13
+_MOST_ITERATIONS = 1000  # A system that takes more conjugate gradients is left as it is.
 
 
 @contextlib.contextmanager
@@ -111,7 +111,7 @@ class RidgeSystem:
             z, residual, b = z - shift * of_ones, residual - shift, b + shift
             before, square = square, float(z @ residual)
             _check_finite(square)
-            least = least or max(accuracy, _EXACT) ** 2 * square
+            least = least or max(accuracy, ROUNDING) ** 2 * square
             if square <= least or time.perf_counter() >= self._deadline:
                 break
             p = z + square / before * p

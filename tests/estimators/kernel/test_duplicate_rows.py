@@ -7,10 +7,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 from fastsvm import SVC, SVR, NuSVR
-from fastsvm.estimators.kernel import duplicate_rows, prepare
+from fastsvm.estimators.kernel import prepare
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.kernel_matrix.pairwise import multiplies_bytes
 from fastsvm.sources import as_source
+from fastsvm.tuning import KernelTuning, changed, tuned
 
 needs_bytes = pytest.mark.skipif(not multiplies_bytes(64), reason="the processor does not multiply bytes")
 
@@ -24,7 +25,7 @@ def draw(seed, n=200, d=5):
 @pytest.mark.parametrize("seed", range(8))
 def test_repeats_are_those_of_unique(seed):
     X, labels, upper = draw(seed)
-    found = Repeats.find(as_source(X), labels, upper)
+    found = Repeats.find(as_source(X), labels, upper, KernelTuning())
     _, first, group = np.unique(np.column_stack([labels, X]), axis=0, return_index=True, return_inverse=True)
     wanted = np.where(labels >= 0, first[group.ravel()], np.arange(len(X)))
     np.testing.assert_array_equal(found.first, wanted)
@@ -37,41 +38,39 @@ def test_repeats_are_those_of_unique(seed):
 
 def test_few_repeats_are_left_alone():
     X = np.arange(256, dtype=np.uint8)[:, None]
-    assert Repeats.find(as_source(X), np.zeros(256, int), np.ones(256)) is None
+    assert Repeats.find(as_source(X), np.zeros(256, int), np.ones(256), KernelTuning()) is None
     X[1:3] = 0
-    assert Repeats.find(as_source(X), np.zeros(256, int), np.ones(256)) is None
+    assert Repeats.find(as_source(X), np.zeros(256, int), np.ones(256), KernelTuning()) is None
     X[3] = 0
-    assert Repeats.find(as_source(X), np.zeros(256, int), np.ones(256)) is not None
+    assert Repeats.find(as_source(X), np.zeros(256, int), np.ones(256), KernelTuning()) is not None
 
 
 @pytest.mark.parametrize("convert", [np.float32, np.int64, lambda X: X.astype(np.int8), sparse.csr_matrix])
 def test_few_rows_that_are_not_dense_bytes_are_left_alone(convert):
     X, labels, upper = draw(0)
-    assert Repeats.find(as_source(X), labels, upper) is not None
-    assert Repeats.find(as_source(convert(X)), labels, upper) is None
+    assert Repeats.find(as_source(X), labels, upper, KernelTuning()) is not None
+    assert Repeats.find(as_source(convert(X)), labels, upper, KernelTuning()) is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32])
 def test_many_rows_of_numbers_repeat_as_bytes_do(dtype):
     X, labels, upper = draw(0, n=3000, d=8)
-    found = Repeats.find(as_source(X.astype(dtype)), labels, upper)
-    np.testing.assert_array_equal(found.first, Repeats.find(as_source(X), labels, upper).first)
+    found = Repeats.find(as_source(X.astype(dtype)), labels, upper, KernelTuning())
+    np.testing.assert_array_equal(found.first, Repeats.find(as_source(X), labels, upper, KernelTuning()).first)
 
 
-@pytest.mark.parametrize("alike", ["early", "late", "never"])
-def test_long_rows_that_a_few_of_their_numbers_tell_apart_or_not(alike, monkeypatch):
+@pytest.mark.parametrize("alike", ["many", "in part", "never"])
+def test_long_rows_of_which_many_are_equal_or_none(alike):
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(3000, 200)), rng.integers(-1, 2, 3000)
-    if alike == "early":
+    if alike == "many":
         X[1000:] = X[rng.integers(0, 1000, 2000)]
     else:  # numbers in the same places are the same in all rows
         X[:, ::6] = 0
-        X[1000:] = X[rng.integers(0, 1000, 2000)] if alike == "late" else X[1000:]
-    found = Repeats.find(as_source(X), labels, np.ones(3000))
+        X[1000:] = X[rng.integers(0, 1000, 2000)] if alike == "in part" else X[1000:]
+    found = Repeats.find(as_source(X), labels, np.ones(3000), KernelTuning())
     if alike == "never":
         assert found is None
-        monkeypatch.setattr(duplicate_rows, "_link", None)  # rows are not compared
-        assert Repeats.find(as_source(rng.normal(size=(3000, 200))), labels, np.ones(3000)) is None
         return
     _, first, group = np.unique(np.column_stack([labels, X]), axis=0, return_index=True, return_inverse=True)
     np.testing.assert_array_equal(found.first, np.where(labels >= 0, first[group.ravel()], np.arange(3000)))
@@ -91,7 +90,7 @@ def test_repeated_floats_are_one_sample_with_their_weight():
 @given(seed=st.integers(0, 1000))
 def test_sums_are_spread_within_bounds_with_one_free_row_at_most(seed):
     X, labels, upper = draw(seed)
-    found = Repeats.find(as_source(X), labels, upper)
+    found = Repeats.find(as_source(X), labels, upper, KernelTuning())
     rng, bounds = np.random.default_rng(seed + 1), found.bounds()
     heads = np.flatnonzero(found.first == np.arange(len(X)))
     sums = np.zeros(len(X))
@@ -112,7 +111,7 @@ def test_sums_are_spread_within_bounds_with_one_free_row_at_most(seed):
 def test_a_sum_of_some_bounds_leaves_no_row_free():
     X, _, _ = draw(0, n=200)
     labels, upper = np.zeros(200, int), np.full(200, 0.1)
-    found = Repeats.find(as_source(X), labels, upper)
+    found = Repeats.find(as_source(X), labels, upper, KernelTuning())
     for head in np.unique(found.first):
         members = np.count_nonzero(found.first == head)
         for count in range(members + 1):
@@ -157,8 +156,8 @@ def test_the_fit_is_that_of_all_rows(n_classes, weighted, class_weight, monkeypa
     monkeypatch.setattr(prepare.Repeats, "find", spy)
     one = SVC(**parameters).fit(X, y, weight)
     assert found[0] is not None
-    monkeypatch.setattr(prepare.Repeats, "find", lambda *given: None)
-    other = SVC(**parameters).fit(X, y, weight)
+    with tuned(changed({"kernel": {"merged": False}})):
+        other = SVC(**parameters).fit(X, y, weight)
     assert one.objective_ == pytest.approx(other.objective_, rel=1e-6)
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), rtol=0, atol=1e-4)
     upper = 3.0 * (np.ones(len(y)) if weight is None else weight) * one.class_weight_[y]
@@ -184,8 +183,8 @@ def test_the_regression_is_that_of_all_rows(given, weighted, monkeypatch):
     monkeypatch.setattr(prepare.Repeats, "find", lambda *given: found.append(whole(*given)) or found[-1])
     one = clone(model).fit(X, target, weight)
     assert len(np.unique(found[0].first)) < 0.8 * len(X)
-    monkeypatch.setattr(prepare.Repeats, "find", lambda *given: None)
-    other = clone(model).fit(X, target, weight)
+    with tuned(changed({"kernel": {"merged": False}})):
+        other = clone(model).fit(X, target, weight)
     assert one.objective_ == pytest.approx(other.objective_, rel=1e-6)
     assert one.duality_gap_ <= 1e-4 * one.objective_
     np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=0, atol=1e-4)

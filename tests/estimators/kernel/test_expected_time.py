@@ -8,14 +8,14 @@ import pytest
 
 from fastsvm import SVC, SVR, OneClassSVM
 from fastsvm.estimators.kernel import expected_time
+from fastsvm.tuning import KernelTuning, changed, tuned
 
 
 @pytest.fixture
-def soon(monkeypatch):
+def soon():
     """Make few samples many, and short times long."""
-    monkeypatch.setattr(expected_time, "_MANY", 500)
-    monkeypatch.setattr(expected_time, "_SOME", 100)
-    monkeypatch.setattr(expected_time, "_LONG", 0.0)
+    with tuned(changed({"kernel": {"many_samples": 500, "timed_samples": 100, "long_seconds": 0.0}})):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,8 @@ def test_seconds_grow_with_the_share(monkeypatch):
         return SimpleNamespace(labels=np.zeros(10), run=lambda limits, monitor: times.append(2.0))
 
     n = 1_000_000
-    task = SimpleNamespace(pairs=[SimpleNamespace(rows=np.arange(n))], labels=np.zeros(n))
+    gram = SimpleNamespace(tuning=KernelTuning())
+    task = SimpleNamespace(pairs=[SimpleNamespace(rows=np.arange(n))], gram=gram)
     monkeypatch.setattr(expected_time.time, "perf_counter", lambda: times[-1])
     assert expected_time.expected_seconds(SVC(), SimpleNamespace(task=task, part=part)) == pytest.approx(2 * 100**1.7)
     assert shares == [0.01]

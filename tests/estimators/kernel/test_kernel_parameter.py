@@ -8,12 +8,19 @@ from scipy import sparse
 from sklearn import svm
 
 from fastsvm import SVC, NystroemFeatures
-from fastsvm.estimators.kernel import kernel_parameter
+from fastsvm.tuning import changed, tuned
 
 
+@pytest.fixture
+def in_float32():
+    """Kernel values are float32 though rows are few."""
+    with tuned(changed({"kernel": {"few_rows": 0}})):
+        yield
+
+
+@pytest.mark.usefixtures("in_float32")
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_float32_meets_the_tolerance(kernel, many, monkeypatch):
-    monkeypatch.setattr(kernel_parameter, "_SMALL", 0)
+def test_float32_meets_the_tolerance(kernel, many):
     X, y = many
     found = SVC(kernel=kernel, tol=1e-3, **KERNELS[kernel]).fit(X, y)
     wanted = svm.SVC(kernel=kernel, tol=1e-5, cache_size=500, **KERNELS[kernel]).fit(X, y)
@@ -39,11 +46,11 @@ def test_one_far_row_does_not_blur_the_others(far, row):
     np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-4)
 
 
+@pytest.mark.usefixtures("in_float32")
 @pytest.mark.parametrize("scale", [2.0**-75, 2.0**75])
 @pytest.mark.parametrize("kernel", ["poly", "rbf", "laplacian", "exponential"])
-def test_rows_may_be_of_any_size(kernel, scale, monkeypatch):
+def test_rows_may_be_of_any_size(kernel, scale):
     """Their squares, and the gamma that makes up for them, are no numbers of float32."""
-    monkeypatch.setattr(kernel_parameter, "_SMALL", 0)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 3))
     y = (np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(300) > 0).astype(int)
@@ -54,11 +61,11 @@ def test_rows_may_be_of_any_size(kernel, scale, monkeypatch):
     np.testing.assert_allclose(found.decision_function(scale * X), wanted.decision_function(X), atol=2e-3)
 
 
+@pytest.mark.usefixtures("in_float32")
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("value", [-3.4e38, 1e300])
-def test_rows_to_predict_may_be_far_beyond_the_samples(value, form, monkeypatch):
+def test_rows_to_predict_may_be_far_beyond_the_samples(value, form):
     """As where 3.4e38 stands for no value."""
-    monkeypatch.setattr(kernel_parameter, "_SMALL", 0)
     rng = np.random.default_rng(0)
     X, Z = rng.standard_normal((300, 3)), rng.standard_normal((4, 3))
     model = SVC(C=0.1).fit(X, X[:, 0] > 0)

@@ -7,14 +7,14 @@ from kernel_machines import same
 from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
-from fastsvm.estimators.kernel import small_problems
-from fastsvm.solvers.kernel_dual import working_set_steps
+from fastsvm.tuning import changed, tuned
 
 
 @pytest.fixture(autouse=True)
-def short(monkeypatch):
+def short():
     """Fits have several outer iterations."""
-    monkeypatch.setattr(working_set_steps, "_NESTED_SETS", 1)
+    with tuned(changed({"kernel": {"set_steps": 1}})):
+        yield
 
 
 def test_the_history_has_one_entry_an_outer_iteration(many):
@@ -98,12 +98,12 @@ def test_warm_start_with_other_labels(overlapping):
     same(model.fit(X, 1 - y), SVC(tol=1e-9).fit(X, 1 - y), X)
 
 
-def test_time_is_up_between_problems_too(monkeypatch):
-    monkeypatch.setattr(small_problems, "_PART", 1.0)  # every problem is handed to a thread by itself
-    monkeypatch.setattr(small_problems, "_BATCH", 1.0)  # between two looks at the clock
+def test_time_is_up_between_problems_too():
+    """Every problem is handed to a thread by itself, between two looks at the clock."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 5)), np.arange(600) % 60
-    with pytest.warns(ConvergenceWarning, match="max_time"):
+    one_by_one = changed({"kernel": {"task_ns": 1.0, "call_ns": 1.0}})
+    with tuned(one_by_one), pytest.warns(ConvergenceWarning, match="max_time"):
         model = SVC(max_time=1e-6).fit(X, y)
     assert 0 < (model.n_iter_ > 0).sum() < 60
     assert model.predict(X).shape == (600,)

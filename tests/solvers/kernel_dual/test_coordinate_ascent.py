@@ -12,11 +12,11 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.solvers.kernel_dual.acceleration import newton_step as newton_file
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
+from fastsvm.tuning import changed, tuned
 
 NO_LIMITS = Limits(10**8, np.inf)
 
@@ -245,13 +245,13 @@ def test_the_objective_never_falls():
     assert np.diff(values).min() >= -1e-9 * max(values)
 
 
-def test_newton_steps_end_a_problem_on_which_coordinate_steps_are_slow(monkeypatch):
+def test_newton_steps_end_a_problem_on_which_coordinate_steps_are_slow():
     K, y, upper = problem(3, 200, gamma=0.05, C=1e4, d=5)
-    monkeypatch.setattr(newton_file, "_STEPS_BEFORE", 500)
-    solution, reason, n_steps = solve(K, y, upper, 1e-6, size=32)
+    with tuned(changed({"kernel": {"many_steps": 500}})):
+        solution, reason, n_steps = solve(K, y, upper, 1e-6, size=32)
     check(solution, reason, K, y, upper, 1e-6)
-    monkeypatch.setattr(newton_file, "_STEPS_BEFORE", 10**9)
-    without, reason, more_steps = solve(K, y, upper, 1e-6, size=32)
+    with tuned(changed({"kernel": {"many_steps": 10**9}})):
+        without, reason, more_steps = solve(K, y, upper, 1e-6, size=32)
     check(without, reason, K, y, upper, 1e-6, solution.objective)
     assert n_steps < more_steps / 2
 

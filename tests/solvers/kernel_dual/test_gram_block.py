@@ -4,7 +4,7 @@ from kernel_rows import cache, distinct_kernel
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import RealPairwise
+from fastsvm.kernel_matrix.pairwise import SPAN, RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
 from fastsvm.solvers.kernel_dual import gram_block
@@ -27,14 +27,14 @@ def working_sets(rng, n, count):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_block_is_the_kernel_among_the_chosen(seed, dtype, monkeypatch):
-    monkeypatch.setattr(gram_block, "_GATHERED_ROWS", 7)  # several pieces, on threads
     counts, complete = [], gram_block._complete
     monkeypatch.setattr(gram_block, "_complete", lambda *given: (counts.append(given[3]), complete(*given)))
-    K, rng = distinct_kernel(60, dtype), np.random.default_rng(seed)
+    n, rng = 3 * SPAN, np.random.default_rng(seed)  # several pieces, on threads
+    K = distinct_kernel(n, dtype)
     with Pool.open() as pool:
-        rows = cache(K, pool, 59)
+        rows = cache(K, pool, n - 1)
         block = WorkingBlock(rows, pool)
-        for chosen in working_sets(rng, 60, 60):
+        for chosen in working_sets(rng, n, 30):
             found = block.of(chosen, rows.fetch(chosen))
             np.testing.assert_array_equal(found, K[np.ix_(chosen, chosen)])
     assert len(set(counts)) > 5  # halves were moved, of several lengths

@@ -11,11 +11,11 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.solvers.kernel_dual.acceleration import newton_step as newton_file
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
+from fastsvm.tuning import changed, tuned
 
 NO_LIMITS = Limits(10**7, np.inf)
 
@@ -249,12 +249,12 @@ def test_a_last_newton_step_does_not_leave_the_tolerance(seed, tol):
     check(solution, reason, X @ X.T, y, np.ones(80), tol)
 
 
-def test_newton_steps_end_a_problem_on_which_pair_steps_are_slow(monkeypatch):
-    monkeypatch.setattr(newton_file, "_STEPS_BEFORE", 500)
+def test_newton_steps_end_a_problem_on_which_pair_steps_are_slow():
     K, y, upper = problem(3, 200, gamma=0.05, C=1e4, d=5)
-    solution, reason, n_steps = solve(K, y, upper, 1e-6, size=32)
+    with tuned(changed({"kernel": {"many_steps": 500}})):
+        solution, reason, n_steps = solve(K, y, upper, 1e-6, size=32)
     check(solution, reason, K, y, upper, 1e-6)
-    monkeypatch.setattr(newton_file, "_STEPS_BEFORE", 10**9)
-    without, reason, more_steps = solve(K, y, upper, 1e-6, size=32)
+    with tuned(changed({"kernel": {"many_steps": 10**9}})):
+        without, reason, more_steps = solve(K, y, upper, 1e-6, size=32)
     check(without, reason, K, y, upper, 1e-6, solution.objective)
     assert n_steps < more_steps / 2

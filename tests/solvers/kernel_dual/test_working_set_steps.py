@@ -7,11 +7,9 @@ from grams import float_gram
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.kernel_matrix import gram as gram_module
-from fastsvm.kernel_matrix import recomputed_rows
 from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.kernel_dual import dual_gradient, working_set_steps
+from fastsvm.solvers.kernel_dual import dual_gradient
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
@@ -20,13 +18,9 @@ from fastsvm.tuning import changed, tuned
 
 
 @pytest.fixture
-def small(monkeypatch):
+def small():
     """Sets of a hundred rows have sets of their own."""
-    monkeypatch.setattr(working_set_steps, "_USUAL_SIZE", 100)
-    monkeypatch.setattr(working_set_steps, "_FIRST_SIZE", 40)
-    monkeypatch.setattr(working_set_steps, "_FIRST_SETS", 5)
-    monkeypatch.setattr(working_set_steps, "_NESTED_SIZE", 30)
-    with tuned(changed({"kernel": {"block_rows": 40}})):
+    with tuned(changed({"kernel": {"block_rows": 40, "working_set": 20, "many_sets": 5}})):
         yield
 
 
@@ -61,10 +55,10 @@ def test_steps_in_float32_see_gaps_beside_large_targets():
 
 
 @pytest.fixture(params=["recomputed", "in a block"])
-def nested(request, monkeypatch):
+def nested(request):
     """Kernel values among the rows of a large set are computed again and again, or once, which few sets need then."""
-    monkeypatch.setattr(recomputed_rows, "_NESTED_COST", 9.0 if request.param == "recomputed" else 0.0)
-    return request.param == "recomputed"
+    with tuned(changed({"kernel": {"nested_ns": 9.0 if request.param == "recomputed" else 0.0}})):
+        yield request.param == "recomputed"
 
 
 @pytest.mark.usefixtures("small")
@@ -117,7 +111,6 @@ def test_errors_of_float32_are_corrected_where_they_matter(monkeypatch):
 def test_errors_of_float32_are_made_up_for_where_values_in_float64_are_dear(monkeypatch):
     """F is not corrected: the gap is smaller by twice the error that is expected of F."""
     X, y = rows_of(900)
-    monkeypatch.setattr(gram_module, "_CHEAP", 0.0)
     upper, tol, real = np.full(900, 10.0), 3e-4, dual_gradient.DualGradient._set_exactly
 
     def large(*given):  # so that the gap has to be much smaller
@@ -127,7 +120,8 @@ def test_errors_of_float32_are_made_up_for_where_values_in_float64_are_dear(monk
     monkeypatch.setattr(dual_gradient.DualGradient, "_set_exactly", large)
     monkeypatch.setattr(dual_gradient.DualGradient, "_correct", None)  # not called
     with Pool.open() as pool:
-        rows = RowCache(float_gram(X, pool, dtype=np.float32), np.empty(900 * 900 * 4, np.uint8))
+        with tuned(changed({"kernel": {"cheap_ns": 0.0}})):
+            rows = RowCache(float_gram(X, pool, dtype=np.float32), np.empty(900 * 900 * 4, np.uint8))
         solver = SMO(KernelProblem(y, upper, y), rows, tol, 150, pool, 0)
         found, reason, _ = solved(solver)
         K = np.empty((900, 900))

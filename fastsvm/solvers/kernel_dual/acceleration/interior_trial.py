@@ -5,31 +5,36 @@ import time
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix.rounding import SEEN
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
-from fastsvm.solvers.kernel_dual.interior.interior_point import BLIND, InteriorResult, interior_solution
+from fastsvm.solvers.kernel_dual.interior.interior_point import BLIND, STEPS, InteriorResult, interior_solution
 from fastsvm.solvers.kernel_dual.interior.problem import badness
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
+from fastsvm.tuning import KernelTuning
 
 __all__ = ["InteriorTrial"]
-
-_STEPS_BEFORE = 100_000
-_SPEED = 5_000  # One step takes as long as so many of the n³ operations.
-_NOWHERE = 1.9  # It is the badness of a solution whose duality gap is nine tenths of its objective.
 
 
 class InteriorTrial:
     """Tries the interior-point method once, on a small problem on which decomposition is slow.
 
-    It is tried for at most `most_rows`, and given up at `deadline`, a moment of time.perf_counter. `n_steps` counts the
+    It is tried for at most `most_rows`, and given up at `deadline`, a moment of time.perf_counter, once steps took as
+    long as all factorisations of a path and the usual wait. `n_steps` counts the
     steps of the decomposition so far, and `tried` says whether the method was tried.
     """
 
     def __init__(
-        self, formulation: Formulation, gradient: DualGradient, pool: Pool, most_rows: int, deadline: float
+        self,
+        formulation: Formulation,
+        gradient: DualGradient,
+        pool: Pool,
+        most_rows: int,
+        deadline: float,
+        tuning: KernelTuning,
     ) -> None:
         self.n_steps, self.tried = 0, False
         self._formulation, self._gradient, self._pool = formulation, gradient, pool
-        self._most_rows, self._deadline = most_rows, deadline
+        self._most_rows, self._deadline, self._tuning = min(most_rows, tuning.block_rows), deadline, tuning
 
     def solve_if_slow(self, state: KernelDualState, n_steps: int, aim: float) -> int:
         """Solve the problem once the decomposition steps have cost as much, or if no step improves.
@@ -56,11 +61,13 @@ class InteriorTrial:
         n = len(upper)
         if (
             self.tried
+            or not self._tuning.interior
             or not self._formulation.has_interior_method
             or n > min(self._most_rows, self._gradient.rows.n_slots)
         ):
             return False
-        if n_steps > 0 and self.n_steps < _STEPS_BEFORE + n**3 // _SPEED:
+        wait = self._tuning.interior_steps + STEPS * n**3 / self._tuning.multiplications_of_step
+        if n_steps > 0 and self.n_steps < wait:
             return False
         return self._formulation.gap(state) > aim and 0 < upper.min() <= upper.max() < np.inf
 
@@ -79,7 +86,7 @@ class InteriorTrial:
             return True
         state.alpha[:], state.gradient[:] = saved
         products.drift = drift
-        if before >= _NOWHERE and found.rounding > BLIND:  # steps cannot make progress either
+        if before >= 2 - SEEN and found.rounding > BLIND:  # steps from next to nothing cannot make progress either
             gradient.rounding = found.rounding
         return False
 

@@ -24,22 +24,16 @@ from scipy import linalg
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.paired_rows import ProblemRows
 from fastsvm.kernel_matrix.products import KernelProducts
+from fastsvm.kernel_matrix.rounding import BALANCED, NEAR_BOUND, ROUNDING, SEEN
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
-from fastsvm.solvers.kernel_dual.problem import BALANCED, Formulation, KernelDualState
+from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
 from fastsvm.tuning import KernelTuning
 
 __all__ = ["NewtonTrial", "moved", "newton_step"]
 
-_SPEED = 1_000_000  # So many multiplications of a factorisation take as long as one step.
-_STEPS_BEFORE = 20_000
-_WORTH = 0.1  # A Newton step was worth it if it gained this share of what steps that cost as much gained.
-
-_RIDGE = {4: 1e-8, 8: 1e-12}  # It is relative to the trace, above the rounding error of values of so many bytes.
-_ROUNDS = 30
-_RELEASING_ROUNDS = 15  # Afterwards rows are only fixed, so that the method ends.
-_ROUNDING = 16 * np.finfo(float).eps
-_MOST_FIXED = 0.25  # If a greater share of the rows is fixed, the free set is far from the right one.
+# The ridge is relative to the trace, above the rounding error of values of so many bytes.
+_RIDGE = {4: 1e-8, 8: ROUNDING}
 
 
 class NewtonTrial:
@@ -70,16 +64,17 @@ class NewtonTrial:
         and the objective was `before`. Returned is the number of accepted Newton steps, 0 or 1.
         """
         self.n_steps += n_steps
-        if n_steps == 0 or self.n_steps < _STEPS_BEFORE or not self._tuning.newton:
+        if n_steps == 0 or self.n_steps < self._tuning.many_steps or not self._tuning.newton:
             return 0
         n_free = np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper))
-        if self.n_steps < (_STEPS_BEFORE + n_free**3 // _SPEED) << min(self.failures, 10):
+        wait = self._tuning.many_steps + int(n_free**3 / self._tuning.multiplications_of_step)
+        if self.n_steps < wait << min(self.failures, 10):
             return 0
         dual = self._formulation
         gap, objective = dual.gap(state), dual.objective(state)
         kept = self.improve(state, self._most_free)
         gain_of_steps = (objective - before) * self.n_steps / n_steps
-        good = dual.gap(state) < 0.9 * gap or dual.objective(state) > objective + _WORTH * gain_of_steps
+        good = dual.gap(state) < (1 - SEEN) * gap or dual.objective(state) > objective + SEEN * gain_of_steps
         self.failures = 0 if good else self.failures + 1
         self.n_steps = 0
         return int(kept)
@@ -98,7 +93,7 @@ class NewtonTrial:
         old, bound, sign = state.alpha[free], upper[free], y[free]
         low, high = np.where(sign > 0, -old, old - bound), np.where(sign > 0, bound - old, old)
         dtype = block.dtype if self._rows.cheap_among else self._rows.store.dtype
-        change = newton_step(block, dtype, state.gradient[free], low, high, self._pool, balanced)
+        change = newton_step(block, dtype, state.gradient[free], low, high, self._pool, balanced, self._tuning)
         if change is None:
             return False
         new = moved(old, bound, change * sign)
@@ -137,7 +132,7 @@ def _balance(new: np.ndarray, old: np.ndarray, upper: np.ndarray, y: np.ndarray)
 
 def newton_step(
     block: np.ndarray, dtype: np.dtype, gradient: np.ndarray, low: np.ndarray, high: np.ndarray, pool: Pool,
-    balanced: bool = True,
+    balanced: bool, tuning: KernelTuning,
 ) -> np.ndarray | None:  # fmt: skip
     """Return Δ for the free rows, within `low` < 0 and `high` > 0, or None if the system cannot be solved.
 
@@ -153,7 +148,7 @@ def newton_step(
         first = _free_step(of_gradient, of_ones, balanced)
         if first is None:
             return None
-        step = _bounded_step(inverse, of_gradient, of_ones, low, high, balanced)
+        step = _bounded_step(inverse, (of_gradient, of_ones), low, high, balanced, tuning)
     except linalg.LinAlgError:
         return None
     return _reach(first, low, high) * first if step is None else step
@@ -171,16 +166,21 @@ def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray, balanced: bool) -> 
 
 
 def _bounded_step(
-    inverse: Inverse, of_gradient: np.ndarray, of_ones: np.ndarray, low: np.ndarray, high: np.ndarray, balanced: bool
-) -> np.ndarray | None:
-    """Return the solution within the bounds, or None if it takes too many rounds or fixes too many rows."""
-    m = len(of_ones)
+    inverse: Inverse, times: tuple[np.ndarray, np.ndarray], low: np.ndarray, high: np.ndarray, balanced: bool,
+    tuning: KernelTuning,
+) -> np.ndarray | None:  # fmt: skip
+    """Return the solution within the bounds, or None if it takes too many rounds or fixes too many rows.
+
+    `times` are the products of the inverse with the gradient and with ones. Rows are released in the first half of the
+    rounds only, so that the method ends.
+    """
+    (of_gradient, of_ones), m = times, len(low)
     bound = np.zeros(m)  # -1 or 1 for rows fixed at the lower or the upper bound
     place, halves = np.full(m, -1), np.empty((0, m))  # rows of the inverse's factor, for all rows ever fixed
     products = np.empty((0, 0))
-    for k in range(_ROUNDS):
+    for k in range(tuning.rounds):
         fixed = np.flatnonzero(bound)
-        if len(fixed) > _MOST_FIXED * m:
+        if len(fixed) > tuning.most_fixed * m:
             return None
         fresh = fixed[place[fixed] < 0]
         if len(fresh):
@@ -201,7 +201,7 @@ def _bounded_step(
             step += inverse.half_times(weights @ halves)
         step[fixed] = target
         below, above = (step < low) & (bound == 0), (step > high) & (bound == 0)
-        released = fixed[force * bound[fixed] > 0] if k < _RELEASING_ROUNDS else fixed[:0]
+        released = fixed[force * bound[fixed] > 0] if k < tuning.rounds // 2 else fixed[:0]
         if not (below.any() or above.any() or len(released)):
             free = bound == 0
             if balanced:
@@ -225,5 +225,5 @@ def moved(alpha: np.ndarray, upper: np.ndarray, change: np.ndarray) -> np.ndarra
     At 0 the error is relative to the multiplier, not to C: for large kernel values all multipliers are far below C.
     """
     result = alpha + change
-    result = np.where(result <= _ROUNDING * alpha, 0.0, result)
-    return np.where(result >= upper * (1 - _ROUNDING), upper, result)
+    result = np.where(result <= NEAR_BOUND * alpha, 0.0, result)
+    return np.where(result >= upper * (1 - NEAR_BOUND), upper, result)

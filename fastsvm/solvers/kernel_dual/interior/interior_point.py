@@ -45,26 +45,22 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.kernel_dual.interior.problem import EXACT, Point, Scaled, extended_sums
+from fastsvm.kernel_matrix.rounding import NEAR, ROUNDING, UNIT
+from fastsvm.solvers.kernel_dual.interior.problem import Point, Scaled, extended_sums
 from fastsvm.solvers.kernel_dual.interior.systems import LowRankSystem, System
 
-__all__ = ["BLIND", "InteriorResult", "interior_solution"]
+__all__ = ["BLIND", "STEPS", "InteriorResult", "interior_solution"]
 
-_STEPS = 100  # A path has so many steps at most.
+STEPS = 100
+"""A path has so many steps at most."""
+BLIND = 1000
+"""No path makes progress at such a rounding error of F, in margins."""
 _BACK = 0.995  # A step goes at most this share of the way to the boundary.
-_SHORT, _SHORT_STEPS = 1e-4, 4  # A step below this length is short, and so many short ones in a row end the path.
-_PATIENCE, _PACE = 8, 4  # After so many steps the residual must decrease by a decimal digit in every `_PACE` steps.
-# A restart multiplies x by the first; once x is as large as the second, it starts at the midpoint.
-_FARTHER, _FARTHEST = 1e4, 1e8
-_ENDED = 1e-16  # It is the total complementarity relative to Σ_i α_i at which a path ends.
-_GONE = 1e-40  # A path ends at such a μ, relative to the first μ.
-# More rounding in margins is hopeless; violations up to `_NEAR` times the rounding are rounding themselves.
-_HOPELESS, _NEAR = 1.0, 16
-BLIND = 1000  # No path makes progress at such a rounding error of F, in margins.
-# They are relative to the diagonal: the first is above rounding, the second needed only by an indefinite matrix.
-_RIDGE, _MOST_RIDGE = 1e-14, 1e-9
+_SHORT = 1e-4  # A step below this length is short.
+_PACE = 4  # In so many steps the residual must decrease by a decimal digit, and so many short ones end a path.
+_FARTHER = 1e4  # A restart multiplies x by this number, and starts at the midpoint once x was multiplied twice.
+_MOST_RIDGE = 1e-9  # A larger ridge, relative to the diagonal, is needed only by an indefinite matrix.
 _FEW = 100  # A Newton step on so few free variables is cheap.
-_SINGULAR = 2e-16  # It is relative to the largest singular value.
 
 
 class InteriorResult(NamedTuple):
@@ -80,7 +76,7 @@ class InteriorResult(NamedTuple):
     @property
     def hidden(self) -> float:
         """The rounding error of the gradient if it may explain the whole violation, else 0."""
-        return self.rounding if self.violation <= _NEAR * self.rounding else 0.0
+        return self.rounding if self.violation <= NEAR * self.rounding else 0.0
 
 
 def interior_solution(
@@ -104,7 +100,7 @@ def interior_solution(
     try:
         if problem.factor is not None:
             best = _best_of_paths(problem, best, pool, deadline)
-        if not (best.ended or best.hidden > _HOPELESS or best.rounding > BLIND):
+        if not (best.ended or best.hidden > 1 or best.rounding > BLIND):
             best = _best_of_paths(problem._replace(factor=None), best, pool, deadline)
     except np.linalg.LinAlgError:
         return None
@@ -124,18 +120,18 @@ def _best_of_paths(problem: Scaled, best: InteriorResult, pool: Pool, deadline: 
         best = found if found.badness < best.badness or found.rounding > BLIND else best
         if best.ended or best.rounding > BLIND or problem.starts_at_midpoint(size):
             return best._replace(n_steps=n_steps)
-        size = size * _FARTHER if size < _FARTHEST else np.inf
+        size = size * _FARTHER if size < _FARTHER**2 else np.inf
 
 
 def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadline: float) -> InteriorResult:
     """Follow the path from a point and return the best vertex found."""
-    best, idle, n_short, ridge = InteriorResult(point.x, np.inf, np.inf, 0.0, 0), 0, 0, _RIDGE
+    best, idle, n_short, ridge = InteriorResult(point.x, np.inf, np.inf, 0.0, 0), 0, 0, NEAR * UNIT
     first, unmet = point.mu, float(np.abs(problem.residuals(point)[0] / problem.scale).max())
-    for n_steps in range(_STEPS):
+    for n_steps in range(STEPS):
         x = problem.vertex(point)
         here = InteriorResult(x, *problem.judged(x), 0.0, n_steps)
         n_free = int(np.count_nonzero((x > 0) & (x < problem.upper)))
-        if here.violation > EXACT and 0 < n_free <= _FEW:
+        if here.violation > ROUNDING and 0 < n_free <= _FEW:
             x = _newton_on_free(problem, x)
             here = min(here, InteriorResult(x, *problem.judged(x), 0.0, n_steps), key=_badness_of)
         better = here.badness < 0.5 * best.badness or here.violation < 0.5 * best.violation
@@ -146,13 +142,13 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
         lacking, total = problem.residuals(point)
         mu, left = point.mu, float(np.abs(lacking / problem.scale).max())
         few = problem.factor is None or n_free <= problem.factor.shape[1] + 1
-        rounded = few and best.violation <= max(EXACT, best.rounding)
+        rounded = few and best.violation <= max(ROUNDING, best.rounding)
         small = left <= max(best.violation, best.rounding)
-        ended = rounded and small and 2 * len(x) * mu <= _ENDED * float(problem.scale @ point.x)
-        if best.violation <= EXACT or (ended and idle > (1 if best.violation <= best.rounding / 4 else 6)):
+        ended = rounded and small and 2 * len(x) * mu <= UNIT * float(problem.scale @ point.x)
+        if best.violation <= ROUNDING or (ended and idle > (1 if best.violation <= best.rounding / 4 else 6)):
             return best._replace(ended=True)
-        slow = n_steps > _PATIENCE + _PACE and left > unmet * 10.0 ** ((_PATIENCE - n_steps) / _PACE)
-        if n_short >= _SHORT_STEPS or mu <= _GONE * first or (slow and mu > 0.01 * first):
+        slow = n_steps > 3 * _PACE and left > unmet * 10.0 ** (2 - n_steps / _PACE)
+        if n_short >= _PACE or (slow and mu > 0.01 * first):
             break
         if time.perf_counter() >= deadline:
             break
@@ -209,6 +205,6 @@ def _newton_on_free(problem: Scaled, x: np.ndarray) -> np.ndarray:
         block[-1, :-1] = block[:-1, -1] = normal
         right[-1] = -float(problem.balance @ x) / np.abs(problem.balance[free]).max()
     ahead = x.copy()
-    change = linalg.lstsq(block, right, cond=_SINGULAR, check_finite=False)[0][:-1]
+    change = linalg.lstsq(block, right, cond=2 * UNIT, check_finite=False)[0][:-1]
     ahead[free] = np.clip(x[free] + change, 0, problem.upper[free])
     return ahead

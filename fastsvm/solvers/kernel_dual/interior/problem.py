@@ -13,17 +13,14 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import spans
+from fastsvm.kernel_matrix.pairwise import SPAN
+from fastsvm.kernel_matrix.rounding import BALANCED, EXACT, ROUNDING, UNIT
 
-__all__ = ["EXACT", "Judgement", "Point", "Scaled", "badness", "extended_sums"]
+__all__ = ["Judgement", "Point", "Scaled", "badness", "extended_sums"]
 
-EXACT = 1e-12  # A violation of this is below every sensible tolerance.
 _LARGE = 0.5  # Larger violations are less informative than the duality gap; the violation is 2 for α = 0.
 _MOST_UNEQUAL = 10  # An initial multiplier increases by at most this, relative to μ / x.
-_LEAST_DIAGONAL = 1e-32  # It is relative to the largest diagonal value.
 _LOW_RANK = 1 / 3  # A factor is cheaper up to this rank, relative to the rows.
-_NO_RANK, _FACTORISED = 1e-14, 1e-11  # The factorisation stops at such a pivot, and may leave such an error of a value.
-_BALANCED = 1e-13
-_BLOCK = 256
 
 
 class Judgement(NamedTuple):
@@ -47,7 +44,7 @@ def badness(violation: float, primal: float, dual: float) -> float:
 def extended_sums(matrix: np.ndarray, x: np.ndarray, more: np.ndarray) -> np.ndarray:
     """Return `matrix` @ x + `more`, summed in extended precision where the platform has it."""
     found, wide = np.empty(len(matrix)), x.astype(np.longdouble)
-    for a, b in spans(len(matrix), _BLOCK):
+    for a, b in spans(len(matrix), SPAN):
         found[a:b] = matrix[a:b].astype(np.longdouble) @ wide + more[a:b]
     return found
 
@@ -106,11 +103,11 @@ class Scaled(NamedTuple):
         most = diagonal.max()
         if not (diagonal.min() >= 0 and 0 < most < np.inf):
             return None
-        exponent = np.round(np.log2(np.maximum(diagonal, _LEAST_DIAGONAL * most)) / 2)
+        exponent = np.round(np.log2(np.maximum(diagonal, UNIT**2 * most)) / 2)
         scale = np.exp2(-exponent)  # powers of two, so that scaling is exact
         y, upper = box
         balance = y * scale
-        for a, b in spans(len(kernel), _BLOCK):
+        for a, b in spans(len(kernel), SPAN):
             kernel[a:b] *= balance
             kernel[a:b] *= balance[a:b, None]
         return cls(kernel, scale, balance, balance * target, upper / scale, balanced, _factor(kernel))
@@ -166,7 +163,7 @@ class Scaled(NamedTuple):
 
     def judged(self, x: np.ndarray) -> Judgement:
         """Return the judgement of x, infinite if aᵀx ≠ 0."""
-        if self.balanced and abs(self.balance @ x) > _BALANCED * (np.abs(self.balance) @ x):
+        if self.balanced and abs(self.balance @ x) > BALANCED * (np.abs(self.balance) @ x):
             return _WORST
         gradient = (self.matrix @ x - self.linear) / self.balance  # F
         rising = self.balance > 0
@@ -183,17 +180,20 @@ class Scaled(NamedTuple):
     def rounding(self, x: np.ndarray) -> float:
         """Return a bound on the rounding error of F: that of its largest sum of absolute values."""
         most = 0.0
-        for a, b in spans(len(x), _BLOCK):
+        for a, b in spans(len(x), SPAN):
             most = max(most, float(np.max(np.abs(self.matrix[a:b]) @ x / self.scale[a:b])))
         return most * float(np.finfo(np.float64).eps)
 
 
 def _factor(matrix: np.ndarray) -> np.ndarray | None:
-    """Return L if the matrix is LLᵀ up to rounding, by pivoted Cholesky; None if L has many columns."""
-    lower, pivots, rank, _ = linalg.lapack.dpstrf(matrix, tol=_NO_RANK, lower=1)
+    """Return L if the matrix is LLᵀ up to rounding, by pivoted Cholesky; None if L has many columns.
+
+    The factorisation stops at a pivot that is rounding, and an error of a value may be as large as that of a gap.
+    """
+    lower, pivots, rank, _ = linalg.lapack.dpstrf(matrix, tol=ROUNDING, lower=1)
     if rank > _LOW_RANK * len(matrix):
         return None
     factor = np.empty((len(matrix), rank))
     factor[pivots - 1] = np.tril(lower[:, :rank])
-    left = max(float(np.abs(matrix[a:b] - factor[a:b] @ factor.T).max()) for a, b in spans(len(matrix), _BLOCK))
-    return factor if left <= _FACTORISED else None
+    left = max(float(np.abs(matrix[a:b] - factor[a:b] @ factor.T).max()) for a, b in spans(len(matrix), SPAN))
+    return factor if left <= EXACT else None

@@ -3,12 +3,13 @@
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.interior.problem import Point, Scaled
 
 __all__ = ["LowRankSystem", "System"]
 
-_REFINEMENTS, _REFINED = 10, 1e-12
+_REFINEMENTS = 10  # A solution is refined so often at most.
 
 
 class System:
@@ -44,7 +45,7 @@ class System:
         """Return the solution without ridge, by conjugate gradients started at the solution with ridge."""
         found = best = self._inverse.times(right)
         left = right - self._times(found)
-        least, enough = float(np.abs(left).max()), _REFINED * float(np.abs(right).max())
+        least, enough = float(np.abs(left).max()), ROUNDING * float(np.abs(right).max())
         direction, before = np.zeros_like(found), np.inf
         for _ in range(_REFINEMENTS):
             if not least > enough:

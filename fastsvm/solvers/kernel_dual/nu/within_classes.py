@@ -20,9 +20,8 @@ from math import fsum
 
 import numpy as np
 
+from fastsvm.kernel_matrix.rounding import BALANCED, RETURNED
 from fastsvm.solvers.kernel_dual.problem import (
-    BALANCED,
-    RETURNED,
     Formulation,
     KernelDualState,
     KernelProblem,

@@ -14,13 +14,11 @@ Cost
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
+from fastsvm.kernel_matrix.rounding import NEAR_BOUND, ROUNDING
 from fastsvm.kernel_matrix.rows_on_demand import known_row
 from fastsvm.linalg.cholesky_rows import delete_row, factorise, solve_factorised
 
 __all__ = ["newton_steps"]
-
-_RIDGE = 1e-12  # It is relative to the trace, because repeated rows make the matrix singular.
-_ROUNDING = 4e-15
 
 
 @jit
@@ -50,7 +48,7 @@ def newton_steps(rows, problem, groups, alpha, gradient, most_free):
             factor[s, t] = row[free[t]]
         trace += factor[s, s]
         here[s] = gradient[free[s]]
-    if not factorise(factor, _RIDGE * trace):
+    if not factorise(factor, ROUNDING * trace):  # repeated rows make the matrix singular
         return False
     while m >= 2:
         rho, other = _direction(factor, here[:m], step[:m], first_m)
@@ -151,9 +149,9 @@ def _first_bound(problem, alpha, free, step):
 def _move(problem, alpha, k, delta):
     """Add `delta` to y_k α_k. A multiplier within the rounding error of a bound is set to the bound."""
     moved, upper = alpha[k] + delta * problem.y[k], problem.upper[k]
-    if moved <= _ROUNDING * alpha[k]:
+    if moved <= NEAR_BOUND * alpha[k]:
         alpha[k] = 0.0
-    elif moved >= upper * (1 - _ROUNDING):
+    elif moved >= upper * (1 - NEAR_BOUND):
         alpha[k] = upper
     else:
         alpha[k] = moved

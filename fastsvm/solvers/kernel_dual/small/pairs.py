@@ -21,21 +21,14 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import inlined, jit
-from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS, UNIT
+from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS
+from fastsvm.kernel_matrix.rounding import EXACT, INVISIBLE, RETURNED, ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
 from fastsvm.kernel_matrix.rows_on_demand import diagonal_value, kernel_row, known_row, rows_among
-from fastsvm.solvers.kernel_dual.problem import RETURNED, SEEN_GAP, SEEN_OBJECTIVE, SEEN_VIOLATION, KernelProblem
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.small.newton_steps import newton_steps
 from fastsvm.solvers.kernel_dual.smo_block import pair_steps
 from fastsvm.solvers.kernel_dual.working_set import bounds
-
-_NEAR = 1e-12  # A multiplier this near to a bound, relative to the upper one, may be moved to it.
-_INVISIBLE = 1e-6  # The move may change F by at most this share of the tolerance.
-_STEPS_BEFORE_NEWTON = 500
-_STEP_OPERATIONS = 6  # So many operations of a factorisation for each row take as long as an SMO step.
-_EXACT = 1e-11  # Such a gap is rounding error.
-_MOST_ROUNDS, _MOST_POLISHED = 20, 300  # Polishing takes so many rounds at most, and so many free rows.
-_POLISHING_STEPS = 300  # So many steps stand between two Newton steps then.
-_WORTH = 0.1  # Newton steps are worth it if they gain this share of what steps gained that cost as much.
+from fastsvm.tuning import KernelTuning
 
 __all__ = ["CERTIFICATE", "PairLimits", "SmallPairs", "solve_pairs"]
 
@@ -64,11 +57,23 @@ class SmallPairs(NamedTuple):
 
 
 class PairLimits(NamedTuple):
-    """The largest gap at the end, the largest number of steps of a problem, and whether Newton steps are taken."""
+    """The largest gap at the end, the largest number of steps of a problem, and the tuning of what they take.
+
+    The names of the last ones are those of `KernelTuning`.
+    """
 
     tol: float
     most_steps: int
     newton: bool
+    small_steps: int
+    step_operations: int
+    polished_rows: int
+    rounds: int
+
+    @classmethod
+    def of(cls, tol: float, most_steps: int, tuning: KernelTuning) -> "PairLimits":
+        """Return the limits of a fit."""
+        return cls(tol, min(most_steps, tuning.many_steps), *(getattr(tuning, name) for name in cls._fields[2:]))
 
 
 @jit
@@ -111,7 +116,7 @@ def _solve(rows, problem, groups, limits, alpha, certificate):
     certificate[3] = _violation(problem, groups, alpha, gradient, error)
     certificate[4], certificate[5], certificate[6] = n_steps, rows.slot_of[n], certificate[3] <= tol
     _certify(problem, groups, alpha, gradient, error, certificate)
-    if certificate[3] - max(0.0, high - low) > SEEN_VIOLATION * tol:
+    if certificate[3] - max(0.0, high - low) > SEEN * tol:
         certificate[8] = 1
 
 
@@ -124,23 +129,23 @@ def _improve(rows, problem, groups, limits, alpha, gradient):
     rows are not the right ones yet. One loop for both: each call below is compiled into it.
     """
     tol, most_steps = limits.tol, limits.most_steps
-    n, n_steps, since, wait, polished, best = alpha.size, 0, 0, _STEPS_BEFORE_NEWTON, 0, np.inf
+    n, n_steps, since, wait, polished, best = alpha.size, 0, 0, limits.small_steps, 0, np.inf
     kept, kept_gradient = np.empty(n), np.empty(n)
     before = _objective(problem, alpha, gradient)
-    for _ in range(most_steps + _MOST_ROUNDS + 2):  # each round takes a step or polishes, unless values overflow
+    for _ in range(most_steps + limits.rounds + 2):  # each round takes a step or polishes, unless values overflow
         low, high = _bounds(problem, groups, alpha, gradient)
         if polished > 0 and high - low <= best / 2:
             some, taken = 0, 0
         else:
-            some = _POLISHING_STEPS if polished > 0 else min(_STEPS_BEFORE_NEWTON, most_steps - n_steps)
-            taken = pair_steps(rows, problem, alpha, gradient, groups, tol if polished == 0 else _EXACT, some)
+            some = limits.polished_rows if polished > 0 else min(limits.small_steps, most_steps - n_steps)
+            taken = pair_steps(rows, problem, alpha, gradient, groups, tol if polished == 0 else EXACT, some)
             low, high = _bounds(problem, groups, alpha, gradient)
         if polished == 0:
             n_steps, since = n_steps + taken, since + taken
             if not high - low <= tol:
                 if taken < some or n_steps >= most_steps:
                     break
-                spent = _STEP_OPERATIONS * n * since
+                spent = limits.step_operations * n * since
                 if not limits.newton or since < wait or spent < _operations(problem, alpha):
                     continue
         elif not high - low < best:
@@ -149,10 +154,10 @@ def _improve(rows, problem, groups, limits, alpha, gradient):
             break
         most_free = n
         if high - low <= tol:
-            polished, best, most_free = polished + 1, high - low, _MOST_POLISHED
+            polished, best, most_free = polished + 1, high - low, limits.polished_rows
             _copy(alpha, kept)
             _copy(gradient, kept_gradient)
-            if not limits.newton or best <= _EXACT or polished > _MOST_ROUNDS:
+            if not limits.newton or best <= EXACT or polished > limits.rounds:
                 break
         reached = _objective(problem, alpha, gradient)
         is_possible = newton_steps(rows, problem, groups, alpha, gradient, most_free)
@@ -161,7 +166,7 @@ def _improve(rows, problem, groups, limits, alpha, gradient):
                 break
             continue
         gain = _objective(problem, alpha, gradient) - reached
-        wait = _STEPS_BEFORE_NEWTON if gain > _WORTH * (reached - before) else 2 * wait
+        wait = limits.small_steps if gain > SEEN * (reached - before) else 2 * wait
         since, before = 0, reached + gain
     return n_steps
 
@@ -212,8 +217,9 @@ def _to_bounds(rows, problem, alpha, tol):
     for k in range(alpha.size):
         largest = max(largest, abs(diagonal_value(rows, k)))
     for k in range(alpha.size):
-        bound = 0.0 if alpha[k] < _NEAR * upper[k] else upper[k] if alpha[k] > upper[k] * (1 - _NEAR) else alpha[k]
-        if abs(bound - alpha[k]) * largest <= _INVISIBLE * tol:
+        bound = 0.0 if alpha[k] < ROUNDING * upper[k] else alpha[k]
+        bound = upper[k] if alpha[k] > upper[k] * (1 - ROUNDING) else bound
+        if abs(bound - alpha[k]) * largest <= INVISIBLE * tol:
             alpha[k] = bound
 
 
@@ -294,7 +300,7 @@ def _certify(problem, groups, alpha, gradient, error, certificate):
         slack += alpha[k] * (error[k] + share * abs(missing)) / 2 + of_coef * alpha[k] * (abs(away) + doubt)
     gap += slack + _imbalance(problem, groups, alpha, (rho, margin), share)
     certificate[0], certificate[1], certificate[2], certificate[7] = -rho, dual, gap, margin
-    certificate[8] = gap - raw > SEEN_GAP * raw + SEEN_OBJECTIVE * abs(dual)
+    certificate[8] = gap - raw > SEEN * raw + SEEN_OBJECTIVE * abs(dual)
 
 
 @jit

@@ -4,13 +4,13 @@ from naive import problem
 from scipy.optimize import minimize
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.kernel_dual.acceleration import newton_step as newton_file
 from fastsvm.solvers.kernel_dual.acceleration.newton_step import moved, newton_step
+from fastsvm.tuning import KernelTuning
 
 
 def newton_direction(block, gradient):
     bound = np.full(len(gradient), np.inf)
-    return newton_step(block.copy(), block.dtype, gradient, -bound, bound, Pool(1))
+    return newton_step(block.copy(), block.dtype, gradient, -bound, bound, Pool(1), True, KernelTuning())
 
 
 def test_a_newton_step_makes_the_gradient_equal():
@@ -34,7 +34,7 @@ def test_rows_of_zeros_have_no_newton_step():
     with Pool.open() as pool:
         for count in (2, 8):
             given = np.zeros((count, count)), np.dtype(float), np.resize([-1.0, 1.0], count)
-            assert newton_step(*given, -np.ones(count), np.ones(count), pool) is None
+            assert newton_step(*given, -np.ones(count), np.ones(count), pool, True, KernelTuning()) is None
 
 
 def test_an_indefinite_block_has_no_newton_step():
@@ -43,12 +43,11 @@ def test_an_indefinite_block_has_no_newton_step():
 
 @pytest.mark.parametrize("width", [2.0, 5.0, 20.0])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_newton_step_is_the_solution_within_its_bounds(seed, width, monkeypatch):
-    monkeypatch.setattr(newton_file, "_MOST_FIXED", 0.75)
+def test_a_newton_step_is_the_solution_within_its_bounds(seed, width):
     rng = np.random.default_rng(seed)
     K, _, _ = problem(seed, 12)
     gradient, low, high = rng.normal(size=12), -width * rng.random(12), width * rng.random(12)
-    step = newton_step(K.copy(), K.dtype, gradient, low, high, Pool(1))
+    step = newton_step(K.copy(), K.dtype, gradient, low, high, Pool(1), True, KernelTuning(most_fixed=0.75))
     assert abs(step.sum()) <= 1e-9
     assert (step >= low - 1e-9).all()
     assert (step <= high + 1e-9).all()
@@ -60,8 +59,7 @@ def test_a_newton_step_is_the_solution_within_its_bounds(seed, width, monkeypatc
         constraints={"type": "eq", "fun": np.sum, "jac": np.ones_like},
         options={"ftol": 1e-14, "maxiter": 1000},
     )
-    monkeypatch.setattr(newton_file, "_MOST_FIXED", 0.0)
-    short = newton_step(K.copy(), K.dtype, gradient, low, high, Pool(1))
+    short = newton_step(K.copy(), K.dtype, gradient, low, high, Pool(1), True, KernelTuning(most_fixed=0.0))
     value, least, most = (x @ K @ x / 2 + gradient @ x for x in (step, wanted.x, short))
     if width >= 5:
         assert value == pytest.approx(least, rel=1e-9)
@@ -73,7 +71,7 @@ def test_a_newton_step_that_would_hold_many_rows_ends_at_the_first_bound():
     K, _, _ = problem(1, 12)
     gradient, bound = np.random.default_rng(1).normal(size=12), np.full(12, 0.01)
     direction = newton_direction(K, gradient)
-    step = newton_step(K.copy(), K.dtype, gradient, -bound, bound, Pool(1))
+    step = newton_step(K.copy(), K.dtype, gradient, -bound, bound, Pool(1), True, KernelTuning())
     np.testing.assert_allclose(step, direction * 0.01 / np.abs(direction).max(), rtol=1e-9)
 
 

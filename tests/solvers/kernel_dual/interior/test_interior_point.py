@@ -12,7 +12,6 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.kernel_dual import working_set_steps
 from fastsvm.solvers.kernel_dual.acceleration import interior_trial
 from fastsvm.solvers.kernel_dual.acceleration.newton_step import moved
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
@@ -24,7 +23,7 @@ from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
-from fastsvm.tuning import KernelTuning
+from fastsvm.tuning import KernelTuning, changed, tuned
 
 EPS = np.finfo(float).eps
 
@@ -145,7 +144,8 @@ def test_both_ways_to_solve_the_system_lead_to_the_same(factor, monkeypatch):
     _, K, y = linear(3, 90, 4, scales=(-1, 2))
     upper = np.full(90, 10.0)
     wanted = solve(K, y, upper)
-    monkeypatch.setattr(interior_problem, "_LOW_RANK", 1 / 3 if factor else 0)
+    if not factor:
+        monkeypatch.setattr(interior_problem, "_factor", lambda matrix: None)
     paths, follow = [], interior_point._follow
 
     def spy(problem, *more):
@@ -215,10 +215,10 @@ def solver_of(kind, K, y, upper, pool, tol=1e-3, **more):
 
 
 @pytest.fixture
-def slow(monkeypatch):
-    """Steps are slow from the first."""
-    monkeypatch.setattr(interior_trial, "_STEPS_BEFORE", -(10**9))
-    monkeypatch.setattr(working_set_steps, "_STEPS_PER_ROW", 2)  # so that there is a second working set
+def slow():
+    """Steps are slow from the first, and there is a second working set."""
+    with tuned(changed({"kernel": {"interior_steps": -(10**9), "set_steps": 2}})):
+        yield
 
 
 @pytest.mark.parametrize("kind", [SMO, Coordinate])
@@ -231,7 +231,7 @@ def test_a_problem_on_which_steps_creep_is_solved(kind):
         limits = Limits(10**7, np.inf)
         state, reason, n_steps = drive(solver, solver.init(), limits, lambda state, report: bool(seen.append(report)))
     assert reason is StopReason.CONVERGED
-    assert n_steps <= interior_trial._STEPS_BEFORE + 100 * 100
+    assert n_steps <= KernelTuning().interior_steps + 100 * 100
     assert sum(report.n_newton for report in seen) > 10
     assert naive.kkt_violation(K, y, upper, state.alpha, kind is SMO) <= 1e-3
     values = [report.objective for report in seen]
@@ -295,7 +295,7 @@ def test_what_is_given_up_changes_nothing(late, slow, monkeypatch):
         assert reason is StopReason.CONVERGED
         assert set(calls) == {deadline}
         assert (len(calls) > 1) is late  # one that time cut short is tried again where the fit goes on
-        without = solver_of(SMO, K, y, upper, pool, 1e-9, tuning=KernelTuning(interior=False))
+        without = solver_of(SMO, K, y, upper, pool, 1e-9, tuning=KernelTuning(interior=False, set_steps=2))
         wanted, _, _ = drive(without, without.init(), Limits(10**6, np.inf), lambda *seen: False)
     np.testing.assert_array_equal(state.alpha, wanted.alpha)
 

@@ -13,6 +13,7 @@ from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.small.newton_steps import newton_steps
 from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, PairLimits, SmallPairs, solve_pairs
 from fastsvm.solvers.kernel_dual.smo_block import one_group, pair_steps
+from fastsvm.tuning import KernelTuning
 
 
 def problems(X, y, C, n_problems=2):
@@ -29,7 +30,7 @@ def problems(X, y, C, n_problems=2):
 def solved(given, pairs, memory, tol=1e-3, most_steps=20_000, alpha=None):
     alpha = np.zeros(len(pairs.y)) if alpha is None else alpha
     found = np.empty((len(pairs.starts) - 1, len(CERTIFICATE)))
-    solve_pairs(given, pairs, (0, len(found)), PairLimits(tol, most_steps, True), memory, alpha, found)
+    solve_pairs(given, pairs, (0, len(found)), PairLimits.of(tol, most_steps, KernelTuning()), memory, alpha, found)
     return alpha, [dict(zip(CERTIFICATE, row, strict=True)) for row in found]
 
 
