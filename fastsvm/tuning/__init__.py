@@ -9,15 +9,19 @@ Each number has a whole sentence: what it is, its unit, and how it was found whe
 
 from fastsvm.tuning.current import Tuning, changed, current_tuning, tuned
 from fastsvm.tuning.kernel import KernelTuning
+from fastsvm.tuning.limits import Limits
 from fastsvm.tuning.linear import LinearTuning
 from fastsvm.tuning.nystroem import NystroemTuning
 from fastsvm.tuning.sgd import SGDTuning
+from fastsvm.tuning.storage import StorageTuning
 
 __all__ = [
     "KernelTuning",
+    "Limits",
     "LinearTuning",
     "NystroemTuning",
     "SGDTuning",
+    "StorageTuning",
     "Tuning",
     "changed",
     "current_tuning",

@@ -6,9 +6,11 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from fastsvm.tuning.kernel import KernelTuning
+from fastsvm.tuning.limits import Limits
 from fastsvm.tuning.linear import LinearTuning
 from fastsvm.tuning.nystroem import NystroemTuning
 from fastsvm.tuning.sgd import SGDTuning
+from fastsvm.tuning.storage import StorageTuning
 
 __all__ = ["Tuning", "changed", "current_tuning", "tuned"]
 
@@ -17,9 +19,11 @@ class Tuning(NamedTuple):
     """The records of all rooms."""
 
     kernel: KernelTuning = KernelTuning()
+    limits: Limits = Limits()
     linear: LinearTuning = LinearTuning()
     nystroem: NystroemTuning = NystroemTuning()
     sgd: SGDTuning = SGDTuning()
+    storage: StorageTuning = StorageTuning()
 
 
 _DEFAULT = Tuning()
