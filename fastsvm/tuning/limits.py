@@ -18,5 +18,7 @@ class Limits(NamedTuple):
     entries: int = 10_000
     # There are at most so many classes, and a label has at most so many bytes.
     labels: int = 1 << 16
-    # A pickle takes at most so many steps.
+    # A pickle takes at most so many steps, twenty times the number of a published batch of CIFAR-10.
     steps: int = 1 << 20
+    # A message names at most so many of the things that are wrong.
+    shown: int = 20
