@@ -8,6 +8,7 @@ Each number has a whole sentence: what it is, its unit, and how it was found whe
 """
 
 from fastsvm.tuning.current import Tuning, changed, current_tuning, tuned
+from fastsvm.tuning.jobs import JobsTuning
 from fastsvm.tuning.kernel import KernelTuning
 from fastsvm.tuning.limits import Limits
 from fastsvm.tuning.linear import LinearTuning
@@ -16,6 +17,7 @@ from fastsvm.tuning.sgd import SGDTuning
 from fastsvm.tuning.storage import StorageTuning
 
 __all__ = [
+    "JobsTuning",
     "KernelTuning",
     "Limits",
     "LinearTuning",

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
+from fastsvm.tuning.jobs import JobsTuning
 from fastsvm.tuning.kernel import KernelTuning
 from fastsvm.tuning.limits import Limits
 from fastsvm.tuning.linear import LinearTuning
@@ -18,6 +19,7 @@ __all__ = ["Tuning", "changed", "current_tuning", "tuned"]
 class Tuning(NamedTuple):
     """The records of all rooms."""
 
+    jobs: JobsTuning = JobsTuning()
     kernel: KernelTuning = KernelTuning()
     limits: Limits = Limits()
     linear: LinearTuning = LinearTuning()
