@@ -12,6 +12,7 @@ from fastsvm.tuning.jobs import JobsTuning
 from fastsvm.tuning.kernel import KernelTuning
 from fastsvm.tuning.limits import Limits
 from fastsvm.tuning.linear import LinearTuning
+from fastsvm.tuning.look import Look
 from fastsvm.tuning.nystroem import NystroemTuning
 from fastsvm.tuning.sgd import SGDTuning
 from fastsvm.tuning.storage import StorageTuning
@@ -21,6 +22,7 @@ __all__ = [
     "KernelTuning",
     "Limits",
     "LinearTuning",
+    "Look",
     "NystroemTuning",
     "SGDTuning",
     "StorageTuning",

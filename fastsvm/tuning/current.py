@@ -9,6 +9,7 @@ from fastsvm.tuning.jobs import JobsTuning
 from fastsvm.tuning.kernel import KernelTuning
 from fastsvm.tuning.limits import Limits
 from fastsvm.tuning.linear import LinearTuning
+from fastsvm.tuning.look import Look
 from fastsvm.tuning.nystroem import NystroemTuning
 from fastsvm.tuning.sgd import SGDTuning
 from fastsvm.tuning.storage import StorageTuning
@@ -23,6 +24,7 @@ class Tuning(NamedTuple):
     kernel: KernelTuning = KernelTuning()
     limits: Limits = Limits()
     linear: LinearTuning = LinearTuning()
+    look: Look = Look()
     nystroem: NystroemTuning = NystroemTuning()
     sgd: SGDTuning = SGDTuning()
     storage: StorageTuning = StorageTuning()
