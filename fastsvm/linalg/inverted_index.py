@@ -24,8 +24,8 @@ from fastsvm.sources import CSRBlock
 __all__ = ["InvertedIndex", "invert", "write_indexed_products"]
 
 _HASH = 0x9E3779B1  # 2**32 divided by the golden ratio, a prime (Knuth, volume 3, section 6.4)
-_LOW_31, _LOW_32 = 2**31 - 1, 2**32 - 1
-_FINDING = 4  # additions of vectors that take as long as finding a feature and its list
+_LOW_31, _LOW_32 = np.iinfo(np.int32).max, np.iinfo(np.uint32).max
+_FINDING = 4  # Finding a feature and its list takes as long as so many additions of vectors.
 
 
 class InvertedIndex(NamedTuple):

@@ -14,6 +14,8 @@ from fastsvm.tuning.limits import Limits
 from fastsvm.tuning.linear import LinearTuning
 from fastsvm.tuning.look import Look
 from fastsvm.tuning.nystroem import NystroemTuning
+from fastsvm.tuning.products import ProductsTuning
+from fastsvm.tuning.search import SearchTuning
 from fastsvm.tuning.sgd import SGDTuning
 from fastsvm.tuning.storage import StorageTuning
 
@@ -24,7 +26,9 @@ __all__ = [
     "LinearTuning",
     "Look",
     "NystroemTuning",
+    "ProductsTuning",
     "SGDTuning",
+    "SearchTuning",
     "StorageTuning",
     "Tuning",
     "changed",

@@ -11,6 +11,8 @@ from fastsvm.tuning.limits import Limits
 from fastsvm.tuning.linear import LinearTuning
 from fastsvm.tuning.look import Look
 from fastsvm.tuning.nystroem import NystroemTuning
+from fastsvm.tuning.products import ProductsTuning
+from fastsvm.tuning.search import SearchTuning
 from fastsvm.tuning.sgd import SGDTuning
 from fastsvm.tuning.storage import StorageTuning
 
@@ -26,6 +28,8 @@ class Tuning(NamedTuple):
     linear: LinearTuning = LinearTuning()
     look: Look = Look()
     nystroem: NystroemTuning = NystroemTuning()
+    products: ProductsTuning = ProductsTuning()
+    search: SearchTuning = SearchTuning()
     sgd: SGDTuning = SGDTuning()
     storage: StorageTuning = StorageTuning()
 
