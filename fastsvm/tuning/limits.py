@@ -22,3 +22,5 @@ class Limits(NamedTuple):
     steps: int = 1 << 20
     # A message names at most so many of the things that are wrong.
     shown: int = 20
+    # It has at most so many letters of what cannot be a name or a number.
+    letters: int = 40

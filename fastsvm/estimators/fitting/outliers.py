@@ -9,7 +9,7 @@ from fastsvm.estimators.fitting.drafts import of_one_model
 
 __all__ = ["OutlierDetector"]
 
-_ROUNDING = 1e-12  # of the offset, the error of a decision value of a support vector that is not at its bound
+_ROUNDING = 1e-12  # A decision value at the boundary has this error, as a share of the offset.
 
 
 class OutlierDetector(OutlierMixin):
