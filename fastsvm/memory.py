@@ -8,9 +8,9 @@ from numbers import Integral
 
 __all__ = ["available", "parse_memory", "peak_memory", "threads_within"]
 
-_LEAST = 64 << 20  # bytes that are taken to be available anyway
-_THREAD_BYTES = 24 << 20  # of the memory for a thread, whose own tiles and buffers take half of it at most
-_UNKNOWN = 2 << 30  # bytes that are taken to be available where the system does not say
+_LEAST = 64 << 20  # So many bytes are taken to be available anyway.
+_THREAD_BYTES = 24 << 20  # A thread has so many of the memory. Its own tiles and buffers take half of them at most.
+_UNKNOWN = 2 << 30  # So many bytes are taken to be available where the system does not say.
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 

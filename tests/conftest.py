@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 # Threads of BLAS and OpenMP that wait for work sleep: awake they take processors from the tests of another process.
@@ -21,7 +22,7 @@ from sklearn import datasets
 
 import fastsvm
 from fastsvm import open_hdf5
-from fastsvm.sources import tiled
+from fastsvm.tuning import changed, tuned
 
 # Processes that tests start use the same copy of the package: code of an installed one would be compiled once more.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
@@ -123,9 +124,16 @@ def three_classes():
 
 
 @pytest.fixture
-def stored(tmp_path, monkeypatch):
+def choose():
+    """Return a function that changes the tuning for the rest of a test, by rooms and numbers."""
+    with ExitStack() as stack:
+        yield lambda **rooms: stack.enter_context(tuned(changed(rooms)))
+
+
+@pytest.fixture
+def stored(tmp_path, choose):
     """Return a function that puts rows in a file, dense or sparse, of many blocks."""
-    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 400)
+    choose(storage={"block_bytes": 400})
     opened = []
 
     def put(X, y=None):

@@ -27,13 +27,12 @@ from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typed_passes import NativeLowering
 from numba.np.ufunc import parallel as _parallel
 
-from fastsvm._compiled.code_cache.digests import PACKAGE, function_digest
+from fastsvm._compiled.code_cache.digests import KEPT, PACKAGE, function_digest
 from fastsvm._compiled.code_cache.folders import folders, writeable_folder
 from fastsvm._compiled.processor import HAS_WIDE_VECTORS
 
 __all__ = ["OUTLINED", "Compiler", "compiled", "threads_are_started"]
 
-_KEPT_VERSIONS = 4  # of the code of a function
 
 # Numba would do this in the first fit: it takes 40 MB, which are not within the `memory` of a fit.
 cpu_target.target_context.refresh()
@@ -319,7 +318,7 @@ class _OurCode(caching.FunctionCache):
         with contextlib.suppress(OSError):  # another process may prune too
             indices = list(folder.glob(f"{self._name_of_files}-*.nbi"))
             indices.sort(key=lambda path: path.stat().st_mtime)
-            for path in indices[:-_KEPT_VERSIONS]:
+            for path in indices[:-KEPT]:
                 for code in folder.glob(f"{path.stem}.*"):
                     code.unlink(missing_ok=True)
 

@@ -11,12 +11,12 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from fastsvm._compiled.processor import HAS_WIDE_VECTORS
+from fastsvm._compiled.processor import HAS_WIDE_VECTORS, VECTOR_BYTES
 
 __all__ = ["PANEL_BYTES", "PANEL_ROWS", "PANEL_VECTORS", "pack_tile", "panel_tile"]
 
-_BYTES = 64 if HAS_WIDE_VECTORS else 32  # of a vector
-PANEL_VECTORS = 2  # in a panel
+_BYTES = VECTOR_BYTES if HAS_WIDE_VECTORS else VECTOR_BYTES // 2  # of a vector
+PANEL_VECTORS = 2  # A panel has so many vectors.
 _TOGETHER = 4 if HAS_WIDE_VECTORS else 2  # features in an iteration of the loop; with four, ARM runs out of registers
 PANEL_BYTES = PANEL_VECTORS * _BYTES
 """Bytes of one feature in a panel."""

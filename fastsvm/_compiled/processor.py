@@ -6,7 +6,7 @@ from typing import Any
 import numba
 from llvmlite import binding
 
-__all__ = ["HAS_WIDE_VECTORS", "JIT_DISABLED", "PLAIN", "processor_has"]
+__all__ = ["HAS_WIDE_VECTORS", "JIT_DISABLED", "PLAIN", "VECTOR_BYTES", "processor_has"]
 
 _config: Any = numba.config  # Numba sets its settings at import, so type checkers know none of them
 JIT_DISABLED = bool(_config.DISABLE_JIT)
@@ -30,5 +30,7 @@ def processor_has(feature: str, setting: str = "") -> bool:
     return bool(binding.get_host_cpu_features().get(feature, False))
 
 
+VECTOR_BYTES = 64
+"""The widest vectors have so many bytes, and a line of the cache as many."""
 HAS_WIDE_VECTORS = processor_has("avx512f", "FASTSVM_WIDE_VECTORS")
 """Whether there are vectors of 512 bits; the environment variable FASTSVM_WIDE_VECTORS=0 disables them."""

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from fastsvm._compiled.processor import VECTOR_BYTES
+from fastsvm.tuning import current_tuning
+
 __all__ = ["borrowed_scratch", "scratch_array"]
 
-_LINE = 64  # bytes of a cache line
-_CACHED_BYTES = 4 << 20  # for each use, in each thread
 
 _own = threading.local()
 _free: list[dict[str, np.ndarray]] = []  # what helpers have given back
@@ -28,9 +29,9 @@ def scratch_array(use: str, shape: tuple[int, ...], dtype: np.dtype | type) -> n
     kept = _kept()
     memory = kept.get(use)
     if memory is None or len(memory) < size:
-        memory = np.empty(size + _LINE, np.uint8)
-        memory = memory[-memory.ctypes.data % _LINE :]
-        if size <= _CACHED_BYTES:
+        memory = np.empty(size + VECTOR_BYTES, np.uint8)
+        memory = memory[-memory.ctypes.data % VECTOR_BYTES :]
+        if size <= current_tuning().storage.block_bytes:
             kept[use] = memory
     return memory[:size].view(dtype).reshape(shape)
 

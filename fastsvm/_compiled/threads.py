@@ -23,7 +23,7 @@ from fastsvm._compiled.scratch import borrowed_scratch
 
 __all__ = ["Pool", "at_most", "note_usual_limits", "one_threaded_blas", "spans", "stoppable"]
 
-_WOKEN = 2  # helpers that one thread wakes
+_WOKEN = 2  # One thread wakes so many helpers.
 _most_threads: list[int] = []  # limits of `at_most`; the last one applies
 
 

@@ -11,6 +11,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from fastsvm._compiled.byte_tile import INSTRUCTIONS, PRODUCTS, multiply_add
+from fastsvm._compiled.processor import VECTOR_BYTES
 
 __all__ = [
     "HAS_BYTE_SQUARES",
@@ -23,8 +24,7 @@ __all__ = [
     "product_tile_5",
 ]
 
-_BYTES = 64
-_ROWS = 4  # of a tile: their dot products with up to five others fit in the registers
+_ROWS = 4  # A tile has so many rows, whose dot products with up to five others fit in the registers.
 
 
 HAS_BYTE_SQUARES = INSTRUCTIONS["avx512vnni"] == PRODUCTS
@@ -38,7 +38,7 @@ class _Writer:
         self.builder, self.unsigned = builder, isinstance(stored, types.Integer)
         self.real, self.stored = context.get_value_type(real), context.get_value_type(stored)
         self.real_bytes, self.stored_bytes = real.bitwidth // 8, stored.bitwidth // 8
-        self.lanes = _BYTES // self.real_bytes
+        self.lanes = VECTOR_BYTES // self.real_bytes
         self.vector = ir.VectorType(self.real, self.lanes)
         self._suffix = f"v{self.lanes}f{real.bitwidth}"
         kind = ir.FunctionType(self.vector, [self.vector] * 3)
@@ -200,13 +200,13 @@ def byte_square_tile(typing_context, rows, others, n, out):
     def codegen(context, builder, signature, arguments):
         n, out = arguments[2:]
         rows, others = (cgutils.unpack_tuple(builder, given) for given in arguments[:2])
-        sums, pieces = ir.VectorType(ir.IntType(32), 16), ir.VectorType(ir.IntType(8), _BYTES)
+        sums, pieces = ir.VectorType(ir.IntType(32), 16), ir.VectorType(ir.IntType(8), VECTOR_BYTES)
         multiply_add_bytes = multiply_add(builder, INSTRUCTIONS["avx512vnni"])
         kind = ir.FunctionType(ir.IntType(32), [sums])
         add = builder.module.declare_intrinsic("llvm.vector.reduce.add.v16i32", (), kind)
-        less = ir.Constant(pieces, [128] * _BYTES)
+        less = ir.Constant(pieces, [128] * VECTOR_BYTES)
         write = _Writer(context, builder, types.uint8, types.float32)
-        write.lanes = _BYTES
+        write.lanes = VECTOR_BYTES
 
         def step(start: Any, totals: list[Any], mask: Any) -> list[Any]:
             x = [write._load(builder.add(row, start), pieces, 1, mask) for row in rows]

@@ -17,6 +17,7 @@ from fastsvm.jobs.inputs import remove_left_tables
 from fastsvm.jobs.say import in_options, say
 from fastsvm.jobs.stopping import ended_by_signals
 from fastsvm.jobs.visible import visible
+from fastsvm.tuning import current_tuning
 
 __all__ = ["main"]
 
@@ -40,7 +41,6 @@ _BAD_PATHS = {  # what is said of a path
     errno.ELOOP: "{} is a symbolic link that leads to itself.",
     errno.ENAMETOOLONG: "The path {} is too long: most systems allow 255 bytes in a name and 4,096 in all.",
 }
-_MOST_SHOWN = 80  # characters of a path that is too long
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -108,7 +108,8 @@ def _of_path(error: Exception) -> str | None:
     if error.strerror != os.strerror(error.errno):  # somebody has added words
         return None
     path = str(error.filename)
-    short = path if len(path) <= _MOST_SHOWN else f"{path[:_MOST_SHOWN]}..."
+    most = current_tuning().limits.letters
+    short = path if len(path) <= most else f"{path[:most]}..."
     return _BAD_PATHS[error.errno].format(short if error.errno == errno.ENAMETOOLONG else path)
 
 

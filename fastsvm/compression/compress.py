@@ -27,13 +27,15 @@ from fastsvm.low_rank.random_pivots import RandomPivots
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs
 from fastsvm.sources import Source
+from fastsvm.tuning import current_tuning
 
 __all__ = ["Compression", "compress"]
 
-_FIRST, _GROWTH, _GRID = 64, 2, 8
-_REFINED = 1.03  # ratio of two numbers of support vectors between which no other is tried
-_BYTES = 24  # of a support vector that stays, for each one there was: the factor twice while it grows, and some
-_COPIES = 3  # of the coefficients: those of the model, their squares, and those of fewer support vectors
+_GRID = 8  # So many numbers of support vectors are tried at once.
+_REFINED = 1.03  # No other is tried between two numbers whose quotient is below this.
+# There are so many copies of the coefficients: those of the model, their squares, and those of fewer support vectors.
+# There are as many of the factor, twice while it grows, and of some else.
+_COPIES = 3
 _OF_THE_FIT = {
     "objective_", "duality_gap_", "kkt_violation_", "converged_", "n_iter_", "history_", "passes_", "fit_status_",
     "within_margin_", "_multipliers",
@@ -135,7 +137,7 @@ def compress(
     towards = None if y is None else _towards(model, y, len(source), n_support)
     n, budget = len(model.support_), parse_memory(memory)
     _check_pairs(n, len(source), len(np.atleast_1d(model.intercept_)), budget)
-    most = min(n - 1, budget // (_BYTES * max(n, 1)))
+    most = min(n - 1, budget // (8 * _COPIES * max(n, 1)))
     if n_support is not None:
         tol, most = None, n_support if n_support < n else 0
     with Pool.open() as pool:
@@ -204,7 +206,7 @@ class _Search:
 
     def run(self, most: int, tol: float | None) -> list[int]:
         """Try numbers of support vectors up to `most`, more of them near the fewest within `tol`; return them."""
-        size, last = (most if tol is None else min(_FIRST, most)), 0
+        size, last = (most if tol is None else min(current_tuning().nystroem.first, most)), 0
         while size > 0:
             self.pivots.grow(size)
             n_found = len(self.pivots.rows)
@@ -214,7 +216,7 @@ class _Search:
             self._try(np.unique(np.geomspace(max(1, last or n_found / 2**_GRID), n_found, _GRID).astype(int)))
             if tol is None or self.tried[n_found][0] <= tol or n_found < size or size == most:
                 break
-            last, size = size, min(most, _GROWTH * size)
+            last, size = size, min(most, 2 * size)
         if tol is not None and self.tried:
             self._refine(tol)
         return sorted(self.tried)

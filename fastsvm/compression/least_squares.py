@@ -20,14 +20,13 @@ from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.kernel_matrix.expansion import expand
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.linalg.cholesky import Inverse
+from fastsvm.low_rank.random_pivots import JITTER
 from fastsvm.sources import Block, Source, check_finite
+from fastsvm.tuning import current_tuning
 
 __all__ = ["DecisionFit"]
 
-_ROWS = 2048  # at once
-_TILE_ROWS = 128  # of a product that is a piece of work
-_RIDGE = 1e-7  # μ, relative to the sum of the squared lengths of φ(x)
-_ROUNDING = 1e-12  # added to the diagonal of K_MM, relative to its mean
+_RIDGE = 1e-7  # It is μ, relative to the sum of the squared lengths of φ(x).
 
 
 class DecisionFit:
@@ -39,13 +38,14 @@ class DecisionFit:
 
     def __init__(self, predictor: Predictor, source: Source, pool: Pool, towards: np.ndarray | None = None) -> None:
         self._predictor, self._source, self._pool = predictor, source, pool
+        self._tuning = current_tuning().products
         self._decisions = np.concatenate([self._exact_decisions(block, start) for start, block in self._blocks(source)])
         self._targets = self._decisions if towards is None else self._decisions + towards
 
     def _blocks(self, source: Source) -> Iterator[tuple[int, Block]]:
         """Yield rows with the number of the first, few at once."""
         for start, block in source.blocks():
-            for a, b in spans(block.shape[0], _ROWS):
+            for a, b in spans(block.shape[0], self._tuning.piece_rows):
                 yield start + a, block.slice(a, b)
 
     def _exact_decisions(self, block: Block, start: int) -> np.ndarray:
@@ -62,7 +62,7 @@ class DecisionFit:
         square, right = np.zeros_like(among), np.zeros_like(decisions)
         for start, block in self._blocks(self._source):
             phi = self._whitening @ self._values(block, len(rows))
-            self._pool.run(_add_product, [(square[a:b], phi[a:b], phi) for a, b in spans(len(phi), _TILE_ROWS)])
+            self._pool.run(_add_product, [(square[a:b], phi[a:b], phi) for a, b in spans(len(phi), self._tuning.tile)])
             right += phi @ self._targets[start : start + phi.shape[1]]
         ridge = _RIDGE * max(float(np.trace(square)), np.finfo(float).tiny)
         square[np.diag_indices_from(square)] += ridge
@@ -100,7 +100,7 @@ class DecisionFit:
 def _whitening(among: np.ndarray) -> np.ndarray:
     """Return L⁻¹ for the matrix L Lᵀ of kernel values among some rows."""
     square = among.copy()
-    square[np.diag_indices_from(square)] += _ROUNDING * max(float(np.trace(square)), 1e-300) / len(square)
+    square[np.diag_indices_from(square)] += JITTER * max(float(np.trace(square)), 1e-300) / len(square)
     return linalg.inv(linalg.cholesky(square, lower=True))
 
 

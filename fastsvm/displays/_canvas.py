@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MANY", "axes_on", "circles_on", "colours_of", "figure_on", "legend_on", "point_look", "pyplot", "tint"]
+from fastsvm.tuning import current_tuning
+
+__all__ = ["are_many", "axes_on", "circles_on", "colours_of", "figure_on", "legend_on", "point_look", "pyplot", "tint"]
 
 # Okabe and Ito (2008), Color universal design: people with any colour vision can distinguish these.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-MANY = 2000  # more points are smaller, and rasterised within a vector graphic
-_CROWD = 500  # more circles are drawn faintly
 
 
 def pyplot() -> Any:
@@ -65,9 +65,14 @@ def legend_on(ax: Any, where: bool | str, handles: list[Any]) -> None:
         ax.legend(handles=handles, fontsize=9, **place)
 
 
-def point_look(n: int) -> dict[str, Any]:
-    """Return parameters of matplotlib's `scatter` for n points."""
-    many = n > MANY
+def are_many(points: Any) -> bool:
+    """Return whether points hide one another: they are smaller then, and rasterised within a vector graphic."""
+    return len(points) > current_tuning().look.points
+
+
+def point_look(points: Any) -> dict[str, Any]:
+    """Return parameters of matplotlib's `scatter`."""
+    many = are_many(points)
     usual: dict[str, Any] = {"s": 8, "linewidths": 0.3} if many else {"s": 24, "linewidths": 0.6}
     return usual | {"edgecolors": "white", "zorder": 2.5, "rasterized": many}
 
@@ -75,6 +80,6 @@ def point_look(n: int) -> dict[str, Any]:
 def circles_on(ax: Any, places: np.ndarray, name: str, around: Any) -> Any:
     """Draw a circle at each place, shape (n_places, 2), around the points of an artist; return the artist."""
     look = {"s": 3 * around.get_sizes()[0], "facecolors": "none", "edgecolors": "0.1", "linewidths": 0.8, "zorder": 3}
-    if len(places) > _CROWD:
+    if around.get_rasterized():  # points are many
         look |= {"alpha": 0.3, "linewidths": 0.4, "rasterized": True}
     return ax.scatter(*places.T, label=f"{name} ({len(places):,})", **look)

@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
-from fastsvm.displays._canvas import MANY, point_look
+from fastsvm.displays._canvas import are_many, point_look
 from fastsvm.displays._samples import rows_of
 from fastsvm.estimators.fitting.validation import labels_of
+from fastsvm.tuning import current_tuning
 
 __all__ = ["Points"]
 
 _MARKERS = "os^DvPX*"
-_PADDING = 0.08  # of the range of a feature, on each side
 
 
 class Points(NamedTuple):
@@ -48,12 +48,12 @@ class Points(NamedTuple):
     def limits(self) -> np.ndarray:
         """Return the limits of both axes, shape (2, 2): a row for each feature, with some padding."""
         low, high = self.X.min(axis=0), self.X.max(axis=0)
-        padding = _PADDING * np.where(high > low, high - low, 1.0)
+        padding = current_tuning().look.padding * np.where(high > low, high - low, 1.0)
         return np.column_stack([low - padding, high + padding])
 
     def are_many(self) -> bool:
         """Return whether points hide one another, so that lines must be drawn above them."""
-        return len(self.X) > MANY
+        return are_many(self.X)
 
     def place_of(self, legend: bool | str) -> bool | str:
         """Return the place of the legend; the search for the best place is slow among many points."""
@@ -61,7 +61,7 @@ class Points(NamedTuple):
 
     def draw(self, ax: Any, colours: np.ndarray, **look: Any) -> list[Any]:
         """Draw the points of each class, label the axes, and return an artist for each class."""
-        usual = point_look(len(self.X))
+        usual = point_look(self.X)
         drawn = []
         for number, label in enumerate(self.classes):
             own: dict[str, Any] = {

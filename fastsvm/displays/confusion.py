@@ -9,11 +9,11 @@ from fastsvm.displays._canvas import axes_on, pyplot, tint
 from fastsvm.displays._images import as_images, names_of, rows_at
 from fastsvm.estimators.fitting.validation import labels_of
 from fastsvm.sources import HDF5Data, of_open_file
+from fastsvm.tuning import current_tuning
 
 __all__ = ["ConfusionDisplay"]
 
 _RIGHT, _WRONG = np.array([0.0, 0.45, 0.70]), np.array([0.84, 0.37, 0.0])  # blue and vermilion of Okabe and Ito
-_SIDE = 0.66  # of a cell: its image
 
 
 class ConfusionDisplay:
@@ -190,7 +190,7 @@ class ConfusionDisplay:
     def _draw(self, cell: tuple[int, int], image: np.ndarray, cmap: str) -> Any:
         """Draw an image in the upper part of its cell."""
         height, width = image.shape[:2]
-        half = np.array([width, height]) / max(height, width) * _SIDE / 2
+        half = np.array([width, height]) / max(height, width) * current_tuning().look.cell / 2
         row, column = cell[0] - 0.11, cell[1]
         extent = (column - half[0], column + half[0], row + half[1], row - half[1])
         return self.ax_.imshow(image, cmap=cmap, vmin=0, vmax=1, extent=extent, zorder=1, interpolation="nearest")

@@ -8,16 +8,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.displays._canvas import axes_on, pyplot
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS
+from fastsvm.tuning import current_tuning
 
 if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 __all__ = ["ConvergenceDisplay", "Curve"]
 
-_MOST_NAMED = 6  # curves that a legend lists separately
-_FEW = 40  # points that have markers
 _PALE, _TOLERANCE, _ENDS = "fastsvm mini-batches", "fastsvm tolerance", "fastsvm ends"  # what a later call recognises
-_BELOW = 0.01  # of the tolerance: smaller gaps, as after Newton steps, are out of view, if the curve has larger ones
 
 
 class Curve(NamedTuple):
@@ -199,22 +197,20 @@ class ConvergenceDisplay:
         from matplotlib.cbook import normalize_kwargs
         from matplotlib.lines import Line2D
 
-        n, given = (
-            len(self.curves),
-            normalize_kwargs(given, Line2D),
-        )  # "c" and "lw" are short for "color" and "linewidth"
-        if label is None and n <= _MOST_NAMED:
+        # "c" and "lw" are short for "color" and "linewidth".
+        n, given, most = len(self.curves), normalize_kwargs(given, Line2D), current_tuning().look.ticks
+        if label is None and n <= most:
             names = [curve.name if n > 1 or self.window > 1 else "_" for curve in self.curves]
             return [{"label": name} | given for name in names]
         (unseen,) = self.ax_.plot([], [])  # takes the next colour
         unseen.remove()
-        shared = {"color": unseen.get_color()} | ({"alpha": 0.5, "linewidth": 1} if n > _MOST_NAMED else {})
+        shared = {"color": unseen.get_color()} | ({"alpha": 0.5, "linewidth": 1} if n > most else {})
         first = label or f"{n} two-class problems"
         return [shared | {"label": name} | given for name in [first] + ["_"] * (n - 1)]
 
     def _draw(self, curve: Curve, look: dict[str, Any]) -> None:
         if self.window <= 1:
-            mark = {"marker": "o", "markersize": 4} if len(curve.x) < _FEW else {}
+            mark = {"marker": "o", "markersize": 4} if len(curve.x) < current_tuning().look.marked else {}
             self.lines_ += self.ax_.plot(curve.x, curve.y, **(mark | look))
             return
         alone = look["label"] == curve.name
@@ -236,7 +232,8 @@ class ConvergenceDisplay:
         self.ax_.autoscale(axis="y")  # for curves that came after the limits were set
         high = self.ax_.get_ylim()[1]
         largest = [curve.y.max() for curve in self.curves if curve.y.max() > 0]
-        self.ax_.set_ylim(min([before, _BELOW * tol, *(gap / 3 for gap in largest)]), max(high, 10 * tol))
+        least = min([before, current_tuning().look.below * tol, *(gap / 3 for gap in largest)])
+        self.ax_.set_ylim(least, max(high, 10 * tol))
 
     def _say_what_is_recorded(self, label: str | None) -> None:
         """Say, once in these axes, that a point is all there is: small problems are solved in one compiled call.

@@ -1,5 +1,6 @@
 """Decision regions and margins of a classifier or an outlier detector of two features."""
 
+from enum import IntEnum
 from typing import Any, Literal
 
 import numpy as np
@@ -9,13 +10,19 @@ from sklearn.utils.validation import check_is_fitted
 from fastsvm.displays._canvas import axes_on, circles_on, colours_of, legend_on, pyplot, tint
 from fastsvm.displays._plane import Points
 from fastsvm.displays._samples import circled_rows, decided, like, rows_of
+from fastsvm.tuning import current_tuning
 
 __all__ = ["MarginDisplay"]
 
 _DEEPEST = {"decision_function": 2.0}  # value at which the shade is deepest; 1 for other methods
-_TINT = 0.5  # share of a class's colour in the deepest shade
-_OUTLIER, _INLIER = -1, 1  # what outlier detectors predict
 _DETECTED = np.array(["outliers", "inliers"])
+
+
+class _Detected(IntEnum):
+    """What outlier detectors predict."""
+
+    OUTLIER = -1
+    INLIER = 1
 
 
 class MarginDisplay:
@@ -203,9 +210,9 @@ class MarginDisplay:
 
     def _draw_shades(self, colours: np.ndarray) -> None:
         if len(colours) == 2:
-            shades = tint(colours[(self.shade > 0).astype(int)], _TINT * np.abs(self.shade))
+            shades = tint(colours[(self.shade > 0).astype(int)], current_tuning().look.tint * np.abs(self.shade))
         else:
-            shades = tint(colours[self.response], 0.8 * _TINT)
+            shades = tint(colours[self.response], 0.8 * current_tuning().look.tint)
         halves = [np.array([-0.5, 0.5]) * (values[1] - values[0]) for values in self.grid]
         extent = [*(self.grid[0][[0, -1]] + halves[0]), *(self.grid[1][[0, -1]] + halves[1])]
         self.image_ = self.ax_.imshow(
@@ -237,7 +244,7 @@ class MarginDisplay:
 def _classes_of(estimator: Any) -> np.ndarray:
     """Return the classes, from the negative to the positive side."""
     if is_outlier_detector(estimator):
-        return np.array([_OUTLIER, _INLIER])
+        return np.array([_Detected.OUTLIER, _Detected.INLIER])
     if not hasattr(estimator, "classes_"):
         raise TypeError(
             f"MarginDisplay draws classifiers and outlier detectors, found {type(estimator).__name__}, which has no "
@@ -254,7 +261,7 @@ def _points_of(estimator: Any, X: Any, y: Any) -> Points:
     if y is None:
         y = decided(estimator, "predict", like(X, rows_of(X)[0]))
     points = Points.of(X, y, classes)
-    return points._replace(y=_DETECTED[(points.y == _INLIER).astype(int)], classes=_DETECTED)
+    return points._replace(y=_DETECTED[(points.y == _Detected.INLIER).astype(int)], classes=_DETECTED)
 
 
 def _response(estimator: Any, places: Any, method: str = "decision_function") -> np.ndarray:

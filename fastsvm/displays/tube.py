@@ -6,15 +6,13 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from fastsvm.displays._canvas import MANY, axes_on, circles_on, colours_of, legend_on, point_look, pyplot, tint
+from fastsvm.displays._canvas import are_many, axes_on, circles_on, colours_of, legend_on, point_look, pyplot, tint
 from fastsvm.displays._samples import circled_rows, decided, final_model, like, rows_of
 from fastsvm.estimators.fitting.validation import labels_of
 from fastsvm.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+from fastsvm.tuning import current_tuning
 
 __all__ = ["TubeDisplay"]
-
-_PADDING = 0.04  # of the range of the horizontal axis, on each side
-_TUBE = 0.18  # share of the colour
 
 
 class TubeDisplay:
@@ -196,7 +194,7 @@ class TubeDisplay:
         from matplotlib.cbook import normalize_kwargs
         from matplotlib.lines import Line2D
 
-        many = len(self.points) > MANY
+        many = are_many(self.points)
         legend = ("upper left" if many else "best") if legend is True else legend  # the best place is slow to find
         ax = axes_on(ax, (6.4, 4.4))
         colours, above = colours_of(2, colors), 4 if many else 2
@@ -204,11 +202,12 @@ class TubeDisplay:
         at, values = self.curve.T
         low, high = values - self.epsilon, values + self.epsilon
         edge = {"color": "0.1", "linestyle": "--", "linewidth": 1, "zorder": above}
-        self.tube_ = ax.fill_between(at, low, high, color=tint(colours[1], _TUBE), linewidth=0, zorder=1)
+        pale = tint(colours[1], current_tuning().look.tube)
+        self.tube_ = ax.fill_between(at, low, high, color=pale, linewidth=0, zorder=1)
         self.edges_ = [*ax.plot(at, low, **edge), *ax.plot(at, high, label=f"f ± {self.epsilon:.3g}", **edge)]
         line = {"color": "0.1", "linewidth": 1.6, "zorder": above, "label": "f"}
         (self.line_,) = ax.plot(at, values, **(line | normalize_kwargs(line_kwargs or {}, Line2D)))
-        look = point_look(len(self.points)) | {"c": [colours[0]], "label": f"samples ({len(self.points):,})"}
+        look = point_look(self.points) | {"c": [colours[0]], "label": f"samples ({len(self.points):,})"}
         self.points_ = ax.scatter(*self.points.T, **(look | (points_kwargs or {})))
         self.circles_ = None
         if self.circled is not None:
@@ -267,7 +266,7 @@ def _column_of(feature: int | str | None, names: tuple[str, ...]) -> int | None:
 def _grid(values: np.ndarray, n: int) -> np.ndarray:
     """Return n places over the range of values, with some padding."""
     low, high = values.min(), values.max()
-    padding = _PADDING * (high - low or 1.0)
+    padding = current_tuning().look.padding * (high - low or 1.0)
     return np.linspace(low - padding, high + padding, n)
 
 

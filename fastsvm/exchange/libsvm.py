@@ -41,7 +41,6 @@ MACHINES = (
 )
 _KERNELS = {"linear": Linear, "polynomial": Polynomial, "rbf": RBF, "sigmoid": Sigmoid}
 _NAMES = {"polynomial": "poly"}  # in parameters, where they differ from those of the text
-_DENSE = 0.5  # of the values of support vectors that are not zero: so many are stored as an array
 
 
 # --- from text to a model --------------------------------------------------------------------------------
@@ -94,7 +93,7 @@ def _samples(text: LibsvmText, n_features: int | None, first: int) -> dict[str, 
     n, found = vectors.shape
     d = _at_least(max(found, 1), n_features, f"feature {found}")
     vectors = sparse.csr_matrix((vectors.data, vectors.indices, vectors.indptr), shape=(n, d))
-    stored: Any = vectors.toarray() if vectors.nnz >= _DENSE * n * d else vectors
+    stored: Any = vectors.toarray() if 2 * vectors.nnz >= n * d else vectors  # half of the values are not zero
     return {"support_vectors": stored, "support": np.arange(n), "shape_fit": (max(n, 1), d)}
 
 

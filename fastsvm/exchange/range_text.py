@@ -12,10 +12,11 @@ from sklearn.preprocessing import MinMaxScaler
 
 from fastsvm.exchange.text_lines import TextLines
 from fastsvm.files.atomic_file import atomic_write
+from fastsvm.tuning import current_tuning
 
 __all__ = ["load_libsvm_range", "write_range_text"]
 
-_MANY, _RARE = 1_000_000, 100  # a scaler has arrays of all features: so many, or so many for each line, are usual
+_RARE = 100  # A scaler has arrays of all features, of which so many for each line are usual.
 
 
 def write_range_text(path: str | Path, map_: Any, n_features: int) -> None:
@@ -108,7 +109,7 @@ def load_libsvm_range(
         raise ValueError(f"n_features={n_features}, but {path} has feature {found}; leave it out or raise it.")
     if max(found, n_features or 0) == 0:
         raise lines.damaged("it has no features")
-    if n_features is None and found > max(_MANY, _RARE * len(indices)):
+    if n_features is None and found > max(current_tuning().storage.piece_bytes, _RARE * len(indices)):
         raise ValueError(
             f"{path} has {len(indices)} features, the last is {found}. Pass n_features={found} if so many are there."
         )

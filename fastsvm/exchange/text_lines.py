@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from fastsvm.files.atomic_file import check_input
+from fastsvm.tuning import current_tuning
 
 __all__ = ["TextLines", "begins_with"]
 
-_LARGEST = 2**31 - 1
-_SHOWN = 40
+_LARGEST = np.iinfo(np.int32).max
 
 
 def begins_with(path: str | Path, word: bytes) -> bool:
@@ -117,5 +117,6 @@ def _told(words: Sequence[bytes]) -> str:
 
 def shown(word: bytes) -> str:
     """Return a word for a message."""
-    text = word[:_SHOWN].decode("ascii", "backslashreplace")
-    return text if len(word) <= _SHOWN else f"{text}..."
+    most = current_tuning().limits.letters
+    text = word[:most].decode("ascii", "backslashreplace")
+    return text if len(word) <= most else f"{text}..."

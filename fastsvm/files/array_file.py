@@ -8,6 +8,7 @@ nothing and unpickles nothing.
 import hashlib
 import json
 import math
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,14 +16,13 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy_format
 
+from fastsvm.tuning import current_tuning
+
 __all__ = ["is_array_file", "read_arrays", "write_arrays"]
 
-_HEADER, _NAME_AT = "header.json", 30  # the name of the first part, and its position
-_MOST_HEADER_BYTES = 16 << 20
-_MARK, _DIGITS = b"sha256 ", 64  # the comment of the archive, at the end of the file
-_PIECE = 1 << 20
-_MOST_SHORT = 1 << 30  # larger arrays need sizes of 64 bits
-_LARGEST_POINT = 0x10FFFF  # the largest code point of Unicode
+_HEADER, _NAME_AT = "header.json", 30  # The name of the first part, and its position in the file.
+_MARK = b"sha256 "
+_DIGITS = 2 * hashlib.sha256().digest_size  # of the comment of the archive, at the end of the file
 
 
 def is_array_file(path: Path) -> bool:
@@ -37,16 +37,16 @@ def write_arrays(path: Path, header: str, arrays: dict[str, np.ndarray]) -> None
 
     Arrays hold numbers of at most 8 bytes, or strings. Others, and a header that is too long, raise ValueError.
     """
-    words = header.encode()
-    if len(words) > _MOST_HEADER_BYTES:
-        raise ValueError(f"The header of {path} would take {len(words)} bytes; at most {_MOST_HEADER_BYTES} are read.")
+    words, most = header.encode(), current_tuning().limits.read_bytes
+    if len(words) > most:
+        raise ValueError(f"The header of {path} would take {len(words)} bytes; at most {most} are read.")
     with open(path, "w+b") as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             archive.comment = _MARK + b"0" * _DIGITS
             archive.writestr(zipfile.ZipInfo(_HEADER), words)
             for name, array in arrays.items():
                 _check_type(array.dtype, name)
-                wide = array.nbytes > _MOST_SHORT
+                wide = array.nbytes > np.iinfo(np.int32).max // 2  # with its header, it may need sizes of 64 bits
                 with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=wide) as member:
                     npy_format.write_array(member, np.asarray(array, order="C"), version=(1, 0), allow_pickle=False)
         digest = _digest(file)
@@ -82,9 +82,9 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def _digest(file: BinaryIO) -> bytes:
     """Return the checksum of a file up to the stored checksum at its end."""
     left = file.seek(0, 2) - _DIGITS
-    found = hashlib.sha256()
+    found, most = hashlib.sha256(), current_tuning().storage.piece_bytes
     file.seek(0)
-    while left > 0 and (piece := file.read(min(_PIECE, left))):
+    while left > 0 and (piece := file.read(min(most, left))):
         found.update(piece)
         left -= len(piece)
     return found.hexdigest().encode()
@@ -104,12 +104,13 @@ def _check_entries(entries: list[zipfile.ZipInfo], size: int) -> None:
     """Raise ValueError unless the header comes first and all parts are uncompressed and fit into the file."""
     names = [entry.filename for entry in entries]
     if names[:1] != [_HEADER] or not all(name.endswith(".npy") for name in names[1:]) or len(set(names)) < len(names):
-        raise ValueError(f"its parts are not a header and arrays of different names, but {names[:20]}")
+        listed = names[: current_tuning().limits.shown]
+        raise ValueError(f"its parts are not a header and arrays of different names, but {listed}")
     for entry in entries:
         if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size or entry.flag_bits & 1:
             raise ValueError(f"its part {entry.filename} is compressed or encrypted")
-    if entries[0].file_size > _MOST_HEADER_BYTES:
-        raise ValueError(f"its header has {entries[0].file_size} bytes, more than {_MOST_HEADER_BYTES}")
+    if entries[0].file_size > (most := current_tuning().limits.read_bytes):
+        raise ValueError(f"its header has {entries[0].file_size} bytes, more than {most}")
     total = sum(entry.file_size for entry in entries)
     if total > size:
         raise ValueError(f"its parts claim {total} bytes, it has {size}")
@@ -133,8 +134,9 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
         if fortran or min(shape, default=0) < 0 or begin + nbytes != entry.file_size:
             raise ValueError(f"the array {name}, {shape} of {dtype}, does not take the {entry.file_size} bytes it has")
         content = bytearray(nbytes)
-        for start in range(0, nbytes, _PIECE):
-            piece = stream.read(min(_PIECE, nbytes - start))
+        most = current_tuning().storage.piece_bytes
+        for start in range(0, nbytes, most):
+            piece = stream.read(min(most, nbytes - start))
             content[start : start + len(piece)] = piece
         if stream.read(1):  # zipfile compares its own checksum here
             raise ValueError(f"the array {name} continues after its end")
@@ -149,5 +151,5 @@ def _check_values(array: np.ndarray, name: str) -> None:
         raise ValueError(f"the array {name} holds bytes that are not bools")
     if array.dtype.kind == "U" and array.size:
         points = np.frombuffer(array.tobytes(), np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
-        if points.max() > _LARGEST_POINT:
+        if points.max() > sys.maxunicode:
             raise ValueError(f"the array {name} holds numbers that are not characters")

@@ -26,7 +26,7 @@ __all__ = [
 
 FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}  # errors that end when there is room again
 _NO_MORE = FULL | {errno.EFBIG}
-_NAME_BYTES = 255  # the longest name of a file, if the system does not say
+_NAME_BYTES = 255  # A name of a file has at most so many, if the system does not say.
 _ENDING = ".????????.part"  # of the names of scratch folders
 _FIRST = "00000000"
 

@@ -18,7 +18,7 @@ with suppress(ImportError):
 
 __all__ = ["LOCK", "has_locks", "is_taken", "locked_folder", "take"]
 
-_TRIALS, _PAUSE = 10, 0.05  # seconds: `is_taken` in another process holds a lock for a moment
+_PATIENCE = 0.5  # A lock is tried for so many seconds: `is_taken` in another process holds one for a moment.
 LOCK = "owner.lock"  # the file that stands for a folder on Windows, where a folder cannot be locked
 
 
@@ -29,11 +29,12 @@ def has_locks() -> bool:
 
 def take(file: IO) -> bool:
     """Lock an open file. Return False if another process has locked it; without locks, return True."""
-    for _ in range(_TRIALS):
-        if not is_taken(file, shared=False):
-            return True
-        time.sleep(_PAUSE)
-    return False
+    end = time.monotonic() + _PATIENCE
+    while is_taken(file, shared=False):
+        if time.monotonic() >= end:
+            return False
+        time.sleep(_PATIENCE / 10)
+    return True
 
 
 def is_taken(file: IO | int, shared: bool = True) -> bool:

@@ -17,10 +17,10 @@ from fastsvm.formats.rounding import TooCoarse, narrowed
 from fastsvm.formats.shuffle import shuffled
 from fastsvm.formats.writer import StoredLabels, write
 from fastsvm.progress_bar import progress_bar
+from fastsvm.tuning import StorageTuning, current_tuning
 
 __all__ = ["Summary", "convert"]
 
-_LEAST_MEMORY, _LEAST_ROWS = 16 << 20, 8
 _EXACT = "exact"
 
 
@@ -132,7 +132,9 @@ def convert(
     memory = int(memory)
     _check_numbers(memory, seed, chosen.n_features)
     format = recognise(source) if format is None else format
-    chosen = chosen._replace(block_bytes=min(max(memory // 32, 1 << 14), 4 << 20), memory=memory)
+    tuning = current_tuning().storage
+    most = min(max(memory // tuning.block_share, tuning.run_bytes), tuning.block_bytes)
+    chosen = chosen._replace(block_bytes=most, memory=memory)
     _check_options(format, chosen)
     order = _Order(seed if shuffle else None, memory * 3 // 4)
     exact = options.get("dtype") == _EXACT
@@ -140,7 +142,7 @@ def convert(
     def written(chosen: Options, notes: tuple[str, ...] = ()) -> Summary:
         with scratch_folder(destination) as scratch, _read(source, format, chosen, exact) as stream:
             header = stream.header
-            _check_rows(header, source, memory)
+            _check_rows(header, source, memory, tuning)
             header = header._replace(notes=header.notes + notes, class_names=names or header.class_names)
             return _write(Stream(header, _storable(stream.blocks, source)), destination, scratch, order, progress)
 
@@ -261,13 +263,13 @@ def _check_numbers(memory: int, seed: int, n_features: int | None) -> None:
         raise ValueError(f"n_features must be positive, it is {n_features!r}.")
 
 
-def _check_rows(header: Header, source: Path, memory: int) -> None:
+def _check_rows(header: Header, source: Path, memory: int, tuning: StorageTuning) -> None:
     """Raise ValueError if a few dense rows do not fit in memory: a row cannot be divided."""
     row_bytes = 0 if header.sparse else header.n_features * header.dtype.itemsize
-    if row_bytes > max(memory, _LEAST_MEMORY) // _LEAST_ROWS:
+    if row_bytes > max(memory // tuning.window_share, tuning.block_bytes // 2):
         raise ValueError(
             f"A row of {source} has {header.n_features} features of type {header.dtype}, {row_bytes} bytes; memory="
-            f"{memory} holds less than {_LEAST_ROWS} of them: raise memory."
+            f"{memory} holds less than {tuning.window_share} of them: raise memory."
         )
 
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from fastsvm.files.atomic_file import complete, name_beside
 from fastsvm.progress_bar import progress_bar
+from fastsvm.tuning import current_tuning
 
 __all__ = ["FetchError", "Remote", "download"]
 
-_TIMEOUT = 60.0
-_PIECE = 1 << 18
+_TIMEOUT = 60.0  # A server that sends nothing for so many seconds is given up.
 
 
 class FetchError(OSError):
@@ -72,13 +72,14 @@ def _transfer(url: str, part: Path, remote: Remote, progress: bool) -> None:
         if error.code == 416:  # the server has no more bytes than the part: the checksum decides
             return
         raise
+    piece_bytes = current_tuning().storage.piece_bytes
     with response:
         start = _start(response, have)
         bar = progress_bar(
             shown=progress, total=remote.size, initial=start, desc=remote.name, unit="B", unit_scale=True
         )
         with bar, open(part, "ab" if start else "wb") as file:
-            while piece := response.read(_PIECE):
+            while piece := response.read(piece_bytes):
                 file.write(piece)
                 bar.update(len(piece))
                 if file.tell() > remote.size:  # this is another file, which the checksum will reveal

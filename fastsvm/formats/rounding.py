@@ -11,8 +11,8 @@ from fastsvm.formats.readers.stream import Header
 
 __all__ = ["TooCoarse", "narrowed"]
 
-_VISIBLE = 2e-5  # of the range of a feature: some 1e-4 of its standard deviation
-_MOST_FEATURES = 1 << 18  # of sparse rows, whose features are watched one by one
+_VISIBLE = 2e-5  # Rounding shows above this share of the range of a feature: some 1e-4 of its standard deviation.
+_MOST_FEATURES = 1 << 18  # So many features of sparse rows are watched one by one, with 24 bytes for each.
 _SHOWN = "float32 would round {where}, which lies between {low:.10g} and {high:.10g}, by up to {error:.2g}"
 
 

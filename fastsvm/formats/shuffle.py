@@ -17,10 +17,11 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from fastsvm.formats.readers.rows import Rows, stack
+from fastsvm.tuning import current_tuning
 
 __all__ = ["shuffled"]
 
-_BITS = 6  # 64 files per level
+_BITS = 6  # There are 64 files per level, far fewer than a process may open.
 
 
 class _Keyed(NamedTuple):
@@ -49,7 +50,8 @@ def shuffled(blocks: Iterable[Rows], seed: int, folder: Path, limit: int) -> Ite
     """
     draw = np.random.PCG64(seed).random_raw
     keyed = (_Keyed(draw(len(rows)), rows) for rows in blocks if len(rows))
-    yield from _in_order(keyed, _Room(folder, limit, min(limit // 16, 4 << 20)), 64 - _BITS)
+    most = min(limit // 16, current_tuning().storage.block_bytes)
+    yield from _in_order(keyed, _Room(folder, limit, most), 64 - _BITS)
 
 
 def _in_order(blocks: Iterator[_Keyed], room: _Room, shift: int) -> Iterator[Rows]:

@@ -12,12 +12,9 @@ from scipy import sparse
 from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header
+from fastsvm.tuning import current_tuning
 
 __all__ = ["StoredLabels", "write"]
-
-_CHUNK_BYTES = 4 << 20
-_CHUNK_VALUES = 1 << 18
-_MOST_CLASSES = 1 << 16
 
 
 def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, "StoredLabels | None"]:
@@ -27,7 +24,7 @@ def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, "Sto
     """
     header, blocks = _measured(header, iter(blocks))
     # The cache holds incomplete chunks, because blocks do not end where chunks end.
-    with hdf5_written(path, rdcc_nbytes=8 * _CHUNK_BYTES) as output:
+    with hdf5_written(path, rdcc_nbytes=8 * current_tuning().storage.block_bytes) as output:
         book = output.do(_Book, header)
         for block in blocks:
             output.do(book.append, block)
@@ -40,9 +37,10 @@ def _measured(header: Header, blocks: Iterator[Rows]) -> tuple[Header, Iterable[
     if header.n_samples is not None:
         return header, blocks
     held: list[Rows] = []
+    most = current_tuning().storage.block_bytes
     for block in blocks:
         held.append(block)
-        if sum(one.nbytes for one in held) > _CHUNK_BYTES:
+        if sum(one.nbytes for one in held) > most:
             return header, chain(held, blocks)
     n_values = sum(block.X.nnz for block in held if not isinstance(block.X, np.ndarray))
     return header._replace(n_samples=sum(map(len, held)), n_values=n_values), held
@@ -87,12 +85,13 @@ def _extend(dataset: h5py.Dataset, values: np.ndarray) -> None:
 
 def _column(parent: h5py.Group, name: str, dtype: np.dtype, length: int | None) -> h5py.Dataset:
     """Create an empty one-dimensional dataset; `length` is its final length, if known."""
-    chunk = max(1, min(_CHUNK_VALUES, length or _CHUNK_VALUES))
+    most = current_tuning().storage.piece_bytes // np.dtype(np.float32).itemsize
+    chunk = max(1, min(most, length or most))
     return parent.create_dataset(name, shape=(0,), maxshape=(None,), chunks=(chunk,), dtype=dtype)
 
 
 def _dense_rows(file: h5py.File, header: Header) -> Callable[[np.ndarray], None]:
-    fitting = max(1, _CHUNK_BYTES // (header.n_features * header.dtype.itemsize))
+    fitting = max(1, current_tuning().storage.block_bytes // (header.n_features * header.dtype.itemsize))
     rows = 1 << (fitting.bit_length() - 1)
     chunk = (min(rows, header.n_samples or rows), header.n_features)
     shape, most = (0, header.n_features), (None, header.n_features)
@@ -127,6 +126,7 @@ class StoredLabels:
         dtype = h5py.string_dtype() if self._text else dtype
         self._dataset = _column(file, "y", dtype, header.n_samples)
         self._seen: set | None = set()
+        self._most = current_tuning().limits.labels
         self.range = np.inf, -np.inf
         if header.label_name is not None:
             self._dataset.attrs.create("name", header.label_name, dtype=h5py.string_dtype())
@@ -142,7 +142,7 @@ class StoredLabels:
         if self._seen is not None:
             self._seen.update(np.unique(y).tolist())
             numeric = y.dtype.kind == "f" and (y != np.floor(y)).any()
-            if numeric or len(self._seen) > _MOST_CLASSES:
+            if numeric or len(self._seen) > self._most:
                 self._seen = None
 
     @property

@@ -27,8 +27,6 @@ __all__ = [
     "tell",
 ]
 
-_MEMORY = 256 << 20
-
 
 class InputOptions(NamedTuple):
     """How to read a file that is not in HDF5; the parameters are those of `convert`."""
@@ -175,7 +173,7 @@ def converted(
         }
         given |= {name: value for name, value in wanted.items() if name in FORMATS[kind].options}
     given = {name: value for name, value in given.items() if value is not None}
-    given |= {"memory": _MEMORY if memory is None else memory, "progress": True, **more}
+    given |= {"progress": True} | ({} if memory is None else {"memory": memory}) | more
     summary = convert(path, destination, format=kind, **given)
     tell(summary, path)
     return summary.path

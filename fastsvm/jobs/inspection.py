@@ -7,13 +7,14 @@ import numpy as np
 
 from fastsvm.estimators.fitting.validation import origin_of
 from fastsvm.jobs.inputs import InputOptions, as_hdf5
+from fastsvm.jobs.labels import listed
 from fastsvm.jobs.models import is_model, load_model
 from fastsvm.sources import HDF5Data, HDF5Source, open_hdf5
 from fastsvm.sources.hdf5_checks import reading
 
 __all__ = ["class_name", "describe"]
 
-_LISTED_CLASSES, _LISTED_FEATURES = 50, 20
+_LISTED_CLASSES = 50  # The samples of so many classes are counted.
 _CERTIFICATE = ("objective", "duality_gap", "kkt_violation", "converged", "stop_reason")  # a model has some of these
 
 
@@ -42,7 +43,7 @@ def _data(data: HDF5Data) -> dict[str, Any]:
         "chunks": None if data.X.sparse else node.chunks,
         "labels": None if data.y is None else str(data.y.dtype),
         "sample_weight": data.sample_weight is not None,
-        "feature_names": None if data.feature_names is None else _shown(data.feature_names),
+        "feature_names": None if data.feature_names is None else listed(data.feature_names),
         "first_index": data.X.origin.first_index,
     }
     if data.y is not None:
@@ -53,12 +54,6 @@ def _data(data: HDF5Data) -> dict[str, Any]:
                 class_name(label, data.class_names): int(count) for label, count in zip(labels, counts, strict=True)
             }
     return found
-
-
-def _shown(names: np.ndarray) -> str:
-    """Return the first names of features."""
-    more = f" and {len(names) - _LISTED_FEATURES} more" if len(names) > _LISTED_FEATURES else ""
-    return ", ".join(names[:_LISTED_FEATURES]) + more
 
 
 def class_name(label: Any, names: list[str] | None) -> str:
@@ -77,7 +72,7 @@ def _model(path: str | Path) -> dict[str, Any]:
         "estimator": type(model).__name__,
         "parameters": model.get_params(),
         "n_features": model.n_features_in_,
-        "feature_names": _shown(found["feature_names_in_"]) if "feature_names_in_" in found else None,
+        "feature_names": listed(found["feature_names_in_"]) if "feature_names_in_" in found else None,
         "first_index": origin_of(model).first_index,
         "classes": found["classes_"].tolist() if "classes_" in found else None,
         "n_support": len(found["support_"]) if "support_" in found else None,

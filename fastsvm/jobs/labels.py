@@ -7,10 +7,9 @@ from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.utils.multiclass import type_of_target
 
 from fastsvm.sources import HDF5Data
+from fastsvm.tuning import current_tuning
 
-__all__ = ["UnknownLabels", "check_labels", "classes_of"]
-
-_SHOWN = 5  # labels in a message
+__all__ = ["UnknownLabels", "check_labels", "classes_of", "listed"]
 
 
 class UnknownLabels(ValueError):
@@ -40,13 +39,13 @@ def check_labels(classes: np.ndarray | None, data: HDF5Data, path: object) -> st
     unknown = ~np.isin(all_[n:], all_[:n])
     if unknown.all():
         raise UnknownLabels(
-            f"No label in {path} is a class of the model: the labels are {_listed(found)}, the classes are "
-            f"{_listed(classes)}. Name the column of the labels by --label, or its values as in the training."
+            f"No label in {path} is a class of the model: the labels are {listed(found)}, the classes are "
+            f"{listed(classes)}. Name the column of the labels by --label, or its values as in the training."
         )
     if not unknown.any():
         return ""
     rows = int(counts[unknown].sum())
-    return f"{rows:,} of {len(data):,} rows have a class that the model does not know: {_listed(found[unknown])}."
+    return f"{rows:,} of {len(data):,} rows have a class that the model does not know: {listed(found[unknown])}."
 
 
 def classes_of(model: Any) -> np.ndarray | None:
@@ -56,6 +55,8 @@ def classes_of(model: Any) -> np.ndarray | None:
     return model.classes_ if is_classifier(model) else None
 
 
-def _listed(labels: np.ndarray) -> str:
-    more = f" and {len(labels) - _SHOWN:,} more" if len(labels) > _SHOWN else ""
-    return ", ".join(map(str, labels[:_SHOWN].tolist())) + more
+def listed(things: np.ndarray) -> str:
+    """Return the first of some labels or names, and how many there are more."""
+    most = current_tuning().limits.shown
+    more = f" and {len(things) - most:,} more" if len(things) > most else ""
+    return ", ".join(map(str, things[:most].tolist())) + more

@@ -31,13 +31,13 @@ from fastsvm.jobs.training.train import Trained, TrainingReport, measured, train
 from fastsvm.memory import parse_memory
 from fastsvm.persistence.model_file import load
 from fastsvm.sources import open_hdf5
+from fastsvm.tuning import current_tuning
 
 __all__ = ["resume", "run", "status"]
 
 # Keys that do not change a model.
 _NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test", "cluster"}
 _BAD_INPUT = (ValueError, TypeError, BlockingIOError, FileNotFoundError)
-_SEARCH_SHARE = 0.5  # of the time limit that a search may take
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
 
 
@@ -176,7 +176,7 @@ class _Run:
             self.stops.raise_if_asked()
 
         self.folder.log("search", cells=int(np.prod([len(values) for values in job.grid.values()])))
-        seconds = np.inf if job.seconds is None else job.seconds * _SEARCH_SHARE
+        seconds = np.inf if job.seconds is None else job.seconds * current_tuning().jobs.search_share
         begin = time.perf_counter()
         self.cells = search(job, known["cells"], keep, seconds)
         best = best_of(job, self.cells)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from fastsvm.tuning import current_tuning
+
 __all__ = ["StopSignals", "Stopped", "ended_by_signals"]
 
-_PATIENCE = 1.0  # seconds from a signal until the current step is interrupted
 _NAMES = ("SIGTERM", "SIGINT", "SIGHUP")  # Windows has no SIGHUP
 
 Handler = Callable[[int, FrameType | None], None]
@@ -31,6 +32,7 @@ class StopSignals:
 
     def __init__(self) -> None:
         self._signal: int | None = None
+        self._patience = current_tuning().jobs.wait_s
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -68,7 +70,7 @@ class StopSignals:
         if self._signal is not None or not hasattr(signal, "SIGALRM"):
             raise Stopped(number)
         self._signal = number
-        signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
+        signal.setitimer(signal.ITIMER_REAL, self._patience)
 
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:
         raise Stopped(self._signal or number)

@@ -21,10 +21,9 @@ _FORMS: dict[str, Any] = {
     "bytes": lambda X: np.clip(40 * X + 128, 0, 255).astype(np.uint8),
     "CSR": lambda X: sparse.csr_matrix(np.where(X > 0.5, X, 0)),
 }
-_FEW, _MANY = 300, 5000  # samples: kernel values of few are float64, and many do not fit a working set
-_FEW_EPOCHS = 5  # of gradient descent: further ones run the same code
-_FEATURES = 40  # enough for products of bytes
-_LENGTHS = 10.0 ** np.linspace(-3, 4, _FEATURES)  # of unscaled features, on which other steps are taken
+_FEW, _MANY = 300, 5000  # Kernel values of so few samples are float64, and so many do not fit a working set.
+_FEW_EPOCHS = 5  # Further epochs of gradient descent run the same code.
+_FEATURES = 40  # They are enough for products of bytes.
 
 
 class WarmupReport(NamedTuple):
@@ -78,7 +77,8 @@ def _fit(name: str, form: str, n: int, given: dict[str, Any]) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, _FEATURES)), rng.integers(3, size=n)
     X[:, :2] += y[:, None] * [1.0, -0.5]
-    rows = X * _LENGTHS if form == "unscaled" else _FORMS[form](X)
+    lengths = np.logspace(-3, 4, _FEATURES)  # on which other steps are taken
+    rows = X * lengths if form == "unscaled" else _FORMS[form](X)
     for classes in (2, 3) if n == _FEW else (2,):
         used = np.flatnonzero(y < classes)
         model = ESTIMATORS[name](**given).fit(rows[used], y[used])

@@ -9,12 +9,9 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.tuning import current_tuning
 
 __all__ = ["Inverse"]
-
-_PANEL = 192
-_TILE = 256
-_SOLVED_COLUMNS = 128
 
 
 class Inverse:
@@ -24,11 +21,11 @@ class Inverse:
     """
 
     def __init__(self, matrix: np.ndarray, pool: Pool) -> None:
-        self._lower, self._pool = matrix, pool
-        self._panels = list(spans(len(matrix), _PANEL))
+        self._lower, self._pool, self._tile = matrix, pool, current_tuning().products.tile
+        self._panels = list(spans(len(matrix), self._tile))
         self._triangles: list[np.ndarray] = []  # inverses of diagonal tiles: products release the GIL, solves do not
         for panel in self._panels:
-            below = [(panel[1] + a, panel[1] + b) for a, b in spans(len(matrix) - panel[1], _TILE)]
+            below = [(panel[1] + a, panel[1] + b) for a, b in spans(len(matrix) - panel[1], self._tile)]
             pool.run(self._update, [(panel, rows) for rows in [panel, *below]])
             pool.run(self._solve_panel, [(panel, rows) for rows in below])
 
@@ -68,7 +65,7 @@ class Inverse:
         """
         units = np.zeros((len(self._lower), len(places)))
         units[places, np.arange(len(places))] = 1
-        parts = list(spans(len(places), _SOLVED_COLUMNS))
+        parts = list(spans(len(places), self._tile))
         out = np.empty(units.shape[::-1])
 
         def solve(a: int, b: int) -> None:

@@ -19,7 +19,8 @@ __all__ = ["FINE", "Wide", "exp", "minus", "plus", "products", "quotient", "root
 FINE = 2.0**-90
 """Largest error of what a few of these functions return, relative to the largest number in between."""
 
-_BITS, _SPLITTER = 53, 2.0**27 + 1
+_BITS = np.finfo(float).nmant + 1
+_SPLITTER = 2.0**27 + 1
 _MOST_SLICES = 5  # of a row; what is left then is less than 2^-100 of its largest number
 _RANGE = 2.0**400  # beyond it, or where all numbers of a matrix are below its inverse, nothing is cut
 _STEPS = 64  # of a table of the powers of two between 1 and 2

@@ -24,7 +24,7 @@ from fastsvm.sources import CSRBlock
 __all__ = ["InvertedIndex", "invert", "write_indexed_products"]
 
 _HASH = 0x9E3779B1  # 2**32 divided by the golden ratio, a prime (Knuth, volume 3, section 6.4)
-_LOW_31, _LOW_32 = 2**31 - 1, 2**32 - 1
+_LOW_31, _LOW_32 = np.iinfo(np.int32).max, np.iinfo(np.uint32).max
 
 
 class InvertedIndex(NamedTuple):

@@ -9,11 +9,11 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm._compiled.writeable import writeable
 from fastsvm.linalg.row_products import product_type, readable_rows, write_products
 from fastsvm.sources import Block, CSRBlock, Source
+from fastsvm.tuning import current_tuning
 
 __all__ = ["block_scores", "each_piece", "product_type", "scores"]
 
-_ROWS = 2048  # per piece of work
-_CACHED_ROWS, _CACHED_SCORES = 256, 20  # tile that stays in the processor's cache
+_CACHED_SCORES = 20  # A tile of rows with so many scores stays in the processor's cache.
 
 
 def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: bool = False) -> np.ndarray:
@@ -30,8 +30,9 @@ def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: b
         return np.asarray(rows @ coef.T.astype(dtype)) + intercept.astype(dtype)
     values, weights = readable_rows(block.values), writeable(np.ascontiguousarray(coef, dtype))
     found, places = np.empty((len(coef), len(values)), dtype), np.arange(len(values))
+    n_rows = current_tuning().products.tile if len(coef) > _CACHED_SCORES else max(len(values), 1)
     for low, high in spans(len(coef), _CACHED_SCORES):
-        for start, stop in spans(len(values), _CACHED_ROWS if len(coef) > _CACHED_SCORES else max(len(values), 1)):
+        for start, stop in spans(len(values), n_rows):
             write_products(values, places, weights, (start, stop, low, high), found)
     return np.add(found.T, intercept.astype(dtype), order="C")
 
@@ -53,5 +54,6 @@ def each_piece(source: Source, function: Callable[[Block, int], None], pool: Poo
     def call(block: Block, start: int, a: int, b: int) -> None:
         function(block.slice(a, b), start + a)
 
+    most = current_tuning().products.piece_rows
     for start, block in source.blocks():
-        pool.run(call, [(block, start, a, b) for a, b in spans(block.shape[0], _ROWS)])
+        pool.run(call, [(block, start, a, b) for a, b in spans(block.shape[0], most)])

@@ -20,11 +20,11 @@ from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Rows
 from fastsvm.linalg.row_products import add_panel_products, panels_of
 from fastsvm.low_rank.random_pivots import diagonal_of
 from fastsvm.sources import Source
+from fastsvm.tuning import current_tuning
 
 __all__ = ["NystroemMap"]
 
-_PIECE_ROWS = 512  # of a task for a thread: fewer, and the factor would be packed too often
-_INDEFINITE = 1e-6  # share of the largest eigenvalue: a negative one of this size is no rounding error
+_INDEFINITE = 1e-6  # A negative eigenvalue of this share of the largest is no rounding error.
 
 
 class NystroemMap(NamedTuple):
@@ -92,10 +92,11 @@ class NystroemMap(NamedTuple):
             add_panel_products(np.ascontiguousarray(tile.T), panels, products)
             out[a:b] = products[:, : self.rank]
 
+        pieces = spans(len(out), current_tuning().products.piece_rows)
         if pairwise.parallel:
-            pool.run(piece, spans(len(out), _PIECE_ROWS))
+            pool.run(piece, pieces)
             return
-        for a, b in spans(len(out), _PIECE_ROWS):
+        for a, b in pieces:
             piece(a, b)
 
     def trace_error(self, pairing: tuple[PairwiseKernel, Source, Source], pool: Pool) -> float:

@@ -13,14 +13,14 @@ from scipy import linalg
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.tuning import current_tuning
 
-__all__ = ["RandomPivots", "diagonal_of"]
+__all__ = ["JITTER", "RandomPivots", "diagonal_of"]
 
-_PROPOSALS = 192  # drawn at once
-_COLUMNS = 1024  # of the factor, for a thread
-_DIAGONAL = 64  # rows whose kernel among them is computed for its diagonal
-_EXHAUSTED = 1e-9  # of a diagonal: so little that is left may be rounding
-_ROUNDING = 1e-13  # of a diagonal
+_DIAGONAL = 64  # The kernel among so many rows is computed for its diagonal.
+_EXHAUSTED = 1e-9  # What is left of a diagonal may be rounding if it is below this share.
+JITTER = 1e-12
+"""This share of a diagonal is added to it, or rounding could make a matrix indefinite that is factorised."""
 
 
 class RandomPivots:
@@ -33,6 +33,7 @@ class RandomPivots:
     def __init__(self, gram: Gram, weight: np.ndarray, rng: np.random.RandomState, pool: Pool) -> None:
         self.rows = np.zeros(0, np.int64)
         self._gram, self._weight, self._rng, self._pool = gram, weight, rng, pool
+        self._tuning = current_tuning().products
         self._diagonal = diagonal_of(gram)
         self._left = self._diagonal.copy()
         self._factor = np.empty((0, len(gram)))
@@ -47,7 +48,7 @@ class RandomPivots:
             chance = self._left * self._weight
             if not chance.any():
                 break
-            most = min(_PROPOSALS, n_rows - len(self.rows))
+            most = min(self._tuning.tile, n_rows - len(self.rows))
             self._add(np.unique(self._rng.choice(len(chance), most, p=chance / chance.sum())))
         self._factor = self._factor[: len(self.rows)]
 
@@ -69,7 +70,7 @@ class RandomPivots:
             new[:, a:b] = whitening @ (new[:, a:b] - before @ self._factor[:k, a:b])
             self._left[a:b] -= np.einsum("ij,ij->j", new[:, a:b], new[:, a:b])
 
-        self._pool.run(reduce, spans(len(self._left), _COLUMNS))
+        self._pool.run(reduce, spans(len(self._left), self._tuning.piece_rows))
         self._left[rows] = 0
         self.rows = np.concatenate([self.rows, rows])
 
@@ -84,7 +85,7 @@ class RandomPivots:
                 rest[i:, i:] -= np.outer(column, column)
                 kept.append(i)
         chosen = among[np.ix_(kept, kept)]
-        chosen[np.diag_indices_from(chosen)] += _ROUNDING * diagonal[kept]
+        chosen[np.diag_indices_from(chosen)] += JITTER * diagonal[kept]
         return np.array(kept), linalg.cholesky(chosen, lower=True)
 
 

@@ -34,7 +34,6 @@ _RULES = {
     **dict.fromkeys(("_gamma", "_sq_norm", "_centred_sq_norm"), number(least=0)),
 }
 _PLAIN = (bool, np.generic, Real, str, type(None))
-_MOST_DEGREE = 1 << 31
 
 
 def is_fitted_name(name: str) -> bool:
@@ -165,7 +164,7 @@ def _check_kernel(model: Any, found: dict[str, Any], d: int) -> None:
         _array(found, "_centre", (d,), "d")
     _check_standardization(model, found, d)
     degree = model.degree if isinstance(model.kernel, str) else getattr(model.kernel, "degree", 0)
-    if degree >= _MOST_DEGREE:
+    if degree > np.iinfo(np.int32).max:
         raise ValueError(f"the degree of the kernel is {degree}")
 
 

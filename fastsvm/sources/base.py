@@ -14,16 +14,12 @@ from scipy import sparse
 from fastsvm._compiled.writeable import writeable
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.read_ahead import read_ahead
+from fastsvm.tuning import StorageTuning, current_tuning
 
 __all__ = ["MemorySource", "Origin", "Reads", "Source", "SubsetSource"]
 
 
 Kind = TypeVar("Kind", bound=Block)
-
-_BLOCK_BYTES = 4 << 20
-_BLOCK_SHARE = 32  # of the memory for a block of rows in a file: three or four are there at once
-_LEAST_BLOCK = 1 << 16  # bytes
-_RESIDENT_ROWS = 4096  # of a block in memory: work once per block, such as preparing support vectors, is cheap
 
 
 @dataclass
@@ -70,6 +66,11 @@ class Source(ABC):
     origin: Origin = Origin()
 
     @cached_property
+    def tuning(self) -> StorageTuning:
+        """How much is read at once."""
+        return current_tuning().storage
+
+    @cached_property
     def nbytes(self) -> int:
         """Bytes that the rows take in memory."""
         return self.shape[0] * self.shape[1] * np.dtype(self.dtype).itemsize
@@ -84,7 +85,7 @@ class Source(ABC):
     @cached_property
     def block_rows(self) -> int:
         """Rows of a block in `blocks`."""
-        return max(1, _BLOCK_BYTES * self.shape[0] // max(1, self.nbytes))
+        return max(1, self.tuning.block_bytes * self.shape[0] // max(1, self.nbytes))
 
     @cached_property
     def reads(self) -> Reads:
@@ -158,7 +159,7 @@ class Source(ABC):
 
     def within(self, memory: int) -> "Source":
         """Return the source for a fit with so much memory, of which blocks of rows are a small part."""
-        return self.in_blocks(max(_LEAST_BLOCK, memory // _BLOCK_SHARE))
+        return self.in_blocks(max(self.tuning.run_bytes, memory // self.tuning.block_share))
 
     def check_unchanged(self) -> None:
         """Raise ValueError if the file with the rows has changed since the source was made."""
@@ -206,7 +207,7 @@ class MemorySource(Source):
         self.dtype = block.stored.dtype
         self.nbytes = block.nbytes
         self.values_per_row = block.stored.size / max(1, block.shape[0])
-        self.block_rows = _RESIDENT_ROWS
+        self.block_rows = self.tuning.resident_rows
         self.reads = Reads()
 
     @classmethod

@@ -16,14 +16,12 @@ from fastsvm.sources.compressed import look_through
 from fastsvm.sources.hdf5_checks import attribute, check_heaps, in_use, place_of, reading
 from fastsvm.sources.read_ahead import read_ahead
 from fastsvm.sources.tiled import TiledSource, block_bytes, check_unpacked, stored_type
+from fastsvm.tuning import current_tuning
 
 __all__ = ["CLOSED", "HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "open_file"]
 
 CLOSED = "The HDF5 file is closed: open it again, for example with fastsvm.open_hdf5(path)."
 _DIGESTED_RUNS, _DIGESTED_ROWS = 16, 64  # of the rows whose values are in the digest of a file
-
-
-_CHUNK_CACHE = 1 << 20  # bytes; blocks are whole chunks, so HDF5's own 8 MB would hold what is read once
 
 
 def open_file(path: str | Path) -> h5py.File:
@@ -37,12 +35,15 @@ def open_file(path: str | Path) -> h5py.File:
         check_input(path)
         raise FileNotFoundError(f"There is no file {path}.")
     check_heaps(path)
+    cache = (
+        current_tuning().storage.piece_bytes
+    )  # blocks are whole chunks: HDF5's own 8 MB would hold what is read once
     try:
-        return h5py.File(path, "r", rdcc_nbytes=_CHUNK_CACHE)
+        return h5py.File(path, "r", rdcc_nbytes=cache)
     except Exception as error:
         if (reason := in_use(path, error)) is not None:
             with suppress(OSError):
-                return h5py.File(path, "r", rdcc_nbytes=_CHUNK_CACHE, swmr=True)
+                return h5py.File(path, "r", rdcc_nbytes=cache, swmr=True)
             raise BlockingIOError(reason) from error
         if not h5py.is_hdf5(path):
             raise ValueError(f"{path} is not an HDF5 file; `fastsvm convert` makes one.") from None
@@ -169,7 +170,7 @@ class HDF5CSRSource(HDF5Source):
         row_bytes = max(1, self.dtype.itemsize + group["indices"].dtype.itemsize)
         self.nbytes = int(self.indptr[-1]) * row_bytes + self.indptr.nbytes
         self.values_per_row = int(self.indptr[-1]) / max(1, self.shape[0])
-        self.block_rows = max(1, int(block_bytes(self.nbytes) * self.shape[0] / max(1, self.nbytes)))
+        self.block_rows = max(1, int(block_bytes(self.nbytes, self.tuning) * self.shape[0] / max(1, self.nbytes)))
 
     def widen(self, n_features: int) -> None:
         """Let the rows have more features, which are 0: sparse text does not say how many there are."""
@@ -203,7 +204,7 @@ class HDF5CSRSource(HDF5Source):
         for name in ("data", "indices"):
             part = self.node[name]
             if part.id.get_create_plist().get_nfilters() > 0:
-                check_unpacked(place_of(part), part.chunks, part.chunks[0] * part.dtype.itemsize, memory)
+                check_unpacked(place_of(part), part.chunks, part.chunks[0] * part.dtype.itemsize, memory, self.tuning)
         return super().within(memory)
 
     def read(self, start: int, stop: int) -> CSRBlock:

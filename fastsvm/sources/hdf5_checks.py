@@ -12,18 +12,15 @@ import h5py
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
+from fastsvm.tuning import current_tuning
 
 __all__ = ["attribute", "check_heaps", "check_storage", "in_use", "kind_of", "member", "place_of", "reading"]
 
 _KINDS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM, h5py.h5t.STRING)  # HDF5 stores bools as an enumeration
-_MOST_LINKS = 16
-_SMALL = 1 << 28  # bytes that may be declared without being stored, for fill values
-_MOST_SEARCHED = 64 << 20  # bytes that are searched in some hundredths of a second
 _HEAP, _HEAP_HEADER = b"GCOL\1", 16
 _REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])  # to a string in a heap
 _LOCKED, _WRITTEN = "unable to lock file", "already open for write"  # words of HDF5
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
-_MOST_RATIO = 4096  # of declared to stored bytes; that of gzip is at most 1,032
 
 
 def place_of(node: h5py.Group | h5py.Dataset | h5py.Datatype) -> str:
@@ -81,7 +78,7 @@ def check_heaps(path: str | Path) -> None:
     """
     with open(path, "rb") as file:
         size = file.seek(0, 2)
-        if not _HEAP_HEADER < size <= _MOST_SEARCHED:
+        if not _HEAP_HEADER < size <= current_tuning().limits.read_bytes:
             return
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             found, left = content.find(_HEAP), size
@@ -119,7 +116,7 @@ def member(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Dat
     It raises ValueError if it is a link to another file, or if links form a cycle.
     """
     path = group.file.filename
-    if hops > _MOST_LINKS:
+    if hops > h5py.h5p.create(h5py.h5p.LINK_ACCESS).get_nlinks():
         raise ValueError(f"{name} in {path} is a chain of links that never ends.")
     node: h5py.Group | h5py.Dataset = group.file if name.startswith("/") else group
     for part in filter(None, name.split("/")):
@@ -171,7 +168,8 @@ def check_storage(dataset: h5py.Dataset) -> None:
                 "that brings it (hdf5plugin has many), or write the file again with gzip."
             )
     declared, stored = math.prod(dataset.shape or ()) * dataset.dtype.itemsize, dataset.id.get_storage_size()
-    if declared > max(_SMALL, _MOST_RATIO * stored):
+    limits = current_tuning().limits
+    if declared > max(limits.bytes, limits.ratio * stored):
         raise ValueError(
             f"{where} declares the shape {dataset.shape}, {declared} bytes, but {stored} bytes are stored: the file is "
             "damaged or incomplete."

@@ -12,14 +12,14 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.sources.base import MemorySource, Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
+from fastsvm.tuning import current_tuning
 
 __all__ = ["Quantization", "find_quantization"]
 
-_SAMPLE_ROWS = 64
-_LEVELS = 256
-_PIECE = 1 << 18  # values that a thread converts at a time
-_FINE = 1e-2  # the largest tolerance, relative to the distance between levels
-_ROUNDING = 4  # tolerance in units in the last place of the largest level: values may be rounded several times
+_SAMPLE_ROWS = 64  # The levels are those of the values of so many rows.
+_LEVELS = np.iinfo(np.uint8).max + 1
+_FINE = 1e-2  # The tolerance is at most this share of the distance between levels.
+_ROUNDING = 4  # It is so many units in the last place of the largest level: values may be rounded several times.
 
 
 class Quantization(NamedTuple):
@@ -44,7 +44,7 @@ class Quantization(NamedTuple):
             if not failed and not self._write(block.slice(a, b), out[a:b]):
                 failed.append(a)
 
-        pool.run(convert, spans(n, max(1, _PIECE // d)))
+        pool.run(convert, spans(n, max(1, current_tuning().storage.piece_bytes // (8 * d))))
         return None if failed else DenseBlock(out)
 
     def _write(self, block: Block, out: np.ndarray) -> bool:

@@ -13,10 +13,9 @@ from fastsvm.sources.block import Block, CSRBlock
 
 __all__ = ["FeatureStatistics", "check_finite", "error_in_file", "feature_statistics"]
 
-_PIECE_BYTES = 1 << 20
-_CENTRE_ROWS = 63  # odd, so that the median is one of the values
+_CENTRE_ROWS = 63  # The number is odd, so that the median is one of the values.
 _TINY = np.finfo(np.float64).tiny
-_BYTE_ROWS, _MOST_BYTES = 4096, 32_768  # rows and columns for which sums of squares of bytes fit int32
+_MOST_BYTES = np.iinfo(np.int32).max // np.iinfo(np.uint8).max ** 2  # Sums of so many squares of bytes fit int32.
 
 
 class FeatureStatistics(NamedTuple):
@@ -122,7 +121,9 @@ def _pieces(source: Source) -> Iterator[tuple[int, Block]]:
     if source.sparse:
         yield from source.blocks()
         return
-    n_rows = _BYTE_ROWS if _is_bytes(source) else max(1, _PIECE_BYTES // (8 * max(1, source.shape[1])))
+    tuning = source.tuning
+    n_rows = max(1, tuning.piece_bytes // (8 * max(1, source.shape[1])))
+    n_rows = min(_MOST_BYTES, tuning.resident_rows) if _is_bytes(source) else n_rows
     for start, block in source.blocks():
         for a in range(0, block.shape[0], n_rows):
             yield start + a, block.slice(a, min(a + n_rows, block.shape[0]))

@@ -17,15 +17,9 @@ from fastsvm.sources.block import Block, DenseBlock
 from fastsvm.sources.dense import DenseSource
 from fastsvm.sources.read_ahead import read_ahead
 from fastsvm.sources.scratch import ScratchSource
+from fastsvm.tuning import StorageTuning
 
 __all__ = ["SlicedSource", "TiledSource", "block_bytes", "check_unpacked", "is_sliceable", "stored_type"]
-
-_BLOCK_BYTES = 4 << 20
-_LEAST_BLOCKS = 16
-_NARROW_BYTES = 1 << 20  # of a tile that a cache does not hold: its columns are read apart, each of them contiguous
-_PIECE_BYTES = 1 << 18  # of such columns that are copied at once
-_TALL_SHARE = 8  # of the memory, for a row of tiles that are unpacked together
-_UNPACKED_SHARE = 3  # of the memory, for a tile: it is there packed, unpacked, and copied
 
 
 class TiledSource(DenseSource):
@@ -56,7 +50,7 @@ class TiledSource(DenseSource):
         self.nbytes = n * d * self.dtype.itemsize
         rows, columns = (1, d) if tile is None else tile
         self.tile, self.is_packed = (max(1, min(rows, n)), max(1, min(columns, d))), is_packed
-        most = block_bytes(self.nbytes)
+        most = block_bytes(self.nbytes, self.tuning)
         self.chunk_rows = self._chunk_rows(most)
         self.block_rows = self.chunk_rows * max(1, most // (self.chunk_rows * self._row_bytes))
 
@@ -82,11 +76,11 @@ class TiledSource(DenseSource):
     def within(self, memory: int) -> Source:
         """Return the source with small blocks; a scratch file has its rows if too many of them are packed together."""
         (rows, columns), n = self.tile, len(self)
-        most = memory // _TALL_SHARE
+        most = memory // self.tuning.window_share
         if not self.is_packed or rows * self._row_bytes <= most:
             return super().within(memory)
         tile_bytes = rows * columns * self.dtype.itemsize
-        check_unpacked(self.place, self.tile, tile_bytes, memory)
+        check_unpacked(self.place, self.tile, tile_bytes, memory, self.tuning)
         width = min(self.shape[1], max(1, most // tile_bytes) * columns)
         found = ScratchSource(self.shape, self.dtype, None, self, width)
         for first in range(0, self.shape[1], width):
@@ -106,8 +100,9 @@ class TiledSource(DenseSource):
     def _tiles(self, spans: list[tuple[int, int]], columns: tuple[int, int], out: np.ndarray) -> DenseBlock:
         """Write some columns of the rows of some spans to `out`."""
         (rows, width), itemsize, place = self.tile, self.dtype.itemsize, 0
-        is_narrow = width < columns[1] - columns[0] and rows * width * itemsize > _NARROW_BYTES
-        length = rows if self.is_packed else max(1, _PIECE_BYTES // (width * itemsize))
+        # Columns of a tile that a cache does not hold are read apart, each of them contiguous.
+        is_narrow = width < columns[1] - columns[0] and rows * width * itemsize > self.tuning.piece_bytes
+        length = rows if self.is_packed else max(1, self.tuning.piece_bytes // (width * itemsize))
         for start, stop in spans:
             part = out[place : place + stop - start]
             place += stop - start
@@ -169,19 +164,19 @@ class SlicedSource(TiledSource):
             out[:] = np.asarray(found)
 
 
-def check_unpacked(place: str, tile: tuple[int, ...], nbytes: int, memory: int) -> None:
+def check_unpacked(place: str, tile: tuple[int, ...], nbytes: int, memory: int, tuning: StorageTuning) -> None:
     """Raise ValueError if the memory does not suffice to unpack a tile of so many bytes."""
-    if nbytes > memory // _UNPACKED_SHARE:
+    if nbytes > memory // tuning.loaded_share:
         raise ValueError(
             f"{place} is stored in chunks of {' x '.join(f'{length:,}' for length in tile)} values. Each is unpacked "
             f"whole, which takes {nbytes / 1e6:.4g} MB, and memory is {memory / 1e6:.4g} MB. Raise it to "
-            f"{-(-_UNPACKED_SHARE * nbytes // 10**6)} MB, or write the samples again in smaller chunks."
+            f"{-(-tuning.loaded_share * nbytes // 10**6)} MB, or write the samples again in smaller chunks."
         )
 
 
-def block_bytes(nbytes: int) -> int:
+def block_bytes(nbytes: int, tuning: StorageTuning) -> int:
     """Return the size of a block: large enough for full speed, but a small part of all rows."""
-    return min(_BLOCK_BYTES, nbytes // _LEAST_BLOCKS)
+    return min(tuning.block_bytes, nbytes // tuning.least_blocks)
 
 
 def stored_type(dtype: np.dtype) -> np.dtype:

@@ -14,8 +14,6 @@ from fastsvm.sources.read_ahead import read_ahead
 __all__ = ["Window", "windows"]
 
 
-_RUNS = 8  # blocks in a window, at least: new windows in each epoch save dual ascent nine of ten epochs
-_LEAST_RUN = 1 << 16  # bytes
 _BUFFERS = 3  # one is filled, one waits, and one is in use
 
 
@@ -62,7 +60,7 @@ def windows(
             yield Window(source.block, part, part)
         return
     row_bytes = max(1, source.nbytes // max(1, len(source)))
-    spans = list(source.spans(max(n_rows // _RUNS, _LEAST_RUN // row_bytes)))
+    spans = list(source.spans(max(n_rows // source.tuning.runs, source.tuning.run_bytes // row_bytes)))
     if seed is not None:
         spans = [spans[k] for k in np.random.default_rng(seed).permutation(len(spans))]
     longest = max((stop - start for start, stop in spans), default=1)

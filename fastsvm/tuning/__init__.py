@@ -8,16 +8,28 @@ Each number has a whole sentence: what it is, its unit, and how it was found whe
 """
 
 from fastsvm.tuning.current import Tuning, changed, current_tuning, tuned
+from fastsvm.tuning.jobs import JobsTuning
 from fastsvm.tuning.kernel import KernelTuning
+from fastsvm.tuning.limits import Limits
 from fastsvm.tuning.linear import LinearTuning
+from fastsvm.tuning.look import Look
 from fastsvm.tuning.nystroem import NystroemTuning
+from fastsvm.tuning.products import ProductsTuning
+from fastsvm.tuning.search import SearchTuning
 from fastsvm.tuning.sgd import SGDTuning
+from fastsvm.tuning.storage import StorageTuning
 
 __all__ = [
+    "JobsTuning",
     "KernelTuning",
+    "Limits",
     "LinearTuning",
+    "Look",
     "NystroemTuning",
+    "ProductsTuning",
     "SGDTuning",
+    "SearchTuning",
+    "StorageTuning",
     "Tuning",
     "changed",
     "current_tuning",

@@ -5,10 +5,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
+from fastsvm.tuning.jobs import JobsTuning
 from fastsvm.tuning.kernel import KernelTuning
+from fastsvm.tuning.limits import Limits
 from fastsvm.tuning.linear import LinearTuning
+from fastsvm.tuning.look import Look
 from fastsvm.tuning.nystroem import NystroemTuning
+from fastsvm.tuning.products import ProductsTuning
+from fastsvm.tuning.search import SearchTuning
 from fastsvm.tuning.sgd import SGDTuning
+from fastsvm.tuning.storage import StorageTuning
 
 __all__ = ["Tuning", "changed", "current_tuning", "tuned"]
 
@@ -16,10 +22,16 @@ __all__ = ["Tuning", "changed", "current_tuning", "tuned"]
 class Tuning(NamedTuple):
     """The records of all rooms."""
 
+    jobs: JobsTuning = JobsTuning()
     kernel: KernelTuning = KernelTuning()
+    limits: Limits = Limits()
     linear: LinearTuning = LinearTuning()
+    look: Look = Look()
     nystroem: NystroemTuning = NystroemTuning()
+    products: ProductsTuning = ProductsTuning()
+    search: SearchTuning = SearchTuning()
     sgd: SGDTuning = SGDTuning()
+    storage: StorageTuning = StorageTuning()
 
 
 _DEFAULT = Tuning()

@@ -67,9 +67,9 @@ def test_a_seed_is_named(data, run):
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_a_bad_value_is_named_by_its_row_in_the_file(held, data, tmp_path, run, monkeypatch):
+def test_a_bad_value_is_named_by_its_row_in_the_file(held, data, tmp_path, run, choose):
     """It is among the rows of the fit, or among those that are held out, and far from the first block."""
-    monkeypatch.setattr("fastsvm.jobs.prediction.predict._ROWS", 100)
+    choose(jobs={"block_rows": 100})
     model = tmp_path / "model"
     assert run("train", data, "-o", model, "--model", "sgd")[0] == 0
     bad = int(split(N, 0.5, 0)[held][-1])

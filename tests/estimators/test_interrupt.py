@@ -13,7 +13,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from fastsvm import SVC, LinearOneClassSVM, LinearSVC
 from fastsvm.estimators.fitting.checkpoints import checkpointed
-from fastsvm.sources import tiled
 from fastsvm.tuning import changed, tuned
 
 
@@ -43,9 +42,9 @@ class Sigint:
 
 
 @pytest.fixture
-def interrupt(stored, monkeypatch):
+def interrupt(stored, choose):
     """Return a function that fits a model, has it interrupted after some steps, and returns the `Sigint`."""
-    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 1 << 16)
+    choose(storage={"block_bytes": 1 << 16})
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest may run where it is ignored
 
     def fit(model, *data, after=4):

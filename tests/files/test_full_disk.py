@@ -248,7 +248,7 @@ def test_a_signal_while_hdf5_writes_leaves_a_file_that_can_be_closed(tmp_path, h
 # --- in commands -----------------------------------------------------------------------------------------
 
 
-def test_what_took_long_waits_for_room(monkeypatch, capsys):
+def test_what_took_long_waits_for_room(choose, capsys):
     tries = []
 
     def write():
@@ -256,15 +256,15 @@ def test_what_took_long_waits_for_room(monkeypatch, capsys):
         if len(tries) < 3:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(finished, "_PAUSE", 0.0)
+    choose(jobs={"wait_s": 0.0})
     written_surely(write, "file")
     assert len(tries) == 3
     assert capsys.readouterr().err.count("cannot write file: No space left on device. Make room") == 1
 
 
-def test_a_model_without_room_is_kept_elsewhere(tmp_path, monkeypatch):
+def test_a_model_without_room_is_kept_elsewhere(tmp_path, monkeypatch, choose):
     model = fastsvm.LinearSVC().fit(np.eye(4), [0, 0, 1, 1])
-    monkeypatch.setattr(finished, "_SECONDS", 0.0)
+    choose(jobs={"say_s": 0.0})
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     real, path = fastsvm.save, tmp_path / "full" / "model.h5"
 
@@ -313,8 +313,10 @@ mount(sys.argv[2], "size=200k")
 from pathlib import Path
 import fastsvm.jobs.training.checkpointer as checkpointer
 from fastsvm.cli import main
+from fastsvm.tuning import changed, tuned
 
-checkpointer._MOST_SHARE = 1e9
+within = tuned(changed({"jobs": {"save_share": 1e9}}))
+within.__enter__()
 out = Path(sys.argv[2])
 ballast = out / "ballast"
 save, saved = checkpointer.JobCheckpointer.save, []

@@ -169,11 +169,10 @@ def test_outputs_that_exist_are_kept(refused, told, model, tmp_path):
         assert out.read_bytes() != b"kept"
 
 
-def test_a_killed_prediction_of_a_table_resumes(told, model, tmp_path, monkeypatch, capsys):
-    from fastsvm.jobs.prediction import predict as predicting
+def test_a_killed_prediction_of_a_table_resumes(told, model, tmp_path, monkeypatch, choose, capsys):
     from fastsvm.jobs.prediction.resumable_file import PredictionFile
 
-    monkeypatch.setattr(predicting, "_ROWS", 20)
+    choose(jobs={"block_rows": 20})
     path = write_csv(tmp_path / "iris.csv", y=NAMES[KIND])
     told("predict", model, path, "-o", tmp_path / "whole.csv")
     append, calls = PredictionFile.append, []

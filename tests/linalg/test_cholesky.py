@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.linalg import cholesky as inverse_module
 from fastsvm.linalg.cholesky import Inverse
 
 
@@ -12,10 +11,8 @@ def positive_definite(m, seed=0):
 
 
 @pytest.fixture
-def small_tiles(monkeypatch):
-    monkeypatch.setattr(inverse_module, "_PANEL", 8)
-    monkeypatch.setattr(inverse_module, "_TILE", 16)
-    monkeypatch.setattr(inverse_module, "_SOLVED_COLUMNS", 3)
+def small_tiles(choose):
+    choose(products={"tile": 8})
 
 
 @pytest.mark.parametrize("m", [1, 7, 8, 9, 24, 41, 100])

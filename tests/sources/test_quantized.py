@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.sources import Quantization, as_source, find_quantization, quantized
+from fastsvm.sources import Quantization, as_source, find_quantization
 
 
 def find(X):
@@ -95,8 +95,8 @@ def test_sparse_pixels():
 
 
 @pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, sparse.csr_array])
-def test_pieces_on_threads(layout, monkeypatch):
-    monkeypatch.setattr(quantized, "_PIECE", 300)
+def test_pieces_on_threads(layout, choose):
+    choose(storage={"piece_bytes": 2400})
     B = levels(256)
     np.testing.assert_array_equal(find(layout(B / 255))[1].block.values, B)
 

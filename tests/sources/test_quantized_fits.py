@@ -10,7 +10,7 @@ from fastsvm import SVC
 from fastsvm._compiled.byte_tile import PRODUCTS
 from fastsvm.estimators.kernel import kernel_parameter, prediction
 from fastsvm.kernel_matrix import pairwise
-from fastsvm.sources import Quantization, base
+from fastsvm.sources import Quantization
 from fastsvm.tuning import changed, tuned
 
 needs_bytes = pytest.mark.skipif(PRODUCTS is None, reason="the processor has no byte products")
@@ -224,8 +224,8 @@ def test_a_model_of_bytes_decides_on_rows_of_float16():
 
 
 @needs_bytes
-def test_each_row_is_converted_by_itself(scales, monkeypatch):
-    monkeypatch.setattr(base, "_RESIDENT_ROWS", 16)
+def test_each_row_is_converted_by_itself(scales, monkeypatch, choose):
+    choose(storage={"resident_rows": 16})
     B, y = labelled(256)
     model = SVC(gamma=0.1).fit(B / 255, y)
     converted, whole = [], Quantization.convert

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from fastsvm.sources import ScaledSource, SubsetSource, as_source, base, feature_statistics, tiled
+from fastsvm.sources import ScaledSource, SubsetSource, as_source, feature_statistics
 from fastsvm.sources.read_ahead import read_ahead
 
 N, D = 37, 5
@@ -126,10 +126,9 @@ CASES = [(view, name) for view in VIEWS for name in (NAMES if view is plain else
 
 
 @pytest.fixture(params=CASES, ids=[f"{view.__name__}-{name}" for view, name in CASES])
-def case(request, file, monkeypatch):
+def case(request, file, choose):
     """Return a source of several blocks and its rows as a float64 array."""
-    monkeypatch.setattr(base, "_RESIDENT_ROWS", 8)
-    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 100)
+    choose(storage={"resident_rows": 8, "block_bytes": 100})
     view, name = request.param
     return view(name, file), VIEWS[view]
 

@@ -4,7 +4,7 @@ import pytest
 from csr_group import write_csr
 from scipy import sparse
 
-from fastsvm.sources import ScaledSource, as_source, base, feature_statistics
+from fastsvm.sources import ScaledSource, as_source, feature_statistics
 
 N, D = 37, 5
 VALUES = np.random.default_rng(0).integers(0, 4, (N, D)).astype(float)
@@ -29,8 +29,8 @@ def test_weights_are_repetitions(make):
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "CSR"])
-def test_a_large_mean_does_not_cost_the_variance_its_digits(make, monkeypatch):
-    monkeypatch.setattr(base, "_RESIDENT_ROWS", 50)
+def test_a_large_mean_does_not_cost_the_variance_its_digits(make, choose):
+    choose(storage={"resident_rows": 50})
     X = np.random.default_rng(2).normal([1e6, -1e7, 0], size=(300, 3))
     wanted = (X - X.mean(axis=0)).var(axis=0)
     np.testing.assert_allclose(feature_statistics(as_source(make(X))).feature_variance, wanted, rtol=1e-7)
@@ -67,8 +67,8 @@ def test_the_centre_of_whole_numbers_is_whole():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64", "CSR", "file", "CSR file", "scaled", "subset"])
-def test_what_is_not_finite_is_named(kind, value, tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "_RESIDENT_ROWS", 8)
+def test_what_is_not_finite_is_named(kind, value, tmp_path, choose):
+    choose(storage={"resident_rows": 8})
     X = VALUES.astype(kind if kind.startswith("float") else np.float32)
     X[29, 3] = value
     with h5py.File(tmp_path / "bad.h5", "w") as file:

@@ -70,11 +70,11 @@ def test_tiles_that_are_packed_are_unpacked_once(chunks, memory, monkeypatch, so
         assert small.block_rows == chunks[0]
 
 
-def test_columns_of_long_tiles_are_read_apart(monkeypatch, source_of):
+def test_columns_of_long_tiles_are_read_apart(monkeypatch, source_of, choose):
     """HDF5 takes a thousand times as long for parts of rows that it has to scatter."""
+    choose(storage={"piece_bytes": 1000})
     source, widths = source_of((N, 2)), set()
     copy = HDF5DenseSource._copy
-    monkeypatch.setattr("fastsvm.sources.tiled._NARROW_BYTES", 1000)
     monkeypatch.setattr(
         HDF5DenseSource, "_copy", lambda self, *given: widths.add(given[3].shape[1]) or copy(self, *given)
     )

@@ -8,7 +8,7 @@ import pytest
 from csr_group import write_csr
 from scipy import sparse
 
-from fastsvm.sources import MemorySource, ScaledSource, SubsetSource, as_source, tiled, windows
+from fastsvm.sources import MemorySource, ScaledSource, SubsetSource, as_source, windows
 
 N, D = 137, 4
 VALUES = np.random.default_rng(0).normal(size=(N, D)).astype(np.float32)
@@ -51,9 +51,9 @@ SUBSETS = {
 
 
 @pytest.fixture(params=SOURCES)
-def source(request, file, monkeypatch):
+def source(request, file, choose):
     """Return a source of the rows: in memory, or on disk in small blocks."""
-    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 130)
+    choose(storage={"block_bytes": 130})
     found = SOURCES[request.param](file)
     assert isinstance(found, MemorySource) or 3 <= found.block_rows <= 12
     return found
@@ -140,8 +140,8 @@ def test_dense_rows_in_memory_are_not_copied():
 
 @pytest.mark.parametrize("n_rows", [1, 10, 30, 1000])
 @pytest.mark.parametrize("name", ON_DISK)
-def test_windows_on_disk_are_whole_blocks(name, n_rows, file, monkeypatch):
-    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 130)
+def test_windows_on_disk_are_whole_blocks(name, n_rows, file, choose):
+    choose(storage={"block_bytes": 130})
     source = SOURCES[name](file)
     most = max(n_rows, source.block_rows)
     sizes = [window.block.shape[0] for window in windows(source, SUBSETS["all"], SEED, n_rows)]
@@ -150,8 +150,8 @@ def test_windows_on_disk_are_whole_blocks(name, n_rows, file, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["file", "file chunked", "file CSR"])
-def test_an_epoch_reads_every_row_once(name, file, monkeypatch):
-    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 130)
+def test_an_epoch_reads_every_row_once(name, file, choose):
+    choose(storage={"block_bytes": 130})
     source = SOURCES[name](file)
     whole = source.read(0, N)
     source.reads.nbytes = 0
@@ -161,8 +161,8 @@ def test_an_epoch_reads_every_row_once(name, file, monkeypatch):
     assert whole.nbytes <= source.reads.nbytes <= whole.nbytes + extra
 
 
-def test_windows_left_out_are_not_read(file, monkeypatch):
-    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 130)
+def test_windows_left_out_are_not_read(file, choose):
+    choose(storage={"block_bytes": 130})
     source = SOURCES["file"](file)
     n_windows = len(visited(source, SUBSETS["all"], SEED, 30))
     source.reads.nbytes = 0
@@ -171,16 +171,16 @@ def test_windows_left_out_are_not_read(file, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ON_DISK)
-def test_rows_of_blocks_on_disk_are_mixed_within_windows(name, file, monkeypatch):
-    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 130)
+def test_rows_of_blocks_on_disk_are_mixed_within_windows(name, file, choose):
+    choose(storage={"block_bytes": 130})
     source = SOURCES[name](file)
     for rows in visited(source, SUBSETS["all"], SEED, 40):
         assert (np.diff(rows) < 0).sum() > len(rows) / 4
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_who_ends_in_the_middle_leaves_no_reader(name, file, monkeypatch):
-    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 130)
+def test_who_ends_in_the_middle_leaves_no_reader(name, file, choose):
+    choose(storage={"block_bytes": 130})
     epoch = windows(SOURCES[name](file), SUBSETS["all"], SEED, 30)
     next(epoch)
     epoch.close()

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from fastsvm._compiled.code_cache.folders import folders, writeable_folder
 
-__all__ = ["PACKAGE", "Sources", "function_digest"]
+__all__ = ["KEPT", "PACKAGE", "Sources", "function_digest"]
 
 PACKAGE = Path(__file__).parents[2]
 _MACHINERY = ("_compiled.compiler", "_compiled.numba_internals", "_compiled.generic", "_compiled.processor")
@@ -33,8 +33,9 @@ _SETTINGS = (
     "FASTSVM_BYTE_PRODUCTS",
 )  # environment variables that are constants of compiled code
 _REGISTERING = {"register", "default"}  # methods of generic functions that add bodies, as Numba's `overload` does
-_SECONDS = 0.2  # after which new digests are stored
-_KEPT = 4  # lists of digests of different sources, as of several checkouts of the package
+_SECONDS = 0.2  # New digests are stored after so many.
+KEPT = 4
+"""Lists of digests, and versions of the code of a function, are kept for so many sources, as of several checkouts."""
 
 
 class _Statement(NamedTuple):
@@ -254,7 +255,7 @@ class _Digests:
             part.write_text(json.dumps(self._known, indent=0), encoding="utf-8")
             part.replace(folder / self._file)
             old = sorted(folder.glob("digests-*.json"), key=lambda path: path.stat().st_mtime)
-            for path in old[:-_KEPT]:
+            for path in old[:-KEPT]:
                 path.unlink(missing_ok=True)
 
 

@@ -11,7 +11,7 @@ from fastsvm.dask.kernel.geometry import geometry_of_shards
 from fastsvm.dask.tasks import Tasks, counting
 from fastsvm.dask.worker import ShardFacts, ShardRows, rows_at, threads_of
 from fastsvm.estimators.nystroem.feature_map import FeatureMap
-from fastsvm.estimators.nystroem.landmarks import MOST_AUTO, choose
+from fastsvm.estimators.nystroem.landmarks import choose
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
 from fastsvm.low_rank.nystroem_map import NystroemMap
 from fastsvm.memory import parse_memory
@@ -19,9 +19,6 @@ from fastsvm.sources import MemorySource
 from fastsvm.tuning import current_tuning
 
 __all__ = ["Landmarks", "choose_landmarks", "features_of_shards"]
-
-_SAMPLE = 1024  # rows beside possible landmarks, on which the trace error is measured
-_POOL = 16  # rows for each landmark of "rpcholesky"
 
 
 class Landmarks(NamedTuple):
@@ -59,10 +56,11 @@ def choose_landmarks(
 
 def _wanted(estimator: NystroemFeatures) -> int:
     """Return the number of rows to draw."""
+    tuning = current_tuning().nystroem
     if not isinstance(estimator.landmarks, str):
-        return _SAMPLE
-    most = MOST_AUTO if estimator.n_components == "auto" else int(estimator.n_components)
-    return most * (_POOL if estimator.landmarks == "rpcholesky" else 1) + _SAMPLE
+        return tuning.sample_rows
+    most = tuning.most if estimator.n_components == "auto" else int(estimator.n_components)
+    return most * (tuning.pool if estimator.landmarks == "rpcholesky" else 1) + tuning.sample_rows
 
 
 def features_of_shards(tasks: Tasks, rows: list[Future], n_rows: int, found: Landmarks) -> tuple[list[Future], Any]:

@@ -6,8 +6,7 @@ import numpy as np
 
 __all__ = ["time_left"]
 
-_SHARE = 0.5  # of the time so far, over which the rate is fitted
-_LEAST = 3  # observations in that time
+_LEAST = 3  # The rate is fitted to so many observations of the later half of the time, at least.
 
 
 def time_left(times: Sequence[float], gaps: Sequence[float], tol: float) -> float | None:
@@ -27,7 +26,7 @@ def time_left(times: Sequence[float], gaps: Sequence[float], tol: float) -> floa
         return None
     if gap[-1] <= np.log(tol):
         return 0.0
-    late = at >= at[-1] - _SHARE * (at[-1] - at[0])
+    late = at >= (at[-1] + at[0]) / 2
     if np.count_nonzero(late) < _LEAST:
         return None
     from_mean = at[late] - at[late].mean()

@@ -28,8 +28,7 @@ from fastsvm.sources.hdf5_checks import place_of
 
 STATISTICS = 6
 """Numbers of each feature that are in memory while means and variances are computed."""
-_BESIDE = 16 << 20  # bytes that a fit may take beyond its memory, as machine code does
-_LOADED_SHARE = 3  # of the memory, for samples that are read into it once
+_BESIDE = 16 << 20  # A fit may take so many bytes beyond its memory, as machine code does.
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
 __all__ = [
@@ -286,7 +285,7 @@ def check_training_set(
     source, stored = check_rows(estimator, X, reset=reset), None
     if not source.resident:
         memory = parse_memory(estimator.memory)
-        if source.nbytes > memory // _LOADED_SHARE:
+        if source.nbytes > memory // source.tuning.loaded_share:
             source = source.within(memory)
         else:  # before all else that a fit does, so that it does the same with samples that were in memory before
             source, stored = source.loaded(), source

@@ -18,10 +18,6 @@ from fastsvm.tuning import NystroemTuning
 
 __all__ = ["DualExpansion", "Expansions", "InOnePlace", "Limits", "Machine", "Solved", "Support", "added"]
 
-_MOST_CHUNK, _LEAST_CHUNK = 8192, 256  # An expansion is evaluated for so many rows at once.
-_CHUNK_SHARE = 64  # They may take one part in so many of the memory.
-_ROW_SHARE = 16  # The rows of all blocks may take one part in so many of the memory.
-
 
 class Machine(NamedTuple):
     """A machine of landmarks, which are as they were passed, shape (n_landmarks, n_features).
@@ -82,13 +78,13 @@ class DualExpansion:
     def limits(self) -> Limits:
         """Return how many rows may be used at once."""
         source = self._solved.source
-        n_held = max(_LEAST_CHUNK, self._budget // _ROW_SHARE // _row_bytes(source))
+        n_held = max(1, self._budget // source.tuning.window_share // _row_bytes(source))
         return Limits(self._chunk_rows() if source.resident else n_held, n_held)  # a file is read once for a block
 
     def _chunk_rows(self) -> int:
         """Return the number of rows of an expansion at once."""
-        rows = self._budget // _CHUNK_SHARE // _row_bytes(self._solved.source)
-        return int(np.clip(rows, _LEAST_CHUNK, _MOST_CHUNK))
+        source, tuning = self._solved.source, self._solved.source.tuning
+        return max(1, min(tuning.resident_rows, self._budget // tuning.block_share // _row_bytes(source)))
 
     def losses(self) -> np.ndarray:
         """Return the losses of the machine in float64, per score; of all classes only the first."""

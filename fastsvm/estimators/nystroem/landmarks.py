@@ -17,19 +17,12 @@ from fastsvm.estimators.nystroem.feature_map import FeatureMap
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.low_rank.random_pivots import RandomPivots
 from fastsvm.sources import Block, CSRBlock, Source, check_finite
+from fastsvm.tuning import NystroemTuning, current_tuning
 
 __all__ = ["Chosen", "choose"]
 
-MOST_AUTO, TRACE_ERROR = 2048, 0.01  # They are those of n_components="auto", as the docstrings of the estimators say.
-_FIRST = 64
-_SAMPLE = 1024  # The trace error is measured on so many rows.
-_POOL = 16  # Pivots are drawn from so many rows for each landmark.
-# The kernel matrix of landmarks, its eigenvectors and the factor take 24 bytes a pair, in a quarter of the memory.
-_BYTES = 96
-_SHARE = 4  # The factor of pivots, or the learnt samples, may take one part in so many of the memory.
-# Support vectors are sought among so many samples for each landmark, and among so many at least.
-_LEARNT, _LEAST_LEARNT = 10, 2000
-_LEARNT_BYTES = 512  # Each of these samples takes so many bytes beside its own.
+_PAIR_BYTES = 3 * np.dtype(np.float64).itemsize
+"""The kernel matrix of landmarks, its eigenvectors and the factor take so many bytes for a pair."""
 
 
 class Chosen(NamedTuple):
@@ -58,36 +51,38 @@ def choose(
     `supports(rows)` returns the support vectors among some samples, for `landmarks="support"`. If given landmarks are
     not usable, so many do not fit in memory, or the kernel is not positive semi-definite, ValueError is raised.
     """
-    sample = source.rows(rng.permutation(used)[:_SAMPLE])
+    tuning = current_tuning().nystroem
+    sample = source.rows(rng.permutation(used)[: tuning.sample_rows])
     if not isinstance(estimator.landmarks, str):
         features = FeatureMap(estimator, _given(estimator), source, pool)
         return Chosen(features, None, features.trace_error(sample))
-    is_auto, most = estimator.n_components == "auto", _most(estimator, len(used), budget)
+    is_auto, most = estimator.n_components == "auto", _most(estimator, source, len(used), budget, tuning)
     if supports is not None and estimator.landmarks == "support":
-        first = _supporting(source, used, most, rng, budget, supports)
+        first = _supporting(source, used, most, rng, budget, supports, tuning)
     else:
         first = _drawer(estimator, source, used, most, rng, budget, pool)
-    size = min(_FIRST, most) if is_auto else most
+    size = min(tuning.first, most) if is_auto else most
     while True:
         places = first(size)
         block = source.rows(places)
         kept = _distinct(block)
         features = FeatureMap(estimator, source.as_passed(block.take(kept)), source, pool)
         error = features.trace_error(sample)
-        if not is_auto or error <= TRACE_ERROR or size == most or len(places) < size:
+        if not is_auto or error <= tuning.trace_error or size == most or len(places) < size:
             return Chosen(features, places[kept], error)
         size = min(2 * size, most)
 
 
-def _most(estimator: Any, n: int, budget: int) -> int:
+def _most(estimator: Any, source: Source, n: int, budget: int, tuning: NystroemTuning) -> int:
     """Return the largest number of landmarks; raise ValueError if the memory does not suffice for those asked for."""
-    room = int((budget / _BYTES) ** 0.5)
+    share = source.tuning.loaded_share * _PAIR_BYTES
+    room = int((budget / share) ** 0.5)
     if estimator.n_components == "auto":
-        return max(1, min(n, room, MOST_AUTO))
+        return max(1, min(n, room, tuning.most))
     most = min(n, int(estimator.n_components))
     if most > max(room, 1):
         raise ValueError(
-            f"n_components={most} needs {_BYTES * most**2 / 1e6:.0f} MB for the kernel matrix of the landmarks and its "
+            f"n_components={most} needs {share * most**2 / 1e6:.0f} MB for the kernel matrix of the landmarks and its "
             f"factor, and memory allows {budget / 1e6:.0f} MB: raise memory, or lower n_components to {room}."
         )
     return most
@@ -97,10 +92,10 @@ def _drawer(
     estimator: Any, source: Source, used: np.ndarray, most: int, rng: np.random.RandomState, budget: int, pool: Pool
 ) -> Callable[[int], np.ndarray]:
     """Return a function of a number, rising from call to call, that returns so many rows; the first stay the same."""
-    order = rng.permutation(used)
+    order, tuning = rng.permutation(used), current_tuning().nystroem
     if estimator.landmarks == "uniform":
         return lambda size: order[:size] if size < len(order) else used
-    candidates = order[: max(most, min(_POOL * most, budget // (_SHARE * 8 * most)))]
+    candidates = order[: max(most, min(tuning.pool * most, budget // (source.tuning.loaded_share * 8 * most)))]
     block = source.rows(candidates)
     one = source.as_passed(block.slice(0, 1))
     kernel, _, rows = Predictor(estimator, np.zeros((1, 1)), source, pool, one, np.float64).paired(block)
@@ -114,12 +109,19 @@ def _drawer(
 
 
 def _supporting(
-    source: Source, used: np.ndarray, most: int, rng: np.random.RandomState, budget: int, supports: Callable
+    source: Source,
+    used: np.ndarray,
+    most: int,
+    rng: np.random.RandomState,
+    budget: int,
+    supports: Callable,
+    tuning: NystroemTuning,
 ) -> Callable[[int], np.ndarray]:
     """Return a function as `_drawer` does. Support vectors of some samples come first, then others."""
     order = rng.permutation(used)
-    room = budget // (_SHARE * (_LEARNT_BYTES + source.nbytes // max(1, len(source))))
-    found = supports(order[: min(max(_LEARNT * most, _LEAST_LEARNT), max(1, room))])
+    row_bytes = tuning.learnt_bytes + source.nbytes // max(1, len(source))
+    room = budget // (source.tuning.loaded_share * row_bytes)
+    found = supports(order[: min(max(tuning.learnt * most, tuning.most), max(1, room))])
     order = np.concatenate([rng.permutation(found), order[~np.isin(order, found)]])
     return lambda size: order[:size]
 

@@ -31,12 +31,6 @@ from fastsvm.tuning import NystroemTuning, current_tuning
 
 __all__ = ["NystroemMachine"]
 
-# Rows that are copied at once take one part in so many of the memory, and are at least so many.
-_BLOCK_SHARE, _LEAST_BLOCK = 64, 256
-_RUN_ROWS, _MIXED_RUNS = 512, 32  # So many rows of a file are read together, and so many such runs are mixed.
-_MIXED = 4  # So many times the rows of a file as of an array are copied at once, so that even little memory mixes some.
-# It is that of the machine whose support vectors are landmarks; a smaller one would change few of them.
-_SUPPORT_TOL = 1e-3
 _FOLDER = Rule(lambda value: isinstance(value, str), "the path of a folder")
 _RULES = {
     "landmarks": either(one_of("uniform", "rpcholesky", "support"), ROWS),
@@ -62,32 +56,33 @@ def _shuffled(task: Task, budget: int, tuning: NystroemTuning) -> tuple[Task, np
     memory in either case, whose places come last, so that they are the same.
     """
     source, rng = task.source, np.random.default_rng(0)
-    most = budget // _BLOCK_SHARE // max(1, source.nbytes // max(1, len(source)))
+    row_bytes = max(1, source.nbytes // max(1, len(source)))
     if source.resident:
         places, weights = distinct(task) or (np.arange(len(task.weights)), task.weights)
         order = rng.permutation(len(places))
         turns = np.arange(len(places)) if tuning.mixed else order
         places, weights = (places[order], weights[order]) if tuning.mixed else (places, weights)
-        size = int(np.clip(most, _LEAST_BLOCK, source.block_rows))
+        size = int(np.clip(budget // source.tuning.block_share // row_bytes, 1, source.block_rows))
     else:
         turns, places, size = rng.permutation(len(source)), np.arange(len(source)), source.block_rows
         if tuning.mixed:
-            source, places, size = _mixed(source, _MIXED * most, rng)
+            # Of a file more rows are held at once than of an array, so that even little memory mixes some.
+            source, places, size = _mixed(source, budget // source.tuning.window_share // row_bytes, rng, tuning.runs)
         turns, weights = np.argsort(places)[turns], task.weights[places]
     subset = SubsetSource(source, places)
     subset.block_rows = size
     return task._replace(source=subset, targets=task.targets[places], weights=weights), places, turns
 
 
-def _mixed(source: Source, most: int, rng: np.random.Generator) -> tuple[Source, np.ndarray, int]:
+def _mixed(source: Source, most: int, rng: np.random.Generator, n_runs: int) -> tuple[Source, np.ndarray, int]:
     """Return rows of a file, an order that mixes distant runs of them, and the number of rows that are mixed at once.
 
-    A pass in this order reads each run once: at most `_RUN_ROWS` rows, or a chunk. About `most` rows are mixed.
+    A pass in this order reads each run once: some rows, or a chunk. About `most` rows are mixed.
     """
-    size = int(np.clip(most // _MIXED_RUNS, 1, _RUN_ROWS))
+    size = int(np.clip(most // n_runs, 1, source.block_rows))
     source = source.in_blocks(size * max(1, source.nbytes // max(1, len(source))))
     runs = list(source.spans())
-    count = int(np.clip(most // source.block_rows, 1, _MIXED_RUNS))
+    count = int(np.clip(most // source.block_rows, 1, n_runs))
     share = -(-len(runs) // count)  # of the file, from which a run is drawn each time
     turns = np.concatenate([rng.permutation(share) for _ in range(count)])[: len(runs) - 1]
     chosen = np.append(np.argsort(turns, kind="stable"), len(runs) - 1)  # the last may be shorter
@@ -195,7 +190,8 @@ default="uniform"
         targets, samples = seen.targets[rows], seen.source.take(rows).in_memory().block.user_array()
         if task.of_classes and (targets == targets[0]).all():
             return rows[:0]
-        machine = self._exact_machine(budget // 2, np.inf).set_params(tol=max(self.tol, _SUPPORT_TOL))
+        tol = max(self.tol, current_tuning().nystroem.support_tol)
+        machine = self._exact_machine(budget // 2, np.inf).set_params(tol=tol)
         return rows[machine.fit(samples, targets, seen.weights[rows]).support_]
 
     def _seen(self, task: Task) -> Task:

@@ -17,10 +17,6 @@ from fastsvm.tuning import NystroemTuning
 
 __all__ = ["stored_features"]
 
-_SHARE = 2  # Features in memory may take one part in so many of it.
-# So many bytes of a scratch file are written at once, at most one part in so many of the memory.
-_WRITTEN_BYTES, _WRITTEN_SHARE = 16 << 20, 16
-
 
 def _is_bounded(estimator: Any) -> bool:
     """Return whether kernel values are at most 1, and 1 for a sample and itself."""
@@ -43,7 +39,7 @@ def stored_features(
     kinds: list[Any] = [np.float64] if n_values <= tuning.exact_values else []
     kinds += [np.float32, np.float16] if tuning.halves and _is_bounded(estimator) else [np.float32]
     for kind in kinds:
-        if n_values * np.dtype(kind).itemsize <= budget // _SHARE:
+        if 2 * n_values * np.dtype(kind).itemsize <= budget:
             found = np.empty(shape, kind)
             for start, stop, block in _blocks(estimator, source, len(source)):
                 features.write(block, found[start:stop])
@@ -51,7 +47,8 @@ def stored_features(
             return
     scratch = ScratchSource(shape, kinds[-1], estimator.scratch_folder, source)
     try:
-        most = max(1, min(_WRITTEN_BYTES, budget // _WRITTEN_SHARE) // (scratch.dtype.itemsize * shape[1]))
+        sizes = source.tuning
+        most = max(1, min(sizes.block_bytes, budget // sizes.block_share) // (scratch.dtype.itemsize * shape[1]))
         for start, stop, block in _blocks(estimator, source, most):
             found = scratch.buffer(stop - start)
             features.write(block, found)

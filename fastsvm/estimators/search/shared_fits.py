@@ -38,15 +38,11 @@ from fastsvm.kernels import is_kernel
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import Limits
 from fastsvm.sources import Source, feature_statistics
-from fastsvm.tuning import current_tuning
+from fastsvm.tuning import SearchTuning, current_tuning
 
 __all__ = ["KernelGroup", "Part", "SharedFits", "Split"]
 
-_DECIDED_ROWS = 512  # test samples of a task for a thread
-_SUMMED_ROWS = 1024
-_PROBLEM_BYTES = 48  # for a row of a two-class problem: number, label, bound, multiplier and gradient
-_MANY_PAIRS, _FEW_ROWS = 45, 128  # of classes and of a pair, with which one compiled call solves all pairs of a fit
-_LEAST_SHARING = 2  # fits: a single one has nothing to share
+_PROBLEM_BYTES = 48  # A row of a two-class problem takes so many: number, label, bound, multiplier and gradient.
 
 
 class Split(NamedTuple):
@@ -91,7 +87,7 @@ class SharedFits:
 
     def __init__(self, models: dict[int, KernelMachine], data: TrainingSet, splits: list[Split], pool: Pool) -> None:
         self.models, self.data, self.splits, self.pool = models, data, splits, pool
-        self._tuning = current_tuning().kernel
+        self._tuning = current_tuning()
         self._variances: dict[tuple[int, bool], float] = {}
         self._maps: dict[int, Standardization] = {}
         self._problems: dict[int, list[TwoClass]] = {}
@@ -112,6 +108,8 @@ class SharedFits:
     def groups(self) -> list[KernelGroup]:
         """Return the fits that can share kernel values, grouped by kernel."""
         groups: list[KernelGroup] = []
+        if not self._tuning.search.shared:
+            return groups
         usable = [k for k, split in enumerate(self.splits) if len(np.unique(split.train)) == len(split.train)]
         for number, model in self.models.items():
             for k in usable:
@@ -121,7 +119,7 @@ class SharedFits:
                 if group is None:
                     groups.append(group := KernelGroup(kernel, gamma, standardization, []))
                 group.parts.append(Part(number, k))
-        return [group for group in groups if len(group.parts) >= _LEAST_SHARING]
+        return [group for group in groups if len(group.parts) > 1]  # a single one has nothing to share
 
     def _kernel(self, model: KernelMachine, split: int) -> tuple[Any, float]:
         """Return the kernel and gamma of a model on a split, whose training set defines gamma="scale"."""
@@ -159,7 +157,7 @@ class SharedFits:
         """
         begin = time.perf_counter()
         stated = self._stated(group.parts)
-        if any(_are_many_and_small(one) for one in stated.values()):
+        if any(_are_many_and_small(one, self._tuning.search) for one in stated.values()):
             return
         tasks_of = {part: self._in_place(part.split, one) for part, one in stated.items()}
         given = self._given(group, stated, tasks_of) if stated else None
@@ -222,14 +220,14 @@ class SharedFits:
         if not source.resident:
             return None
         budget -= source.held
-        rows = training_rows(first, source, group.standardization, None, budget, self.pool, self._tuning)
+        rows = training_rows(first, source, group.standardization, None, budget, self.pool, self._tuning.kernel)
         budget -= rows.source.nbytes if rows.source is not source else 0
         place = np.arange(len(source))
         if rows.source.nbytes <= budget // 4:
             place, rows = self._place, rows._replace(source=rows.source.take(np.argsort(self._place)))
             budget -= rows.source.nbytes
-        pairwise = training_pairwise(first, group.gamma, rows, most, len(source), self._tuning)
-        gram = Gram(pairwise, rows.source, self.pool, tuning=self._tuning)
+        pairwise = training_pairwise(first, group.gamma, rows, most, len(source), self._tuning.kernel)
+        gram = Gram(pairwise, rows.source, self.pool, tuning=self._tuning.kernel)
         check_values(gram, rows.statistics.sq_norm)
         pairs = [pair for one in problems.values() for pair in one]
         longest, n_multipliers = max(len(pair.rows) for pair in pairs), sum(len(pair.y) for pair in pairs)
@@ -295,11 +293,11 @@ class SharedFits:
         coef = np.zeros((len(labels), n_rows, len(models)))
         for k, model in enumerate(models):
             coef[model._support_rows, :, k] = model.dual_coef_.T
-        terms, supports = [], coef.any(axis=(1, 2))
+        terms, supports, step = [], coef.any(axis=(1, 2)), current_tuning().products.piece_rows
         for label in range(int(labels.max()) + 1):
             used = np.flatnonzero((labels == label) & supports)
             columns = [k for k, pair in enumerate(pairs) if label in pair]
-            for a, b in spans(len(used), _SUMMED_ROWS):
+            for a, b in spans(len(used), step):
                 terms.append((used[a:b], coef[used[a:b]].reshape(b - a, -1), columns))
         decided, order = np.empty((len(models), len(test), len(pairs))), np.argsort(self._place[test])
 
@@ -312,14 +310,14 @@ class SharedFits:
             for k, model in enumerate(models):
                 decided[k, rows] = sums[:, :, k] + model.intercept_
 
-        self.pool.run(decide, spans(len(test), _DECIDED_ROWS))
+        self.pool.run(decide, spans(len(test), step))
         return list(decided)
 
 
-def _are_many_and_small(stated: Statement) -> bool:
+def _are_many_and_small(stated: Statement, tuning: SearchTuning) -> bool:
     """Return whether a fit has many pairs of classes with few samples each."""
     k, counts = len(stated.classes), np.bincount(stated.labels[stated.labels >= 0], minlength=2)
-    return k * (k - 1) // 2 >= _MANY_PAIRS and int(np.sort(counts)[-2:].sum()) <= _FEW_ROWS
+    return k * (k - 1) // 2 >= tuning.many_pairs and int(np.sort(counts)[-2:].sum()) <= tuning.few_rows
 
 
 def _same(group: KernelGroup, kernel: Any, standardization: Standardization | None) -> bool:

@@ -14,15 +14,13 @@ from fastsvm.formats.readers.files import head, opened
 from fastsvm.formats.readers.plain_pickle import load_plain
 from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header, Options, Stream
+from fastsvm.tuning import current_tuning
 
 __all__ = ["read", "recognises"]
 
-_PIXELS = 3 * 32 * 32
-_RECORD = 1 + _PIXELS
+_BYTES = np.dtype([("label", np.uint8), ("pixels", np.uint8, (3, 32, 32))])  # of a record
+_RECORD, _PIXELS = _BYTES.itemsize, _BYTES["pixels"].itemsize
 _CLASSES = 10
-_MOST_MEMBERS = 10_000  # in an archive: tarfile keeps the header of each in memory
-_MOST_AT_ONCE = 64 << 20
-_MOST_NAMES, _LONGEST_NAME = 1_000, 1_000
 _BATCHES = {"train": [f"data_batch_{k}" for k in range(1, 6)], "test": ["test_batch"]}
 _BATCH = re.compile(r"(data_batch_[1-5]|test_batch)(\.bin)?")
 
@@ -90,11 +88,11 @@ class _BoundedReads:
     """A stream that refuses large reads, which a damaged header of an archive may request."""
 
     def __init__(self, stream: BinaryIO, path: Path) -> None:
-        self._stream, self._path = stream, path
+        self._stream, self._path, self._most = stream, path, current_tuning().limits.read_bytes
         self.seek, self.tell = stream.seek, stream.tell
 
     def read(self, n_bytes: int) -> bytes:
-        if not 0 <= n_bytes <= _MOST_AT_ONCE:
+        if not 0 <= n_bytes <= self._most:
             raise ValueError(f"{self._path} is damaged: a header asks for {n_bytes} bytes at once; get the file again.")
         return self._stream.read(n_bytes)
 
@@ -106,10 +104,11 @@ def _on_disk(path: Path) -> _File:
 def _archived(archive: tarfile.TarFile, path: Path) -> dict[str, _File]:
     """Return the regular files of an archive by their names without folders."""
     found: dict[str, _File] = {}
+    most = current_tuning().limits.entries  # tarfile keeps the header of each in memory
     for number, member in enumerate(archive):
         name = PurePosixPath(member.name).name
-        if number >= _MOST_MEMBERS:
-            raise ValueError(f"{path} holds more than {_MOST_MEMBERS} files; it is not the published archive.")
+        if number >= most:
+            raise ValueError(f"{path} holds more than {most} files; it is not the published archive.")
         if not member.isreg() or member.issparse():  # sparse files may have any size
             continue
         if name in found and _BATCH.fullmatch(name):
@@ -143,7 +142,7 @@ def _class_names(files: dict[str, _File]) -> tuple[str, ...] | None:
     """Return the class names in a file beside the batches, None if there is none."""
     if "batches.meta.txt" in files:
         with files["batches.meta.txt"].open() as stream:
-            names = stream.read(1 << 16).decode("utf-8", "replace").split("\n")
+            names = stream.read(current_tuning().limits.labels).decode("utf-8", "replace").split("\n")
     elif "batches.meta" in files:
         with files["batches.meta"].open() as stream:
             stored = load_plain(stream, files["batches.meta"].where).get("label_names", [])
@@ -154,10 +153,11 @@ def _class_names(files: dict[str, _File]) -> tuple[str, ...] | None:
 
 
 def _names(stored: Any, where: str) -> list[str]:
-    """Return a list of names as str. Raise ValueError if there are too many or one is too long."""
-    listed = isinstance(stored, (list, tuple)) and len(stored) <= _MOST_NAMES
-    if not listed or not all(isinstance(name, (str, bytes)) and len(name) <= _LONGEST_NAME for name in stored):
-        raise ValueError(f"{where} must hold 'label_names', a list of at most {_MOST_NAMES} names of classes.")
+    """Return a list of names as str. Raise ValueError if they are too long together."""
+    most = current_tuning().limits.labels
+    listed = isinstance(stored, (list, tuple)) and all(isinstance(name, (str, bytes)) for name in stored)
+    if not listed or sum(len(name) + 1 for name in stored) > most:
+        raise ValueError(f"{where} must hold 'label_names', a list of names with at most {most} letters.")
     return [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in stored]
 
 

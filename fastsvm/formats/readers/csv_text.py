@@ -18,14 +18,14 @@ from fastsvm.formats.readers.files import Lines, head, opened
 from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header, Options, Stream
 from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, is_name, note_on_index
+from fastsvm.tuning import current_tuning
 
 __all__ = ["read", "recognises"]
 
 _DELIMITERS = "\t;,|"
-_CELL_BYTES = 64  # a short str and the pointer to it
-_LINE_SHARE = 32  # of memory: the cells of a line take more than its text
-_LEAST_INDEX = 3  # rows that a column must count to look like an index
-_LEAST_NUMBERED = 3  # columns that a first line of numbers alone must count to be their names
+_CELL_BYTES = 64  # A cell takes so many bytes: a short str and the pointer to it.
+# A column that counts so many rows is an index, and a first line that counts so many columns has names.
+_LEAST_COUNTED = 3
 _MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}  # cells without a value, in lower case
 _KINDS = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.str_))
 
@@ -55,7 +55,8 @@ def recognises(path: Path) -> bool:
 @contextmanager
 def read(path: Path, options: Options) -> Iterator[Stream]:
     """Read a table in two passes: count its rows, then yield them."""
-    layout = _layout(path, options, options.memory // _LINE_SHARE)
+    share = current_tuning().storage.block_share  # cells take more than their text
+    layout = _layout(path, options, options.memory // share)
     found = _first_pass(layout, may_be_empty=options.model_features is not None)
     if found.n_unlabelled:
         layout = layout._replace(columns=layout.columns.without_labels(found.n_unlabelled, found.n_samples))
@@ -172,7 +173,7 @@ def _is_numbered(first: tuple[str, ...]) -> bool:
     count = next((k for k, cell in enumerate(cells) if cell != str(k)), len(cells))
     rest = cells[count:]
     if not rest:
-        return count >= _LEAST_NUMBERED
+        return count >= _LEAST_COUNTED
     return count > 0 and all(cell and _number(cell) is None for cell in rest)
 
 
@@ -217,7 +218,7 @@ def _first_pass(layout: _Layout, may_be_empty: bool) -> _Found:
         n_samples += 1
     if n_samples == 0:
         raise ValueError(f"{layout.path} holds no rows below its first line.")
-    return _Found(n_samples, _KINDS[kind], _KINDS[id_kind], counts and n_samples >= _LEAST_INDEX, n_unlabelled)
+    return _Found(n_samples, _KINDS[kind], _KINDS[id_kind], counts and n_samples >= _LEAST_COUNTED, n_unlabelled)
 
 
 def _kind(cell: str, layout: _Layout, line: int) -> int:

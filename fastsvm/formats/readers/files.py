@@ -6,13 +6,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
+from fastsvm.tuning import current_tuning
+
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 __all__ = ["Lines", "compressed", "head", "opened"]
-
-_BUFFER_BYTES = 1 << 18
-_LEAST_LINE = 1 << 20
 
 _MODULES = {"gz": "gzip", "bz2": "bz2", "xz": "lzma", "zst": "compression.zstd"}  # a Python may lack some of them
 
@@ -73,15 +72,16 @@ def opened(path: Path) -> BinaryIO:
     or truncated.
     """
     kind = compressed(path)
+    buffered = current_tuning().storage.piece_bytes
     if kind is None:
-        return open(path, "rb", buffering=_BUFFER_BYTES)
+        return open(path, "rb", buffering=buffered)
     try:
         module = import_module(_MODULES[kind])
     except ImportError as error:
         raise ValueError(f"{path} is compressed as .{kind}, which this Python does not read. Decompress it.") from error
     own = (getattr(module, name, zlib.error) for name in ("LZMAError", "ZstdError"))
     errors = (EOFError, OSError, zlib.error, *own)
-    return io.BufferedReader(_Decompressed(module.open(path, "rb"), path, errors), _BUFFER_BYTES)
+    return io.BufferedReader(_Decompressed(module.open(path, "rb"), path, errors), buffered)
 
 
 def head(path: Path, n_bytes: int) -> bytes:
@@ -98,7 +98,7 @@ class Lines(Generic[Text]):
 
     def __init__(self, stream: IO[Text], most: int, path: Path) -> None:
         self._stream: IO[Text] = stream
-        self._most, self._path = max(most, _LEAST_LINE), path
+        self._most, self._path = max(most, current_tuning().storage.piece_bytes), path
         self.taken = 0
 
     def __iter__(self) -> "Lines[Text]":

@@ -21,7 +21,6 @@ __all__ = ["read", "recognises"]
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _PREFIXES = {"train": "train", "test": "(?:t10k|test)"}
-_MOST_FEATURES = 1 << 31
 
 
 def recognises(path: Path) -> bool:
@@ -91,7 +90,7 @@ def _open(files: ExitStack, path: Path) -> _Idx:
         raise ValueError(f"{path} is truncated: its {magic[3]} dimensions end at byte {4 + len(raw)}.")
     shape = tuple(np.frombuffer(raw, ">u4").tolist())
     dtype = np.dtype(_TYPES[magic[2]])
-    if not 0 < math.prod(shape[1:]) < _MOST_FEATURES or shape[0] == 0:
+    if not 0 < math.prod(shape[1:]) <= np.iinfo(np.int32).max or shape[0] == 0:
         raise ValueError(f"{path} has the dimensions {shape}, which cannot be rows of features.")
     _check_size(path, 4 + len(raw) + math.prod(shape) * dtype.itemsize, shape)
     return _Idx(path, stream, dtype, shape)

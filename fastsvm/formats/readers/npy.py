@@ -10,10 +10,10 @@ import numpy as np
 
 from fastsvm.formats.readers.rows import Rows, check_finite
 from fastsvm.formats.readers.stream import Header, Options, Stream
+from fastsvm.tuning import current_tuning
 
 __all__ = ["Matrix", "label_type", "labels_of", "mapped", "read", "recognises", "rows_of"]
 
-_LONGEST_LABEL = 1 << 16
 # NumPy raises any of these for headers that are truncated, impossible, or not Python literals.
 _NO_ARRAY = (
     ValueError, TypeError, OverflowError, EOFError, OSError, SyntaxError, MemoryError, RecursionError, TokenError
@@ -89,8 +89,9 @@ def label_type(column: Matrix, matrix: Matrix) -> np.dtype:
             f"{column.where} has shape {column.shape}; the labels of the {matrix.shape[0]} rows in "
             f"{matrix.where} must have shape ({matrix.shape[0]},)."
         )
-    if column.dtype.itemsize > _LONGEST_LABEL:
-        raise ValueError(f"{column.where} has type {column.dtype}; a label takes at most {_LONGEST_LABEL} bytes.")
+    most = current_tuning().limits.labels
+    if column.dtype.itemsize > most:
+        raise ValueError(f"{column.where} has type {column.dtype}; a label takes at most {most} bytes.")
     kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "U": np.str_, "S": np.str_}
     if column.dtype.kind not in kinds:
         raise ValueError(f"{column.where} has type {column.dtype}; labels are numbers or strings.")

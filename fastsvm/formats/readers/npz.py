@@ -17,14 +17,13 @@ from numpy.lib import format as npy_format
 from fastsvm.formats.readers.npy import Matrix, rows_of
 from fastsvm.formats.readers.sparse_npz import is_sparse, read_sparse
 from fastsvm.formats.readers.stream import Options, Stream
+from fastsvm.tuning import current_tuning
 
 __all__ = ["read", "recognises"]
 
 _WEIGHTS = "sample_weight"
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
-_MOST_HEADER_BYTES = 10_000
-_MOST_NUMBERS = 2  # of an array that describes a sparse matrix: its shape
-_MOST_RATIO = 1_032  # of deflate
+_MOST_RATIO = 1_032  # Deflate makes at most so many bytes of one.
 
 
 def recognises(path: Path) -> bool:
@@ -96,8 +95,8 @@ def _sparse(
             raise ValueError(f"{path} is damaged, or its sparse matrix has another form: it has no array {name}.")
         return entries[name]
 
-    def small(name: str) -> np.ndarray:
-        if math.prod(entry(name).shape) > _MOST_NUMBERS or entry(name).dtype.hasobject:
+    def small(name: str) -> np.ndarray:  # one number, or the two of a shape
+        if math.prod(entry(name).shape) > 2 or entry(name).dtype.hasobject:
             raise ValueError(f"The array {entry(name)} in {path} does not describe a sparse matrix.")
         with archive.open(f"{name}.npy") as stream:
             return npy_format.read_array(stream, allow_pickle=False)
@@ -135,7 +134,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
         raise ValueError(f"it is of version {version} of the format")
     size = stream.read(2 if version == (1, 0) else 4)
     length = int.from_bytes(size, "little")
-    if length > _MOST_HEADER_BYTES:
+    if length > current_tuning().limits.entries:
         raise ValueError(f"it would have {length} bytes")
     shape, fortran, dtype = _READERS[version](io.BytesIO(size + stream.read(length)))
     if min(shape, default=0) < 0:

@@ -16,12 +16,10 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
+from fastsvm.tuning import current_tuning
+
 __all__ = ["load_plain"]
 
-_MOST_BYTES = 1 << 29
-_MOST_STEPS = 1 << 20  # twenty times the number in a published batch
-_MOST_KEYS = 64
-_PIECE = 1 << 20
 _WORDS = """
 PROTO FRAME STOP MARK GLOBAL STACK_GLOBAL REDUCE BUILD NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 FLOAT
 BINFLOAT STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 UNICODE SHORT_BINUNICODE BINUNICODE
@@ -93,17 +91,18 @@ class _Unpickler(pickle.Unpickler):
 
 def _content(stream: IO[bytes]) -> bytes:
     """Return the bytes of a pickle. Raise UnpicklingError unless its opcodes are few and those of plain data."""
+    limits = current_tuning().limits
     pieces: list[bytes] = []
-    while piece := stream.read(_PIECE):
+    while piece := stream.read(current_tuning().storage.piece_bytes):
         pieces.append(piece)
-        if len(pieces) > _MOST_BYTES // _PIECE:
-            raise pickle.UnpicklingError(f"it has more than {_MOST_BYTES} bytes")
+        if sum(map(len, pieces)) > limits.bytes:
+            raise pickle.UnpicklingError(f"it has more than {limits.bytes} bytes")
     content = b"".join(pieces)
     for number, (step, argument, place) in enumerate(pickletools.genops(content)):
         if step.name not in _STEPS:
             raise pickle.UnpicklingError(f"its byte {place} is {step.name}, which plain data does not need")
-        if number >= _MOST_STEPS:
-            raise pickle.UnpicklingError(f"it has more than {_MOST_STEPS} steps")
+        if number >= limits.steps:
+            raise pickle.UnpicklingError(f"it has more than {limits.steps} steps")
         if step.name.endswith("PUT") and isinstance(argument, int) and argument > number:  # one entry for each number
             raise pickle.UnpicklingError(f"its byte {place} stores object number {argument} of {number}")
         if isinstance(argument, int) and argument.bit_length() > 64:  # large ints may share one hash
@@ -133,7 +132,7 @@ def load_plain(stream: IO[bytes], where: object) -> dict[str, Any]:
     try:
         found = _Unpickler(_content(stream)).load()
         if isinstance(found, dict):
-            if len(found) > _MOST_KEYS:
+            if len(found) > current_tuning().limits.entries:
                 raise pickle.UnpicklingError(f"its dictionary has {len(found)} keys")
             found = {_text(key): _plain(item) for key, item in found.items()}
     except Exception as error:  # a damaged pickle may raise anything

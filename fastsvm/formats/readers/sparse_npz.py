@@ -9,10 +9,9 @@ from scipy import sparse
 from fastsvm.formats.readers.npy import Matrix, label_type, labels_of, mapped
 from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header, Options, Stream
+from fastsvm.tuning import current_tuning
 
 __all__ = ["is_sparse", "read_sparse"]
-
-_COPIES = 3  # of a matrix that is stored by columns, while its rows are made
 
 
 def is_sparse(names: set[str]) -> bool:
@@ -56,7 +55,7 @@ def read_sparse(
 
 def _by_rows(path: Path, parts: tuple[Matrix, ...], shape: tuple[int, int], memory: int) -> tuple[Matrix, ...]:
     """Return the arrays of a matrix by rows, which is stored by columns."""
-    needed = _COPIES * sum(part.shape[0] * part.dtype.itemsize for part in parts)
+    needed = current_tuning().storage.loaded_share * sum(part.shape[0] * part.dtype.itemsize for part in parts)
     if needed > memory:
         raise ValueError(
             f"{path} is stored by columns, and its rows take {needed} bytes of memory; memory={memory}. Save X.tocsr() "

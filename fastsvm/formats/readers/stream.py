@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.formats.readers.rows import Rows
+from fastsvm.tuning import StorageTuning
 
 __all__ = ["Header", "Options", "Stream"]
 
@@ -54,7 +55,7 @@ class Options(NamedTuple):
     model_features: int | None = None
     model_label: str | None = None
     model_first_index: int | None = None
-    block_bytes: int = 4 << 20  # It is the rough size of a block.
+    block_bytes: int = StorageTuning().block_bytes  # It is the rough size of a block.
     memory: int = 256 << 20  # So many bytes of memory may be used.
 
     def rows(self, row_bytes: int) -> int:

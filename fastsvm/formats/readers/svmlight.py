@@ -17,12 +17,12 @@ from scipy import sparse
 from fastsvm.formats.readers.files import Lines, head, opened
 from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header, Options, Stream
+from fastsvm.tuning import current_tuning
 
 __all__ = ["read", "recognises"]
 
 _LINE = re.compile(rb"[-+.\w,]+(\s+(qid|\d+):\S+)*(\s+\d+:?)?\s*")  # the last pair may be cut: that is an error, later
-_LINE_SHARE = 8  # of memory: a parsed line takes more than its text
-_LARGEST = 2**31 - 1
+_LARGEST = np.iinfo(np.int32).max
 _ASSUMED = "No index is 0, so the first feature has the index 1. If indices count from 0, pass first_index=0."
 _SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 
@@ -94,7 +94,8 @@ def _texts(path: Path, n_bytes: int, memory: int) -> Iterator[tuple[int, list[by
     number, taken = 1, 0
     found: list[bytes] = []
     with opened(path) as stream:
-        lines: Lines[bytes] = Lines(stream, memory // _LINE_SHARE, path)
+        # A parsed line takes more than its text.
+        lines: Lines[bytes] = Lines(stream, memory // current_tuning().storage.window_share, path)
         for line in lines:
             lines.taken = 0
             found.append(line)

@@ -2,11 +2,13 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from fastsvm.formats.readers.stream import Options
+from fastsvm.tuning import current_tuning
 
 __all__ = ["TableColumns", "choose_columns", "is_name", "note_on_index"]
 
@@ -15,7 +17,6 @@ _LABELS = ("label", "labels", "target", "class", "y")
 _WEIGHT, _PERHAPS_WEIGHTS = "sample_weight", ("weight", "weights", "sample_weights")
 """The name of a column of weights, and names that features may have, too."""
 _COUNT = re.compile(r"-?\d+")  # on the command line, such a column is a position
-_SHOWN = 20
 
 
 class TableColumns(NamedTuple):
@@ -57,8 +58,8 @@ class TableColumns(NamedTuple):
         found = []
         repeated = _repeated(self._names_of_features)
         if repeated:  # later files could not find them again
-            shown = ", ".join(map(repr, repeated[:_SHOWN]))
-            found.append(f"Several features are named {shown}: no names are kept, and columns count by their order.")
+            named = _listed(list(map(repr, repeated)))
+            found.append(f"Several features are named {named}: no names are kept, and columns count by their order.")
         if self.weight is not None:
             found.append(f"{self.title(self.weight)} holds the weights of the rows.")
         names = () if self.of_model else self._names_of_features
@@ -68,8 +69,7 @@ class TableColumns(NamedTuple):
                 found.append(f"{self.title(k)} is used as a feature. {what}")
         rest = sorted(set(range(len(self.names or ()))) - {*self.features, *self[2:4], self.weight, self.empty})
         if rest:
-            shown = ", ".join(map(self.title, rest[:_SHOWN])) + (", ..." if len(rest) > _SHOWN else "")
-            found.append(f"Left out, for they are no features of the model: {shown}.")
+            found.append(f"Left out, for they are no features of the model: {_listed(list(map(self.title, rest)))}.")
         return tuple(found)
 
     def title(self, position: int) -> str:
@@ -175,7 +175,7 @@ class _Table(NamedTuple):
         if is_name(column):
             names = self.names or ()
             if names.count(column) != 1:
-                found = "two such columns" if column in names else f"the columns {', '.join(names[:_SHOWN])}"
+                found = "two such columns" if column in names else f"the columns {_listed(names)}"
                 raise ValueError(f"{self.path} must have one column {column!r}; its first line has {found}.")
             return names.index(column)
         position = int(str(column))
@@ -202,3 +202,9 @@ def note_on_index(columns: TableColumns, position: int) -> str:
         f"{columns.title(position)} counts the rows and is used as a feature. If it is an index, pass "
         f"{f'id={columns.names[position]!r}' if columns.names and columns.names[position] else f'id={position}'}."
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first of some names, for messages."""
+    most = current_tuning().limits.shown
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")

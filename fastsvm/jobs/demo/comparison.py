@@ -25,12 +25,12 @@ from fastsvm.persistence.model_file import load, save
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import open_hdf5
 from fastsvm.sources.hdf5_checks import attribute
+from fastsvm.tuning import current_tuning
 
 __all__ = ["DemoReport", "demo"]
 
 _SIDE, _MEMORY = 24, "64MB"
 _PARAMETERS: dict[str, Any] = {"C": 10.0, "gamma": 0.022}  # of values from 0 to 1
-_BLOCK = 1000
 _FILES = "train.h5", "test.h5", "model.fastsvm", "demo.png"
 _MADE_BY = "fastsvm demo"
 
@@ -179,8 +179,9 @@ def _objective(model: Any, X: np.ndarray) -> float:
     pairs: Any = pair_coefficients(model.dual_coef_, model.n_support_)
     coef, norms = pairs.T.toarray(), np.einsum("ij,ij->i", rows, rows)
     total = np.abs(coef).sum()
-    for start in range(0, len(rows), _BLOCK):
-        part = slice(start, start + _BLOCK)
+    step = current_tuning().storage.resident_rows
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
         distances = np.maximum(norms[part, None] + norms - 2 * rows[part] @ rows.T, 0)
         total -= np.einsum("ij,ij->", np.exp(-gamma * distances) @ coef, coef[part]) / 2
     return float(total)

@@ -17,12 +17,12 @@ import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
 
 from fastsvm.files.hdf5_output import hdf5_into
+from fastsvm.tuning import current_tuning
 
 __all__ = ["CSVLayout", "HDF5Layout", "Layout", "Stretch", "label_type"]
 
 _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # in full width too, and after apostrophes
 _NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
-_PIECE = 1 << 22  # bytes that are read at a time
 
 
 class Stretch(NamedTuple):
@@ -44,8 +44,8 @@ class Stretch(NamedTuple):
     def found(self, file: FileIO) -> "Stretch":
         """Return the stretch at the same place as a file has it; it is shorter if the file ends before."""
         file.seek(self.offset)
-        stretch = Stretch(self.offset)
-        while data := file.read(min(_PIECE, self.nbytes - stretch.nbytes)):
+        stretch, most = Stretch(self.offset), current_tuning().storage.block_bytes
+        while data := file.read(min(most, self.nbytes - stretch.nbytes)):
             stretch = stretch.longer(data)
         return stretch
 

@@ -24,13 +24,9 @@ from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import StopSignals
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data, open_hdf5
+from fastsvm.tuning import current_tuning
 
 __all__ = ["ScoringReport", "evaluate", "opened", "predict"]
-
-_ROWS = 16_384  # in a block
-_VALUES = 1 << 23  # decision values in a block at most: 64 MiB
-_LEAST_ROWS = 256
-_SAY_SECONDS = 30.0  # between two lines of progress where there is no terminal
 
 
 class ScoringReport(NamedTuple):
@@ -165,7 +161,8 @@ def _score(
 
 def _block_rows(model: Any) -> int:
     """Return the number of rows of a block: fewer for a model with very many decision functions."""
-    return min(_ROWS, max(_LEAST_ROWS, _VALUES // np.size(model.intercept_)))
+    tuning = current_tuning().jobs
+    return max(1, min(tuning.block_rows, tuning.decisions // np.size(model.intercept_)))
 
 
 def _check_unchanged(data: HDF5Data) -> None:
@@ -197,7 +194,8 @@ def _bound_to(model: Any, model_path: str | Path, path: str | Path, options: Inp
 @contextmanager
 def _progress(done: int, total: int) -> Iterator[Callable[[int], None]]:
     """Yield a function that is told how many rows are done: it moves a bar on a terminal, else it prints some lines."""
-    next_line = time.perf_counter() + _SAY_SECONDS
+    pause = current_tuning().jobs.say_s
+    next_line = time.perf_counter() + pause
     with progress_bar(total=total, initial=done, desc="predict", unit="row", unit_scale=True) as bar:
 
         def tell(rows: int) -> None:
@@ -205,7 +203,7 @@ def _progress(done: int, total: int) -> Iterator[Callable[[int], None]]:
             done += rows
             bar.update(rows)
             if bar.disable and time.perf_counter() >= next_line:
-                next_line = time.perf_counter() + _SAY_SECONDS
+                next_line = time.perf_counter() + pause
                 say(f"predict: {done:,} of {total:,} rows ({done / total:.0%})")
 
         yield tell

@@ -21,14 +21,13 @@ from fastsvm.files.atomic_file import atomic_write, complete, name_beside
 from fastsvm.files.locks import has_locks, take
 from fastsvm.jobs.prediction.layouts import Layout, Stretch, write_all
 from fastsvm.jobs.say import say
+from fastsvm.tuning import current_tuning
 
 __all__ = ["PredictionFile", "PredictionState", "parts_of"]
 
 FORMAT = "fastsvm-predictions"
 VERSION = 1
 Rewrite = Callable[[Path, Path], None]
-_SECONDS = 3.0  # between two writes of the journal
-_MOST_SHARE = 0.02  # of the time that these may take
 
 
 class PredictionState(NamedTuple):
@@ -73,6 +72,7 @@ class PredictionFile:
         self._bound_to = json.loads(json.dumps(bound_to))
         self.state = PredictionState()
         self._safe_rows, self._next, self._sync_failed = 0, 0.0, False
+        self._tuning = current_tuning().jobs
 
     @classmethod
     @contextmanager
@@ -125,7 +125,7 @@ class PredictionFile:
             self._write_journal(state)
         self._safe_rows = state.rows
         now = time.perf_counter()
-        self._next = now + max(_SECONDS, (now - begin) / _MOST_SHARE)
+        self._next = now + max(self._tuning.log_s, (now - begin) / self._tuning.save_share)
 
     def _sync(self) -> None:
         try:

@@ -14,10 +14,9 @@ from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.jobs.prediction.layouts import CSVLayout
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data
+from fastsvm.tuning import current_tuning
 
 __all__ = ["SourceOrder"]
-
-_ROWS = 1 << 16  # of a block
 
 
 class SourceOrder:
@@ -43,9 +42,10 @@ class SourceOrder:
 
     def _blocks(self, labels: np.ndarray, decisions: np.ndarray) -> Iterator[dict[str, np.ndarray]]:
         """Yield the columns of blocks of rows, in the order of the source."""
+        step = current_tuning().jobs.block_rows
         with progress_bar(total=len(labels), desc="sort", unit="row", unit_scale=True) as bar:
-            for start in range(0, len(labels), _ROWS):
-                rows = self.order[start : start + _ROWS]
+            for start in range(0, len(labels), step):
+                rows = self.order[start : start + step]
                 found = {} if self.ids is None else {"id": self.ids[rows]}
                 yield found | {"prediction": labels[rows], "decision": decisions[rows]}
                 bar.update(len(rows))

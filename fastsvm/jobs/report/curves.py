@@ -8,14 +8,11 @@ import numpy as np
 
 from fastsvm.jobs.report.html import Html, joined, shown
 from fastsvm.jobs.report.svg import Axes, Line, chart
+from fastsvm.tuning import current_tuning
 
 __all__ = ["fit_curves", "moment_of", "process_curves"]
 
 _TIME = "fit time (s)"
-_MOST_PROBLEMS = 200  # two-class problems with a curve
-_BELOW = 0.01  # share of the tolerance: smaller gaps, which exact steps leave, are drawn there
-_MEANS = 60  # points of a curve of losses or speeds
-_WIDE = 50.0  # ratio of the largest to the smallest objective beyond which the axis is logarithmic
 
 History = dict[str, np.ndarray]
 
@@ -59,7 +56,7 @@ def _objective_of_all(history: History, name: str) -> Html:
 
 def _is_wide(values: np.ndarray) -> bool:
     values = values[np.isfinite(values)]
-    return bool(len(values)) and values.min() > 0 and values.max() > _WIDE * values.min()
+    return bool(len(values)) and values.min() > 0 and values.max() > current_tuning().look.wide * values.min()
 
 
 def _gaps(history: History, model: Any) -> Html:
@@ -67,7 +64,7 @@ def _gaps(history: History, model: Any) -> Html:
         return Html("")
     title, name = ("KKT violation", "violation") if "problem" in history else ("Duality gap", "relative duality gap")
     tol = float(getattr(model, "tol", None) or 0.0) if getattr(model, "criterion", "gap") == "gap" else 0.0
-    lines, note = _gaps_by_problem(history, _BELOW * tol)
+    lines, note = _gaps_by_problem(history, current_tuning().look.below * tol)
     if tol:
         ends = np.array([np.min(history["time"]), np.max(history["time"])])
         lines.append(Line(f"tolerance {shown(tol)}", ends, np.array([tol, tol]), "limit"))
@@ -80,7 +77,7 @@ def _gaps_by_problem(history: History, floor: float) -> tuple[list[Line], str]:
     problems = np.unique(history["problem"]) if "problem" in history else np.zeros(1)
     if len(problems) == 1:
         return [Line("", times, gaps)], ""
-    drawn = problems[np.unique(np.linspace(0, len(problems) - 1, _MOST_PROBLEMS).astype(int))]
+    drawn = problems[np.unique(np.linspace(0, len(problems) - 1, current_tuning().look.curves).astype(int))]
     own = [history["problem"] == problem for problem in drawn]
     note = f"Each line is one of {len(problems):,} two-class problems."
     note += "" if len(drawn) == len(problems) else f" {len(drawn)} are drawn."
@@ -94,7 +91,7 @@ def _losses(history: History, model: Any) -> Html:
         return Html("")
     steps = np.linspace(0.0, float(history["steps"][-1]), len(losses) + 1)[1:]
     at = np.interp(steps, [0.0, *history["steps"]], [0.0, *history["time"]])
-    parts = np.array_split(np.arange(len(losses)), min(_MEANS, len(losses)))
+    parts = np.array_split(np.arange(len(losses)), min(current_tuning().look.curves, len(losses)))
     means = np.array([losses[part].mean() for part in parts])
     line = Line("", np.array([at[part].mean() for part in parts]), means)
     note = f"Loss before each step; every point is the mean of {len(losses) / len(parts):,.0f} consecutive entries."
@@ -165,7 +162,7 @@ def _read_speed(history: History) -> Html:
 
 def _speeds(at: np.ndarray, nbytes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean speed of some intervals, in 10⁶ bytes per second, and their midpoints."""
-    kept = np.unique(np.linspace(0, len(at) - 1, _MEANS + 1).astype(int))
+    kept = np.unique(np.linspace(0, len(at) - 1, current_tuning().look.curves + 1).astype(int))
     at, nbytes = at[kept], nbytes[kept]
     span, read = np.diff(at), np.diff(nbytes)
     read = np.where(read < 0, nbytes[1:], read)  # a resumed run counts from 0

@@ -12,15 +12,9 @@ from fastsvm.jobs.report.html import Html, joined, shown, table
 from fastsvm.jobs.report.svg import Axes, Line, chart, picture
 from fastsvm.jobs.training.train import Tested
 from fastsvm.sources import HDF5Data, open_hdf5
+from fastsvm.tuning import current_tuning
 
 __all__ = ["confusions", "errors", "scatter"]
-
-_MOST_CLASSES = 20  # of a matrix that fits on the page
-_LONG = 5  # letters beyond which the names of columns are vertical
-_SHOWN = 24
-_SMALLEST, _LARGEST = 8, 512  # sides of images, in pixels
-_SIDE = 96  # largest side of an image as it is drawn
-_SMOOTH = 0.8  # in images, neighbours differ by less than this share of the difference of other pixels
 
 
 def confusions(tested: Tested) -> Html:
@@ -30,11 +24,11 @@ def confusions(tested: Tested) -> Html:
     np.add.at(counts, tuple(places.reshape(2, -1)), 1)
     with open_hdf5(tested.path) as data:
         names = [class_name(label, data.class_names) for label in labels]
-    return _matrix(counts, names) if len(names) <= _MOST_CLASSES else _frequent(counts, names)
+    return _matrix(counts, names) if len(names) <= current_tuning().limits.shown else _frequent(counts, names)
 
 
 def _matrix(counts: np.ndarray, names: list[str]) -> Html:
-    tall = ' class="tall"' if max(map(len, names)) > _LONG else ""
+    tall = ' class="tall"' if max(map(len, names)) > current_tuning().look.digits else ""
     head = joined(Html(f'<th scope="col"{tall}><span>{shown(name)}</span></th>') for name in (*names, "correct"))
     lines = []
     for i, (name, row) in enumerate(zip(names, counts, strict=True)):
@@ -58,7 +52,7 @@ def _cell(count: int, n: int, diagonal: bool) -> Html:
 
 def _frequent(counts: np.ndarray, names: list[str]) -> Html:
     wrong = counts - np.diag(np.diag(counts))
-    order = np.argsort(-wrong, axis=None, kind="stable")[:_MOST_CLASSES]
+    order = np.argsort(-wrong, axis=None, kind="stable")[: current_tuning().limits.shown]
     pairs = [(i, j) for i, j in zip(*np.unravel_index(order, wrong.shape), strict=True) if wrong[i, j]]
     words = f"The most frequent confusions among {len(names):,} classes."
     rows = [(names[i], names[j], int(wrong[i, j]), int(counts[i].sum())) for i, j in pairs]
@@ -87,7 +81,7 @@ def errors(tested: Tested, model: Any) -> Html:
     wrong = np.flatnonzero(tested.truth != tested.predicted)
     if not len(wrong):
         return Html("")
-    chosen = wrong[np.unique(np.linspace(0, len(wrong) - 1, _SHOWN).round().astype(int))]
+    chosen = wrong[np.unique(np.linspace(0, len(wrong) - 1, current_tuning().limits.shown).round().astype(int))]
     with open_hdf5(tested.path) as data:
         columns = tested.truth[chosen], tested.predicted[chosen]
         names = [[class_name(label, data.class_names) for label in column] for column in columns]
@@ -101,7 +95,7 @@ def errors(tested: Tested, model: Any) -> Html:
 
 def _largest(tested: Tested) -> Html:
     difference = np.asarray(tested.predicted, np.float64) - tested.truth
-    chosen = np.argsort(-np.abs(difference), kind="stable")[:_SHOWN]
+    chosen = np.argsort(-np.abs(difference), kind="stable")[: current_tuning().limits.shown]
     columns = (values[chosen].tolist() for values in (tested.rows, tested.truth, tested.predicted, difference))
     rows = [(row, *map(float, values)) for row, *values in zip(*columns, strict=True)]
     words = Html(f'<p class="note">The {len(rows)} largest errors among {len(difference):,} samples.</p>')
@@ -110,7 +104,7 @@ def _largest(tested: Tested) -> Html:
 
 def _in_columns(head: tuple[str, ...], rows: list[tuple]) -> Html:
     """Return a table as two halves side by side."""
-    half = max(_SHOWN // 2, -(-len(rows) // 2))
+    half = max(current_tuning().limits.shown // 2, -(-len(rows) // 2))
     tables = joined(table(head, part) for part in (rows[:half], rows[half:]) if part)
     return Html(f'<div class="pair">{tables}</div>')
 
@@ -133,7 +127,7 @@ def _images(data: HDF5Data, rows: np.ndarray) -> np.ndarray | None:
     if not _is_smooth(images):
         return None
     low, high = images.min(), images.max()
-    step = -(-shape[-1] // _SIDE)
+    step = -(-shape[-1] // current_tuning().look.most_side)
     return ((images[:, ::step, ::step] - low) * (255 / (high - low))).round().astype(np.uint8)
 
 
@@ -141,7 +135,7 @@ def _image_shape(n_values: int) -> tuple[int, ...] | None:
     """Return the shape of a square image with so many values, in grey or, as in CIFAR-10, in three colour planes."""
     for colours in (1, 3):
         side = math.isqrt(n_values // colours)
-        if colours * side * side == n_values and _SMALLEST <= side <= _LARGEST:
+        if colours * side * side == n_values and side >= current_tuning().look.least_side:
             return (side, side) if colours == 1 else (3, side, side)
     return None
 
@@ -150,4 +144,4 @@ def _is_smooth(images: np.ndarray) -> bool:
     """Return whether neighbouring pixels are alike: a table may have as many columns as an image has pixels."""
     pixels = images.reshape(len(images), -1)
     others = pixels[:, np.random.default_rng(0).permutation(pixels.shape[1])]
-    return bool(np.abs(np.diff(images, axis=2)).mean() < _SMOOTH * np.abs(pixels - others).mean())
+    return bool(np.abs(np.diff(images, axis=2)).mean() < current_tuning().look.smooth * np.abs(pixels - others).mean())

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from fastsvm.jobs.visible import visible
+from fastsvm.tuning import Look
 
 __all__ = ["Html", "amount", "duration", "facts", "joined", "page", "rounded", "section", "shown", "table"]
 
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-_DIGITS = 4
 
 
 class Html(str):
@@ -25,7 +25,7 @@ class Html(str):
     __slots__ = ()
 
 
-def rounded(value: float, digits: int = _DIGITS) -> str:
+def rounded(value: float, digits: int = Look().digits) -> str:
     """Return a number rounded to a few digits, with a power of ten if it is very large or small.
 
     Examples
@@ -131,7 +131,7 @@ def _column(values: Sequence[Any]) -> list[Html]:
     largest = max((abs(value) for value in values if isinstance(value, float)), default=0.0)
     if not 1e-4 <= largest < 1e9:
         return [shown(value) for value in values]
-    decimals = max(0, _DIGITS - 1 - math.floor(math.log10(largest)))
+    decimals = max(0, Look().digits - 1 - math.floor(math.log10(largest)))
     in_line = (f"{value:,.{decimals}f}".replace("-", "−") if isinstance(value, float) else value for value in values)
     return [shown(value) for value in in_line]
 

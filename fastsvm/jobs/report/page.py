@@ -21,10 +21,10 @@ from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.run_folder import RunFolder
 from fastsvm.jobs.training.train import Trained
 from fastsvm.sources import open_hdf5
+from fastsvm.tuning import current_tuning
 
 __all__ = ["write_report"]
 
-_FEW_CLASSES = 20  # whose counts are unfolded
 _ENDS = {
     "converged": "converged within its tolerance",
     "max_iter": "reached its iteration limit",
@@ -212,7 +212,7 @@ def _classes(found: dict[str, Any], model: Any) -> Html:
     counts = found.get("class_counts")
     if not counts or not is_classifier(model):
         return Html("")
-    unfolded = " open" if len(counts) <= _FEW_CLASSES else ""
+    unfolded = " open" if len(counts) <= current_tuning().limits.shown else ""
     each = joined(Html(f"<div><span>{shown(name)}</span>{shown(count)}</div>") for name, count in counts.items())
     words = "Samples per class"
     return Html(f'<details{unfolded}><summary>{words}</summary><div class="counts">{each}</div></details>')

@@ -9,11 +9,10 @@ from fastsvm.jobs.report.html import Html, joined, shown, table
 from fastsvm.jobs.report.svg import Axes, Line, chart
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.search import best_of
+from fastsvm.tuning import current_tuning
 
 __all__ = ["search_results"]
 
-_MOST_ROWS = 10  # of the table that are unfolded
-_MOST_NAMED = 3  # curves with names, one for each colour
 _LOOKS = ("line first", "line second", "line third")
 
 
@@ -40,7 +39,7 @@ def _curves(cells: Sequence[dict[str, Any]], best: dict[str, Any], job: Job) -> 
         groups.setdefault(str(shown(others)), []).append((np.log10(value) if is_log else value, cell["mean_score"]))
     name = str(shown({name: value for name, value in best["parameters"].items() if name != along}))
     lines = [_line(words, points, k, len(groups), words == name) for k, (words, points) in enumerate(groups.items())]
-    note = "" if len(groups) <= _MOST_NAMED else f"Curves of {len(groups):,} choices; the best one is named."
+    note = "" if len(groups) <= len(_LOOKS) else f"Curves of {len(groups):,} choices; the best one is named."
     axis = f"log₁₀ {along}" if is_log else along
     return chart(lines, Axes("Mean score", axis, "score"), note)
 
@@ -51,7 +50,7 @@ def _is_number(value: Any) -> bool:
 
 def _line(name: str, points: list[tuple], k: int, n: int, is_best: bool) -> Line:
     x, y = np.array(sorted(points), np.float64).T
-    if n <= _MOST_NAMED:
+    if n <= len(_LOOKS):
         return Line(name if n > 1 else "", x, y, _LOOKS[k])
     return Line(name, x, y, "line second") if is_best else Line("", x, y, "pale first")
 
@@ -65,7 +64,8 @@ def _cells(cells: Sequence[dict[str, Any]], best: dict[str, Any]) -> Html:
          cell["std_score"])
         for cell in order
     ]  # fmt: skip
-    parts = [table(head, rows[:_MOST_ROWS])]
-    if rest := rows[_MOST_ROWS:]:
+    most = current_tuning().limits.shown
+    parts = [table(head, rows[:most])]
+    if rest := rows[most:]:
         parts.append(Html(f"<details><summary>{len(rest):,} more</summary>{table(head, rest)}</details>"))
     return Html(f"<div>{joined(parts)}</div>")

@@ -10,16 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.jobs.report.html import Html, joined, raised, shown
+from fastsvm.tuning import Look, current_tuning
 
 __all__ = ["Axes", "Line", "chart", "picture", "png"]
-
-_WIDTH, _HEIGHT = 480, 270
-_TOP, _BOTTOM, _RIGHT = 34, 48, 12
-_LETTER = 7.6  # width of a letter
-_FEW = 40  # points of a curve that are marked
-_MOST_POINTS = 4000  # in one chart
-_MOST_TICKS = 6
-_LATE = 0.4  # share of the x range: if the curves begin later, the axis does not begin at 0
 
 
 class Line(NamedTuple):
@@ -68,17 +61,24 @@ def chart(lines: Sequence[Line], axes: Axes, note: str = "") -> Html:
     every_x, every_y = (np.concatenate([getattr(line, name) for line in lines]) for name in "xy")
     if axes.square:
         every_x = every_y = np.concatenate([every_x, every_y])
-    y = (_decades if axes.log else _even)(every_y, _HEIGHT - _BOTTOM, _TOP, axes.from_zero)
-    left = 10 + _LETTER * max(map(len, y.labels))
-    late = every_x.min() > _LATE * every_x.max()  # an axis from 0 would be empty for the most part
-    x = _even(every_x, left, _WIDTH - _RIGHT, not (axes.square or late))
+    look = current_tuning().look
+    width, height, floor = look.width, look.width * 9 // 16, _floor(look)
+    y = (_decades if axes.log else _even)(every_y, floor, 2 * look.line, axes.from_zero)
+    left = (1 + max(map(len, y.labels))) * look.line / 2
+    late = every_x.min() > every_x.max() / 2  # an axis from 0 would be empty for the most part
+    x = _even(every_x, left, width - look.line, not (axes.square or late))
     drawn = joined(_path(line, x, y, axes.log) for line in lines)
     picture = (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{shown(axes.title)}">'
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{shown(axes.title)}">'
         f"{_frame(x, y, axes)}{drawn}</svg>"
     )
     named = joined(Html(f'<span class="key {_colour(line)}"></span>{shown(line.name)}') for line in lines if line.name)
     return Html(f"<figure><b>{shown(axes.title)}</b>{named}{picture}<figcaption>{shown(note)}</figcaption></figure>")
+
+
+def _floor(look: Look) -> int:
+    """Return the height of the x axis, below which there are three lines of text."""
+    return look.width * 9 // 16 - 3 * look.line
 
 
 def _drawable(line: Line, log: bool, n_lines: int) -> Line:
@@ -86,7 +86,7 @@ def _drawable(line: Line, log: bool, n_lines: int) -> Line:
     x, y = np.asarray(line.x, np.float64), np.asarray(line.y, np.float64)
     good = np.isfinite(x) & np.isfinite(y) & ((y > 0) | (not log))
     x, y = x[good], y[good]
-    most = max(8, _MOST_POINTS // max(1, n_lines))
+    most = max(8, current_tuning().look.points // max(1, n_lines))
     if len(x) > most:
         kept = np.unique(np.linspace(0, len(x) - 1, most).round().astype(int))
         x, y = x[kept], y[kept]
@@ -103,9 +103,9 @@ def _even(values: np.ndarray, start: float, stop: float, from_zero: bool) -> _Sc
     low = min(low, 0.0) if from_zero else low
     if high - low <= 1e-12 * max(abs(low), abs(high)):
         low, high = (0.0, 2 * high) if high > 0 else (2 * low, 0.0) if high < 0 else (0.0, 1.0)
-    margin = 0.04 * (high - low)
+    margin = current_tuning().look.padding * (high - low)
     low, high = low - margin * (not from_zero), high + margin
-    step = _round_step((high - low) / _MOST_TICKS)
+    step = _round_step((high - low) / current_tuning().look.ticks)
     ticks = step * np.arange(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
     largest = max(abs(low), abs(high))
     power = 3 * math.floor(math.log10(largest) / 3) if largest >= 1e5 or largest < 1e-2 else 0
@@ -124,13 +124,14 @@ def _decades(values: np.ndarray, start: float, stop: float, from_zero: bool) -> 
     """Return a logarithmic scale; it maps exponents of ten."""
     low, high = math.floor(math.log10(values.min()) + 1e-9), math.ceil(math.log10(values.max()) - 1e-9)
     high = max(high, low + 1)
-    ticks = np.arange(low, high + 1, max(1, math.ceil((high - low) / _MOST_TICKS)))
+    ticks = np.arange(low, high + 1, max(1, math.ceil((high - low) / current_tuning().look.ticks)))
     labels = [f"10{raised(tick)}" if tick else "1" for tick in ticks.tolist()]
     return _Scale(low, high, start, stop, ticks, labels, "")
 
 
 def _frame(x: _Scale, y: _Scale, axes: Axes) -> Html:
-    floor, parts = _HEIGHT - _BOTTOM, []
+    look, parts = current_tuning().look, []
+    floor = _floor(look)
     for place, label in zip(y(y.ticks), y.labels, strict=True):
         parts.append(f'<path class="grid" d="M{x.start:.1f} {place:.1f}H{x.stop:.1f}"/>')
         parts.append(f'<text x="{x.start - 8:.1f}" y="{place + 4.5:.1f}" text-anchor="end">{label}</text>')
@@ -140,8 +141,8 @@ def _frame(x: _Scale, y: _Scale, axes: Axes) -> Html:
     parts.append(f'<path class="axis" d="M{x.start:.1f} {floor}H{x.stop:.1f}"/>')
     names = (f"{name} / {scale.unit}" if scale.unit else name for name, scale in ((axes.x_name, x), (axes.y_name, y)))
     x_name, y_name = map(shown, names)
-    parts.append(f'<text x="0" y="{_TOP - 16}">{y_name}</text>')
-    parts.append(f'<text x="{x.stop:.1f}" y="{_HEIGHT - 8}" text-anchor="end">{x_name}</text>')
+    parts.append(f'<text x="0" y="{look.line}">{y_name}</text>')
+    parts.append(f'<text x="{x.stop:.1f}" y="{floor + 2.5 * look.line:g}" text-anchor="end">{x_name}</text>')
     return Html("".join(parts))
 
 
@@ -153,7 +154,7 @@ def _path(line: Line, x: _Scale, y: _Scale, log: bool) -> Html:
     if "cloud" in line.look:
         return Html(f'<path class="{line.look}" d="{dots}"/>')
     curve = "M" + "L".join(f"{across:g} {down:g}" for across, down in places) if len(places) > 1 else ""
-    marked = "line" in line.look and len(places) <= _FEW
+    marked = "line" in line.look and len(places) <= current_tuning().look.marked
     dotted = f'<path class="dot {_colour(line)}" d="{dots}"/>' if marked else ""
     return Html(f'<path class="{line.look}" d="{curve}"/>{dotted}')
 

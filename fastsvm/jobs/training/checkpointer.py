@@ -15,12 +15,10 @@ from fastsvm.jobs.stopping import StopSignals
 from fastsvm.jobs.training.checkpoint_file import Checkpoints
 from fastsvm.jobs.training.run_folder import RunFolder
 from fastsvm.memory import peak_memory
+from fastsvm.tuning import current_tuning
 
 __all__ = ["JobCheckpointer"]
 
-_LOG_SECONDS = 2.0  # between two events of progress
-_SAY_SECONDS = 30.0  # between two lines of progress where there is no terminal
-_MOST_SHARE = 0.02  # of the time that checkpoints may take
 _SHOWN = ("epoch", "iteration", "objective", "gap", "problems")
 
 
@@ -35,6 +33,7 @@ class JobCheckpointer:
     def __init__(self, folder: RunFolder, checkpoints: Checkpoints, every: float, stops: StopSignals) -> None:
         self.folder, self.checkpoints, self.every, self.stops = folder, checkpoints, every, stops
         self.spent = self.before = 0.0
+        self._tuning = current_tuning().jobs
         self._failing, self._lock = False, threading.Lock()
         self._last_logged: dict[str, float] | None = None
         self.start()
@@ -42,7 +41,7 @@ class JobCheckpointer:
     def start(self) -> None:
         """Start the clock: the fit begins."""
         now = self._begin = time.perf_counter()
-        self._next, self._next_log, self._next_line = now + self.every, now, now + _SAY_SECONDS
+        self._next, self._next_log, self._next_line = now + self.every, now, now + self._tuning.say_s
 
     def observe(self, tree: Callable[[], Any], facts: dict[str, float]) -> None:
         """Watch a fit between two steps; `tree` returns its state, and `facts` are its progress, for the log.
@@ -83,16 +82,16 @@ class JobCheckpointer:
             self.folder.log("checkpoint", file=path.name, seconds=time.perf_counter() - begin)
         now = time.perf_counter()
         self.spent += now - begin
-        self._next = now + max(self.every, (now - begin) / _MOST_SHARE)
+        self._next = now + max(self.every, (now - begin) / self._tuning.save_share)
         return not self._failing
 
     def _tell(self, now: float, facts: dict[str, float]) -> None:
         """Log the progress; where there is no progress bar, print it too."""
         if now >= self._next_log and facts != self._last_logged:
-            self._next_log, self._last_logged = now + _LOG_SECONDS, facts
+            self._next_log, self._last_logged = now + self._tuning.log_s, facts
             logged = {"seconds" if name == "time" else name: value for name, value in facts.items()}
             self.folder.log("progress", peak_memory_mb=peak_memory(), **logged)
         if now >= self._next_line:
-            self._next_line = now + _SAY_SECONDS
+            self._next_line = now + self._tuning.say_s
             if not sys.stderr.isatty():
                 say(", ".join(f"{name} {value:.4g}" for name, value in facts.items() if name in _SHOWN))

@@ -10,11 +10,9 @@ from typing import Any
 from fastsvm.files.atomic_file import FULL
 from fastsvm.jobs.say import say
 from fastsvm.persistence.model_file import save
+from fastsvm.tuning import current_tuning
 
 __all__ = ["save_surely", "written_surely"]
-
-_SECONDS = 30.0  # during which writing is tried again
-_PAUSE = 1.0
 
 
 def written_surely(write: Callable[[], None], path: str | Path) -> None:
@@ -22,7 +20,8 @@ def written_surely(write: Callable[[], None], path: str | Path) -> None:
 
     It raises OSError if the disk stays full, or at once if the error is another.
     """
-    end, told = time.monotonic() + _SECONDS, False
+    tuning = current_tuning().jobs
+    end, told = time.monotonic() + tuning.say_s, False
     while True:
         try:
             write()
@@ -31,9 +30,9 @@ def written_surely(write: Callable[[], None], path: str | Path) -> None:
             if error.errno not in FULL or time.monotonic() >= end:
                 raise
             if not told:
-                say(f"cannot write {path}: {error.strerror}. Make room: fastsvm tries again for {_SECONDS:.0f} s.")
+                say(f"cannot write {path}: {error.strerror}. Make room: fastsvm tries again for {tuning.say_s:.0f} s.")
                 told = True
-        time.sleep(_PAUSE)
+        time.sleep(tuning.wait_s)
 
 
 def save_surely(model: Any, path: str | Path) -> None:

@@ -12,10 +12,9 @@ from typing import Any
 from fastsvm.files.atomic_file import atomic_write, check_folder
 from fastsvm.files.locks import is_taken, take
 from fastsvm.jobs.training.job_file import Job
+from fastsvm.tuning import current_tuning
 
 __all__ = ["RunFolder"]
-
-_TAIL_BYTES = 1 << 16  # at the end of a log, read to find its last events
 
 
 class RunFolder:
@@ -171,7 +170,7 @@ class RunFolder:
             return []
         with self.log_file.open("rb") as file:
             if last:
-                file.seek(max(0, self.log_file.stat().st_size - _TAIL_BYTES))
+                file.seek(max(0, self.log_file.stat().st_size - current_tuning().storage.run_bytes))
             lines = file.read().decode("utf-8", "replace").splitlines()
         found = []
         for line in lines:

@@ -19,10 +19,10 @@ from fastsvm.jobs.training.train import estimator_of, labels_of, split, with_lab
 from fastsvm.memory import parse_memory
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data, check_finite, open_hdf5
+from fastsvm.tuning import current_tuning
 
 __all__ = ["best_of", "check_grid", "search"]
 
-_SHARE = 2  # the samples may take this part of the memory, a half
 
 Cell = dict[str, Any]
 
@@ -148,7 +148,8 @@ def _name(parameters: dict[str, Any]) -> str:
 
 def _rows(job: Job, data: HDF5Data, rows: np.ndarray) -> Any:
     """Return the training samples as an array or a CSR matrix."""
-    most = parse_memory("auto" if job.memory is None else job.memory) // _SHARE
+    memory = parse_memory("auto" if job.memory is None else job.memory)
+    most = int(memory * current_tuning().jobs.search_share)
     size = data.X.nbytes * len(rows) // max(1, len(data))
     if size > most:
         raise ValueError(

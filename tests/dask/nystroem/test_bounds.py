@@ -7,7 +7,6 @@ from sklearn.datasets import load_digits
 
 import fastsvm
 import fastsvm.dask
-from fastsvm.estimators.nystroem import dual_expansion
 
 pytestmark = pytest.mark.dask
 
@@ -43,11 +42,10 @@ def test_bounds_hold_the_optimum_and_are_those_of_one_machine(client, rows, opti
     assert model.exact_bounds_ == pytest.approx(local.exact_bounds_, rel=5e-3)
 
 
-def test_little_memory_is_enough(client, rows, optimum, monkeypatch):
-    monkeypatch.setattr(dual_expansion, "_LEAST_CHUNK", 16)
+def test_little_memory_is_enough(client, rows, optimum):
     X, y = rows
     blocks = da.from_array(X, chunks=(100, 64)), da.from_array(y, chunks=100)
-    model = made(client, X, 3, memory=1 << 16).fit(*blocks)  # for sixteen rows at a time
+    model = made(client, X, 3, memory=1 << 16).fit(*blocks)  # for a few rows at a time
     assert 0 < model.exact_bounds_[0] <= optimum.objective_
 
 

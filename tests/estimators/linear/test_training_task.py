@@ -22,7 +22,7 @@ from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.linear import training_task
 from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
 from fastsvm.solvers.linear_dual.sparse_epochs import SparseEpochs
-from fastsvm.sources import ScaledSource, SubsetSource, as_source, tiled
+from fastsvm.sources import ScaledSource, SubsetSource, as_source
 
 
 @pytest.fixture(scope="module")
@@ -208,12 +208,12 @@ def test_the_number_of_threads_does_not_change_a_bit(stored):
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "CSR"])
-def test_a_file_that_is_cut_off_in_the_middle(layout, tmp_path, stored, monkeypatch):
+def test_a_file_that_is_cut_off_in_the_middle(layout, tmp_path, stored, monkeypatch, choose):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(4000, 50)), rng.integers(0, 2, 4000)
     data = stored(layout(X))
     path = tmp_path / "0.h5"
-    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 10_000)
+    choose(storage={"block_bytes": 10_000})
     source = as_source(data.X.node)  # of the new block size
     visit, count = DenseEpochs.process if layout is np.asarray else SparseEpochs.process, iter(range(10**6))
 

@@ -10,8 +10,6 @@ import zipfile
 import numpy as np
 import pytest
 
-from fastsvm.formats.readers import cifar10, plain_pickle
-
 MEMORY = 16 << 20
 _MOST = 6 * MEMORY  # bytes that Python and NumPy may allocate at once
 
@@ -71,8 +69,8 @@ def test_pickles(batch, tmp_path, frugal):
     frugal(path)
 
 
-def test_very_many_things(tmp_path, frugal, monkeypatch):
-    monkeypatch.setattr(plain_pickle, "_MOST_STEPS", 1000)
+def test_very_many_things(tmp_path, frugal, choose):
+    choose(limits={"steps": 1000})
     path = tmp_path / "test_batch"
     path.write_bytes(b"\x80\x02}(U\x04data](" + b"]" * 1000 + b"eu.")
     assert "1000 steps" in frugal(path)
@@ -109,8 +107,8 @@ def test_a_name_of_many_bytes_in_an_archive(kind, tmp_path, frugal):
     frugal(path, split="test")
 
 
-def test_very_many_files_in_an_archive(tmp_path, frugal, monkeypatch):
-    monkeypatch.setattr(cifar10, "_MOST_MEMBERS", 100)
+def test_very_many_files_in_an_archive(tmp_path, frugal, choose):
+    choose(limits={"entries": 100})
     path = packed(tmp_path / "cifar.tar.gz", *[(member("name", 0), b"")] * 101)
     assert "100 files" in frugal(path, split="test")
 

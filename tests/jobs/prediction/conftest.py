@@ -5,8 +5,8 @@ import pytest
 from predicted_files import BLOCK, N, alike, write
 
 import fastsvm
-from fastsvm.jobs.prediction import predict as predict_module
 from fastsvm.jobs.prediction.predict import predict
+from fastsvm.tuning import changed, tuned
 
 
 @pytest.fixture(scope="package")
@@ -34,16 +34,15 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(predict_module, "_ROWS", BLOCK)
+def small_blocks(choose):
+    choose(jobs={"block_rows": BLOCK})
 
 
 @pytest.fixture(scope="package")
 def whole(made, tmp_path_factory):
     """Return bytes and report of predictions that nothing interrupted, by name and ending."""
     folder, found = tmp_path_factory.mktemp("whole"), {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(predict_module, "_ROWS", BLOCK)
+    with tuned(changed({"jobs": {"block_rows": BLOCK}})):
         for name, files in made.items():
             for ending in ("csv", "h5"):
                 path = folder / f"{name}.{ending}"

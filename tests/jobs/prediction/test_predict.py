@@ -19,8 +19,10 @@ from fastsvm.jobs.prediction.resumable_file import PredictionFile, parts_of
 DRIVER = f"""
 import signal, sys
 from fastsvm.cli import main
-from fastsvm.jobs.prediction import predict, resumable_file
-predict._ROWS, resumable_file._SECONDS, resumable_file._MOST_SHARE = {BLOCK}, 0.0, float("inf")
+from fastsvm.jobs.prediction import resumable_file
+from fastsvm.tuning import changed, tuned
+within = tuned(changed({{"jobs": {{"block_rows": {BLOCK}, "log_s": 0.0, "save_share": float("inf")}}}}))
+within.__enter__()
 append = resumable_file.PredictionFile.append
 def waiting(self, *block):
     append(self, *block)
@@ -111,20 +113,20 @@ def test_a_signal(number, code, name, ending, made, whole, tmp_path, monkeypatch
 # --- how it runs -----------------------------------------------------------------------------------------------
 
 
-def test_a_line_now_and_then_where_there_is_no_terminal(made, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(predict_module, "_SAY_SECONDS", 0.0)
+def test_a_line_now_and_then_where_there_is_no_terminal(made, tmp_path, choose, capsys):
+    choose(jobs={"say_s": 0.0})
     predict(*made["words"], tmp_path / "out.csv")
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == N // BLOCK and lines[0] == "fastsvm: predict: 100 of 2,000 rows (5%)"
 
 
 @pytest.mark.parametrize("ending", ["csv", "h5"])
-def test_memory_does_not_grow_with_the_rows(ending, made, tmp_path):
+def test_memory_does_not_grow_with_the_rows(ending, made, tmp_path, choose):
     """Labels of all rows alone would add 400 kB."""
     peaks = []
     for n in (5000, 5000, 55_000):  # once to warm up
         path = write(tmp_path / f"{n}.h5", X=np.ones((n, 5), np.uint8))
-        predict_module._ROWS = 2000
+        choose(jobs={"block_rows": 2000})
         tracemalloc.start()
         predict(made["numbers"][0], path, tmp_path / f"out.{ending}")
         peaks.append(tracemalloc.get_traced_memory()[1])
@@ -132,11 +134,11 @@ def test_memory_does_not_grow_with_the_rows(ending, made, tmp_path):
     assert peaks[2] < peaks[1] + 200_000
 
 
-def test_blocks_are_smaller_for_very_many_decision_functions(monkeypatch):
+def test_blocks_are_smaller_for_very_many_decision_functions(choose):
     class Model:
         intercept_ = np.zeros(4950)
 
-    monkeypatch.setattr(predict_module, "_ROWS", 16_384)
+    choose(jobs={"block_rows": 16_384})
     assert predict_module._block_rows(Model) == 1694
     Model.intercept_ = 0.5
     assert predict_module._block_rows(Model) == 16_384

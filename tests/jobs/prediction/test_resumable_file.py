@@ -13,6 +13,7 @@ from fastsvm.cli import main
 from fastsvm.jobs.prediction import resumable_file
 from fastsvm.jobs.prediction.predict import predict
 from fastsvm.jobs.prediction.resumable_file import PredictionFile, parts_of
+from fastsvm.tuning import changed, tuned
 
 # --- ended at every write --------------------------------------------------------------------------------------
 
@@ -44,8 +45,6 @@ def killed_at(monkeypatch, number, error=None):
 def safe_now_and_then(monkeypatch):
     """Make rows safe after each third block, so that there are others behind them."""
     save = PredictionFile.save
-    monkeypatch.setattr(resumable_file, "_SECONDS", 0.0)
-    monkeypatch.setattr(resumable_file, "_MOST_SHARE", np.inf)
     monkeypatch.setattr(PredictionFile, "save", lambda self: save(self) if self.state.rows % 300 in (0, 100) else 0)
 
 
@@ -55,7 +54,7 @@ def interrupted(made, tmp_path, monkeypatch):
 
     def begin(name, ending, number=9):
         output = tmp_path / f"out.{ending}"
-        with pytest.MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch, tuned(changed({"jobs": {"log_s": 0.0, "save_share": np.inf}})):
             safe_now_and_then(patch)
             killed_at(patch, number)
             with pytest.raises(Killed):
@@ -181,7 +180,7 @@ def test_a_full_disk(ending, made, whole, tmp_path, monkeypatch, capsys):
     assert_complete(output, report, whole["words", ending])
 
 
-def test_rows_reach_the_disk_before_the_journal_counts_them(made, tmp_path, monkeypatch):
+def test_rows_reach_the_disk_before_the_journal_counts_them(made, tmp_path, monkeypatch, choose):
     """After a power failure the journal may lag behind the rows, but never be ahead of them."""
     events, fsync, write_journal = [], os.fsync, PredictionFile._write_journal
 
@@ -196,8 +195,7 @@ def test_rows_reach_the_disk_before_the_journal_counts_them(made, tmp_path, monk
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(PredictionFile, "_write_journal", journal)
-    monkeypatch.setattr(resumable_file, "_SECONDS", 0.0)
-    monkeypatch.setattr(resumable_file, "_MOST_SHARE", np.inf)
+    choose(jobs={"log_s": 0.0, "save_share": np.inf})
     predict(*made["numbers"], tmp_path / "out.csv")
     counted = [k for k, event in enumerate(events) if event[0] == "journal"]
     assert len(counted) > 10

@@ -53,8 +53,8 @@ def model(request, rows, table, tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def small_pieces(monkeypatch):
-    monkeypatch.setattr(source_order, "_ROWS", 64)
+def small_pieces(small_blocks, choose):
+    choose(jobs={"block_rows": 64})
 
 
 def columns_of(path):

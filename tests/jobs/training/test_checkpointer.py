@@ -93,7 +93,10 @@ def test_kernel_rows_of_real_numbers_are_computed_again_to_rounding(tmp_path, mo
 # --- processes -------------------------------------------------------------------------------------------------
 
 
-TALKATIVE = f"from fastsvm.jobs.training import checkpointer; checkpointer._LOG_SECONDS = 0.02\n{COMMAND}"
+TALKATIVE = f"""from fastsvm.tuning import changed, tuned
+within = tuned(changed({{"jobs": {{"log_s": 0.02}}}}))
+within.__enter__()
+{COMMAND}"""
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from fastsvm.estimators.linear import training_task
 from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
 from fastsvm.solvers.linear_dual.sparse_epochs import SparseEpochs
-from fastsvm.sources import tiled
+from fastsvm.tuning import changed, tuned
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "CSR"])
@@ -273,8 +273,7 @@ def test_windows_of_few_rows_do_not_take_more_epochs(stored):
     X = sparse.random_array((40_000, 60), density=0.2, rng=rng).tocsr()
     y = (X @ rng.normal(size=60) + 0.3 * rng.normal(size=40_000) > 0).astype(int)
     in_memory = made("hinge", tol=1e-3).fit(X, y)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiled, "_BLOCK_BYTES", 4 << 20)
+    with tuned(changed({"storage": {"block_bytes": 4 << 20}})):
         data = stored(X, y)
         assert data.X.block_rows > 2000
     streamed = made("hinge", tol=1e-3, memory="4MB", window_visits=1).fit(data)
