@@ -1,5 +1,7 @@
 """Is the solver chosen from facts alone, is it said, and does each solve what it is given?"""
 
+import io
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -133,3 +135,20 @@ def test_small_problems_and_working_sets_come_to_the_same_optimum():
     assert {solver.name for solver in KERNEL_SOLVERS} == {whole.solver_, sets.solver_, matrix.solver_}
     assert sets.objective_ == pytest.approx(whole.objective_, rel=1e-9)
     assert SVC(solver="coordinate", fit_intercept=False).fit(X, y).solver_ == "coordinate"
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        (SVC(), "SVC (small-rows): "),
+        (SVC(solver="coordinate"), "SVC (coordinate): "),
+        (LinearSVC(loss="hinge", max_iter=99), "LinearSVC (ascent): "),
+        (LogisticRegression(max_iter=99), "LogisticRegression (newton): "),
+    ],
+)
+def test_verbose_says_the_solver(model, shown, monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", terminal)
+    model.set_params(verbose=True).fit(*make_classification(100, random_state=0))
+    assert shown in terminal.getvalue()

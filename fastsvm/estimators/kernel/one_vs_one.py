@@ -241,6 +241,11 @@ class OneVsOneFit:
         full[0, self.pairs[0].places(len(self.labels))] = alpha
         return full
 
+    @property
+    def begins_with(self) -> str | None:
+        """The name of the solver of small problems, if it begins."""
+        return None if self._small is None else self._small.name
+
     def run(self, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve all problems within the limits."""
         if self._small is not None:

@@ -68,9 +68,9 @@ class NoMonitor:
 class KernelFitMonitor:
     """Records every outer iteration of a fit, shows it, and reports it to callbacks.
 
-    A progress bar is shown if the estimator is `verbose`, on a terminal only. `attributes` returns the fitted
-    attributes of a model that stops now, and `records` are those of the fit that is resumed. A callback, or an error in
-    a thread, sets `stopped`.
+    A progress bar with the name of the solver is shown if the estimator is `verbose`, on a terminal only. `attributes`
+    returns the fitted attributes of a model that stops now, and `records` are those of the fit that is resumed. A
+    callback, or an error in a thread, sets `stopped`.
     """
 
     COLUMNS = (
@@ -80,7 +80,12 @@ class KernelFitMonitor:
     _TYPES = "qdqddqqqq"
 
     def __init__(
-        self, session: FitSession, n_problems: int, attributes: Callable[[], dict], records: Sequence[tuple] = ()
+        self,
+        session: FitSession,
+        n_problems: int,
+        solver: str,
+        attributes: Callable[[], dict],
+        records: Sequence[tuple] = (),
     ) -> None:
         self._session, self._attributes, self.checkpointer = session, attributes, session.checkpointer
         self._columns = [array(kind, values) for kind, values in zip(self._TYPES, _columns_of(records), strict=True)]
@@ -93,7 +98,7 @@ class KernelFitMonitor:
         self.stopped = False
         self._next_refresh = 0.0
         name, shown = type(session.estimator).__name__, session.estimator.verbose
-        self._bar = progress_bar(shown=shown, total=n_problems, unit="problem", desc=name)
+        self._bar = progress_bar(shown=shown, total=n_problems, unit="problem", desc=f"{name} ({solver})")
 
     def end(self, n_problems: int = 1) -> None:
         """Record that problems were solved."""

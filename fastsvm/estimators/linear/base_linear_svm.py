@@ -212,7 +212,7 @@ class BaseLinearSVM(LinearModel):
         def checkpoint(state: Any) -> Any:
             return fit.checkpoint(state, records)
 
-        monitored = MonitoredFit(session, self.max_iter, attributes, checkpoint, state, records)
+        monitored = MonitoredFit(session, self.max_iter, attributes, checkpoint, state, records, self.solver_)
         monitor = DualAscentMonitor(monitored, solver.problem.source)
         with session.solving(monitor, "_fit_state", lambda: fit.last_state(monitor.state, records)):
             state, reason = fit.run(state, self.max_iter, monitor)

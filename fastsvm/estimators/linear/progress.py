@@ -33,6 +33,7 @@ class MonitoredFit(NamedTuple):
     checkpoint: Callable[[Any], Any]
     state: Any
     records: list[tuple]
+    solver: str = ""  # It is named beside the estimator.
 
 
 class EpochMonitor(ABC):
@@ -45,6 +46,7 @@ class EpochMonitor(ABC):
         self._begin = time.perf_counter() - (self._records[-1][1] if self._records else 0.0)
         self.state = fit.state
         name, shown = type(self._estimator).__name__, self._estimator.verbose
+        name += f" ({fit.solver})" if fit.solver else ""
         self._bar = progress_bar(shown=shown, total=fit.n_epochs, unit="epoch", desc=name)
 
     @abstractmethod

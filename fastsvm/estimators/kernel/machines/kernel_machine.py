@@ -193,7 +193,8 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             def attributes() -> dict[str, Any]:
                 return self._attributes(prepared, classes)
 
-            monitor = KernelFitMonitor(session, len(task.pairs), attributes, records)
+            solver = task.begins_with or self.solver
+            monitor = KernelFitMonitor(session, len(task.pairs), solver, attributes, records)
             with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
                 task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
             self.__dict__.update(attributes())
