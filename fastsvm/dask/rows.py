@@ -10,7 +10,7 @@ from dask.delayed import Delayed
 from distributed import Future
 
 from fastsvm.dask.files import collections_of, paths_of
-from fastsvm.dask.tasks import RETRIES, Tasks
+from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import FilePart, ShardFacts, facts_of, gather_rows, read_rows
 from fastsvm.sources import open_hdf5
 
@@ -183,5 +183,5 @@ def _gather(tasks: Tasks, blocks: Sequence[list[Any] | None], n_shards: int, of_
         rows = dask.delayed(gather_rows, pure=False)(
             *own, of_classes, dask_key_name=f"svm-rows-{number}-{tasks.token}"
         )  # fmt: skip
-        found.append(tasks.client.compute(rows, retries=RETRIES))
+        found.append(tasks.client.compute(rows, retries=tasks.tuning.retries))
     return found

@@ -29,7 +29,7 @@ __all__ = ["SGDClassifier"]
 
 _OWN = "client", "n_shards", "tol", "max_iter", "max_time", "verbose", "random_state", "standardize"  # not of a shard
 _COLUMNS = "epoch", "time", "objective", "bytes_sent"
-_FIRST = 4  # rounds before the objective is first examined
+_FIRST = 4  # The objective is first examined after so many rounds.
 
 
 @storable("gradient descent on a cluster")

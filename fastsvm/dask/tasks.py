@@ -16,16 +16,13 @@ from uuid import uuid4
 from distributed import Client, Future, Worker, get_worker
 from distributed.scheduler import KilledWorker
 
-__all__ = ["RETRIES", "Account", "ClusterLost", "Tasks", "account_here", "counting", "counting_rows"]
+from fastsvm.tuning import ClusterTuning, current_tuning
 
-RETRIES = 3
-"""How often a task that raised an error is tried again."""
+__all__ = ["Account", "ClusterLost", "Tasks", "account_here", "counting", "counting_rows"]
 
 Account = tuple[str, str]
 """Address of a worker and token of a fit, for which it counts what it does."""
 
-_LOOK = 5.0  # seconds of waiting, after which is looked whether there are workers
-_ALONE = 12  # looks in a row that find none that takes tasks, after which the fit ends: a client may sleep in between
 _accounts: dict[Account, dict[str, Any]] = {}  # by worker too, for several may be in a process
 _lock = threading.Lock()
 _LOST = (
@@ -62,11 +59,12 @@ class Tasks(NamedTuple):
     client: Client
     n_workers: int
     token: str  # The keys of all tasks of the fit have it in common.
+    tuning: ClusterTuning
 
     @classmethod
     def of(cls, client: Client) -> "Tasks":
         """Return the tasks of a new fit."""
-        return cls(client, len(client.nthreads()), uuid4().hex)
+        return cls(client, len(client.nthreads()), uuid4().hex, current_tuning().cluster)
 
     def together(self, n_shards: int) -> int:
         """Return how many of so many shards share the threads of a worker."""
@@ -84,13 +82,13 @@ class Tasks(NamedTuple):
             asked = asyncio.run_coroutine_threadsafe(coming, cast(Any, self.client.loop).asyncio_loop)
             while True:
                 try:
-                    return list(asked.result(_LOOK))
+                    return list(asked.result(self.tuning.look_s))
                 except TimeoutError:
                     if asked.done():
                         raise
                 n_idle = 0 if self._is_served() else n_idle + 1
-                if n_idle == _ALONE:
-                    raise ClusterLost(self._why_idle(_LOOK * n_idle, len(futures)))
+                if n_idle == self.tuning.looks:
+                    raise ClusterLost(self._why_idle(self.tuning.look_s * n_idle, len(futures)))
         except KilledWorker as error:
             raise ClusterLost(_KILLED.format(error.allowed_failures + 1)) from error
         except (CancelledError, asyncio.CancelledError) as error:
@@ -170,7 +168,7 @@ class Tasks(NamedTuple):
     def _sent(self, name: str, function: Callable[..., Any], *arguments: Any) -> Future:
         key = f"svm-{name}-{self.token}"
         try:
-            return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES)
+            return self.client.submit(function, *arguments, key=key, pure=False, retries=self.tuning.retries)
         except Exception as error:
             self._check_connected(error)
             raise

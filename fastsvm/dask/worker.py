@@ -56,7 +56,7 @@ __all__ = [
 
 _prepared: "WeakKeyDictionary[ShardRows, _Prepared]" = WeakKeyDictionary()
 _lock = threading.Lock()
-_FULL = 0.6  # of a worker's memory limit, of which Dask writes results to disk from .6 or .7 on
+_FULL = 0.6  # Dask writes results to disk from this share of a worker's memory on, or .7.
 
 
 class FilePart(NamedTuple):

@@ -7,6 +7,7 @@ one on that their few samples would not take. They are no part of the public int
 Each number has a whole sentence: what it is, its unit, and how it was found where that is known.
 """
 
+from fastsvm.tuning.cluster import ClusterTuning
 from fastsvm.tuning.current import Tuning, changed, current_tuning, tuned
 from fastsvm.tuning.jobs import JobsTuning
 from fastsvm.tuning.kernel import KernelTuning
@@ -20,6 +21,7 @@ from fastsvm.tuning.sgd import SGDTuning
 from fastsvm.tuning.storage import StorageTuning
 
 __all__ = [
+    "ClusterTuning",
     "JobsTuning",
     "KernelTuning",
     "Limits",

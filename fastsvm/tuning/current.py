@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
+from fastsvm.tuning.cluster import ClusterTuning
 from fastsvm.tuning.jobs import JobsTuning
 from fastsvm.tuning.kernel import KernelTuning
 from fastsvm.tuning.limits import Limits
@@ -22,6 +23,7 @@ __all__ = ["Tuning", "changed", "current_tuning", "tuned"]
 class Tuning(NamedTuple):
     """The records of all rooms."""
 
+    cluster: ClusterTuning = ClusterTuning()
     jobs: JobsTuning = JobsTuning()
     kernel: KernelTuning = KernelTuning()
     limits: Limits = Limits()

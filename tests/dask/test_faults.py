@@ -17,7 +17,6 @@ from distributed.utils import get_mp_context
 import fastsvm.dask
 from fastsvm import SVC
 from fastsvm.dask import ClusterLost, LinearSVC, NystroemSVC
-from fastsvm.dask.nystroem import landmarks
 from fastsvm.dask.rounds.shards import ClusterShards
 from fastsvm.estimators.fitting.checkpoints import checkpointed
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion
@@ -150,8 +149,8 @@ def test_all_workers_are_killed_between_rounds(processes, path, model, monkeypat
     assert len(killed) == 2
 
 
-def test_a_slow_worker_slows_the_fit_and_nothing_else(processes, path, model, monkeypatch):
-    monkeypatch.setattr("fastsvm.dask.tasks._LOOK", 0.05)
+def test_a_slow_worker_slows_the_fit_and_nothing_else(processes, path, model, choose):
+    choose(cluster={"look_s": 0.05})
 
     def patch():
         usual = Shard.round
@@ -190,8 +189,8 @@ def test_a_task_that_ends_workers_is_told(processes, path, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["exact", "bounds", "pairs"])
-def test_rows_go_from_worker_to_worker(processes, tmp_path, seen, monkeypatch, kind):
-    monkeypatch.setattr(landmarks, "_SAMPLE", 100)  # rows that are fetched
+def test_rows_go_from_worker_to_worker(processes, tmp_path, seen, choose, kind):
+    choose(nystroem={"sample_rows": 100})  # which are fetched
     marker, path = str(tmp_path / "once"), tmp_path / "wide.h5"
     X, group = np.random.default_rng(0).integers(0, 10, (2400, 4000), dtype=np.uint8), np.arange(2400) % 4
     X[group > 1, :2000] += 100  # the classes, of few support vectors

@@ -17,9 +17,8 @@ from fastsvm.dask.tasks import Tasks
 pytestmark = pytest.mark.dask
 
 
-def test_workers_that_have_no_memory_left_are_told(monkeypatch):
-    monkeypatch.setattr("fastsvm.dask.tasks._LOOK", 0.1)
-    monkeypatch.setattr("fastsvm.dask.tasks._ALONE", 2)
+def test_workers_that_have_no_memory_left_are_told(choose):
+    choose(cluster={"look_s": 0.1, "looks": 2})
     limits = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "terminate")}
     with (
         dask.config.set(limits | {"distributed.worker.memory.pause": 0.01}),
@@ -36,9 +35,8 @@ def test_workers_that_dask_does_not_tell_of_are_known(client, monkeypatch):
     assert Tasks.of(client)._is_served() and len(Tasks.of(client)._workers()) == 2
 
 
-def test_without_workers_the_fit_ends(monkeypatch):
-    monkeypatch.setattr("fastsvm.dask.tasks._LOOK", 0.1)
-    monkeypatch.setattr("fastsvm.dask.tasks._ALONE", 2)
+def test_without_workers_the_fit_ends(choose):
+    choose(cluster={"look_s": 0.1, "looks": 2})
     with (
         Client(processes=False, n_workers=0, dashboard_address=":0") as empty,
         pytest.raises(RuntimeError, match="no workers"),

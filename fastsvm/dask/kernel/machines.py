@@ -24,8 +24,6 @@ __all__ = ["KEPT", "MachinePlan", "fitted", "in_batches", "learnt_rows", "memory
 KEPT = 2
 """Share of a worker's memory that tasks leave to rows: one in so many."""
 
-_BATCH = 4  # machines for each thread of the cluster
-
 
 class MachinePlan(NamedTuple):
     """What exact machines learn: `machine` is one of them, not fitted."""
@@ -79,7 +77,7 @@ def in_batches(
     found: dict[int, Any] = {}
     while len(found) < len(order) and (left := deadline - time.perf_counter()) > 0:
         is_limited, n_threads = np.isfinite(left), max(1, sum(tasks.client.nthreads().values()))
-        size = max(1, int(min(n_threads * (1 if is_limited else _BATCH), most)))
+        size = max(1, int(min(n_threads * (1 if is_limited else tasks.tuning.batch), most)))
         batch = order[len(found) : len(found) + size]
         asked = [ask(number, left if is_limited else None) for number in batch]
         found |= zip(batch, tasks.gathered(asked), strict=True)

@@ -20,7 +20,7 @@ from fastsvm.solvers.outer_loop import StopReason
 
 __all__ = ["Pairs", "pairs_of_shards"]
 
-_COPIES = 2  # of the rows of a pair: as they come, and joined
+_COPIES = 2  # There are so many copies of the rows of a pair: as they come, and joined.
 
 
 class PairPart(NamedTuple):

@@ -26,7 +26,7 @@ from fastsvm.solvers.linear_dual.shards import RoundOrder, RoundSums, ShardState
 
 __all__ = ["Sessions", "open_session"]
 
-_REACHED = 2.0  # seconds within which a worker is connected directly, or it is asked by the scheduler
+_REACHED = 2.0  # A worker is connected directly within so many seconds, or it is asked by the scheduler.
 _sessions: "WeakValueDictionary[str, Session]" = WeakValueDictionary()
 
 

@@ -34,9 +34,6 @@ from fastsvm.solvers.linear_dual.shards import RoundOrder, RoundSums, ShardState
 
 __all__ = ["ClusterShards"]
 
-_KEPT_AFTER = 10  # rounds
-_MOST_TOLD = 1 << 27  # bytes told since the states were taken
-
 
 class ClusterShards:
     """The shards of a fit, with their numbers of rows `sizes`; `rows` are futures of their `ShardRows`.
@@ -70,8 +67,9 @@ class ClusterShards:
 
     def round(self, orders: list[RoundOrder], metric: Metric) -> list[RoundSums]:
         """Have each shard take its part of a round from its last state. Shards with the same work share an order."""
-        first, n_told = orders[0], sum(_bytes_of(told) for told, _ in self._told)
-        if (first.part == 0 and first.seed[-1] and first.seed[-1] % _KEPT_AFTER == 0) or n_told > _MOST_TOLD:
+        first, n_told, tuning = orders[0], sum(_bytes_of(told) for told, _ in self._told), self._tasks.tuning
+        is_due = first.part == 0 and first.seed[-1] and first.seed[-1] % tuning.kept_rounds == 0
+        if is_due or n_told > tuning.kept_bytes:
             self._keep(self.states(first.share))
         known = None if self._metric is metric else metric
         found = self._asked("round", self._n_rounds, orders, known)

@@ -5,15 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.losses import Loss
+from fastsvm.solvers.sgd.feature_rates import FIRST_STEP
 from fastsvm.sources import Block, CSRBlock, Source
+from fastsvm.tuning import SGDTuning
 
 __all__ = ["Lengths", "suitable_rate"]
-
-_SAMPLE, _PAIRED = 4096, 128  # rows whose norms are computed, and rows that are compared with each other
-_GAIN, _MOST_GAIN = 0.3, 3.0  # change of the score of a row by a step on it alone, in units of the margin
-_SIMILAR = 0.1  # rows of at least this similarity have the smallest gain
-_LONGEST = 100 / 3  # steps on a batch, in multiples of one on a row
-_INTERCEPT_SHARE = 0.1  # of the rows' squared norm, of the feature whose weight is the intercept
 
 
 class Lengths(NamedTuple):
@@ -29,20 +25,20 @@ class Lengths(NamedTuple):
     similarity: float
 
     @classmethod
-    def of(cls, source: Source, weights: np.ndarray, fit_intercept: bool) -> "Lengths":
+    def of(cls, source: Source, weights: np.ndarray, fit_intercept: bool, tuning: SGDTuning) -> "Lengths":
         """Return estimates from a sample of the rows of positive weight."""
-        used = np.flatnonzero(weights > 0)
-        if len(used) > _SAMPLE:
-            used = used[np.linspace(0, len(used) - 1, _SAMPLE).astype(int)] if source.resident else used[:_SAMPLE]
+        used, most = np.flatnonzero(weights > 0), source.tuning.resident_rows
+        if len(used) > most:
+            used = used[np.linspace(0, len(used) - 1, most).astype(int)] if source.resident else used[:most]
         block = source.rows(used)
         with np.errstate(all="ignore"):  # the epochs report values that are not finite
             norms = _sq_norms(block)
             mean = float(np.average(norms, weights=weights[used]))
-            some = np.linspace(0, len(used) - 1, min(_PAIRED, len(used))).astype(int)
+            some = np.linspace(0, len(used) - 1, min(tuning.paired, len(used))).astype(int)
             similarity = _similarity(block.take(some), norms[some])
         if not (0 < mean < np.inf and np.isfinite(similarity)):
             return cls(1.0, float(fit_intercept), 1.0)
-        intercept_rate = fit_intercept * max(1.0, _INTERCEPT_SHARE * mean)
+        intercept_rate = fit_intercept * max(1.0, tuning.intercept_share * mean)
         return cls(mean + intercept_rate, intercept_rate, similarity)
 
 
@@ -69,16 +65,16 @@ def _similarity(block: Block, norms: np.ndarray) -> float:
     return max(0.0, squares - float(np.square(norms).sum())) / (m * (m - 1)) / max(mean**2, 1e-300)
 
 
-def suitable_rate(lengths: Lengths, loss: Loss, batch_size: float) -> float:
+def suitable_rate(lengths: Lengths, loss: Loss, batch_size: float, tuning: SGDTuning) -> float:
     """Return the initial learning rate; `batch_size` is infinite if a batch is all rows.
 
     A step on one row changes its score by the rate times its squared norm. This change should be a fraction of the
     margin. The fraction may be larger if the scores of other rows change less. A step on a mini-batch is a mean and
     may be longer, until it overshoots in the direction that the rows have in common or is unstable on a curved loss.
     """
-    unlike = 1.0 if np.isinf(batch_size) else (_SIMILAR / max(lengths.similarity, 1e-300)) ** 0.5
+    unlike = 1.0 if np.isinf(batch_size) else (tuning.similar / max(lengths.similarity, 1e-300)) ** 0.5
     smooth = loss.bounded and np.isfinite(loss.curvature)  # the next step reverts one that is too long
-    gain = min(_MOST_GAIN, max(1.0, unlike) * (min(1.0, 0.5 / loss.curvature) if smooth else _GAIN))
+    gain = min(tuning.most_gain, max(1.0, unlike) * (min(1.0, 0.5 / loss.curvature) if smooth else FIRST_STEP))
     stable = not loss.bounded or (np.isinf(batch_size) and np.isfinite(loss.curvature))
-    longest = 1 / loss.curvature if stable else gain * _LONGEST
+    longest = 1 / loss.curvature if stable else gain * tuning.longest
     return min(longest, gain * batch_size) / lengths.sq_norm

@@ -33,7 +33,7 @@ from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss, loss_slope, loss_value
 from fastsvm.solvers.sgd.dense_steps import LinearFunction, OrderedRows, Penalty, StepPlan
-from fastsvm.solvers.sgd.feature_rates import INTERCEPT_REACH, FeatureRates
+from fastsvm.solvers.sgd.feature_rates import FIRST_STEP, FeatureRates
 from fastsvm.solvers.sgd.lazy_steps import move, score
 from fastsvm.sources import CSRBlock
 
@@ -323,7 +323,7 @@ def _slowed(squares, unit, floor, score, w):
 @jit
 def _intercept_rate(squares, score, intercept):
     """Return the rate; 0 before the first slope that is not 0, as slopes of a batch may cancel."""
-    return max(INTERCEPT_REACH * score, abs(intercept)) / np.sqrt(squares) if squares > 0 else 0.0
+    return max(FIRST_STEP * score, abs(intercept)) / np.sqrt(squares) if squares > 0 else 0.0
 
 
 @jit

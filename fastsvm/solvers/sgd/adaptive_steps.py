@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.solvers.sgd.feature_rates import INTERCEPT_REACH
+from fastsvm.solvers.sgd.feature_rates import FIRST_STEP
 
 __all__ = ["adaptive_update", "average"]
 
@@ -45,7 +45,7 @@ def adaptive_update(model: Any, mean: float, plan: Any, s: int) -> None:
             new, step = along * model.gradient_intercept[c], along * model.gradient_intercept[c]
             if new != zero:
                 model.squares_intercept[c] += new * new
-                longest = max(real(INTERCEPT_REACH) * score, abs(model.intercept[c]))
+                longest = max(real(FIRST_STEP) * score, abs(model.intercept[c]))
                 model.slowness_intercept[c] = np.sqrt(model.squares_intercept[c]) / longest
             if penalty.momentum > 0:
                 model.velocity_intercept[c] = momentum * model.velocity_intercept[c] + new

@@ -33,11 +33,11 @@ from fastsvm.linalg.sparse_products import readable
 from fastsvm.solvers.sgd.row_loading import StoredRows, load, stored_rows
 from fastsvm.sources import CSRBlock, Window
 
-__all__ = ["INTERCEPT_REACH", "FeatureLengths", "FeatureRates", "added_lengths"]
+__all__ = ["FIRST_STEP", "FeatureLengths", "FeatureRates", "added_lengths"]
 
 _PARTS = 2  # A window has so many parts, whose sums are added in order, so that bits do not depend on the threads.
-INTERCEPT_REACH = 0.3
-"""Longest first step of the intercept, in sizes of a score."""
+FIRST_STEP = 0.3
+"""The first step changes a score by so many sizes of a score: that of the intercept, and those of one rate for all."""
 
 
 @storable("sgd feature lengths")

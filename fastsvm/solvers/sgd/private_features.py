@@ -17,8 +17,7 @@ from fastsvm.sources import CSRBlock, MemorySource
 
 __all__ = ["PrivateFeatures", "merged_features"]
 
-_LEAST_SHARE = 0.25  # A merged problem must lack this share of the features.
-_MANY = 32_767  # Rows are counted up to this number, because sorting integers of 16 bits is fast.
+_MANY = np.iinfo(np.int16).max  # Rows are counted up to this number, because sorting integers of 16 bits is fast.
 
 
 class PrivateFeatures(NamedTuple):
@@ -47,15 +46,18 @@ class PrivateFeatures(NamedTuple):
         return rates._replace(unit=rates.unit * sizes, floor=rates.floor / sizes)
 
 
-def merged_features(source: MemorySource) -> tuple[MemorySource, PrivateFeatures] | None:
-    """Return sparse rows with merged features and what restores the weights; None if few features are private."""
+def merged_features(source: MemorySource, least_share: float) -> tuple[MemorySource, PrivateFeatures] | None:
+    """Return sparse rows with merged features and what restores the weights.
+
+    Returns None if fewer than `least_share` of the features would be spared.
+    """
     n, d = source.shape
     assert isinstance(source.block, CSRBlock)
     block, _ = readable(source.block, np.arange(n))
     counts = np.zeros(d, np.int32)
     _count(block, counts)
     shared = np.flatnonzero(counts > 1)
-    if d - len(shared) - n < _LEAST_SHARE * d:
+    if d - len(shared) - n < least_share * d:
         return None
     # Those that many rows have lie side by side, where they stay in the processor's cache.
     shared = shared[np.argsort(-np.minimum(counts[shared], _MANY).astype(np.int16), kind="stable")]

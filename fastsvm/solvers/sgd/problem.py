@@ -16,7 +16,7 @@ from fastsvm.solvers.sgd.lazy_steps import SparseModel
 from fastsvm.solvers.sgd.learning_rates import Schedule
 from fastsvm.solvers.sgd.private_features import PrivateFeatures
 from fastsvm.sources import Block, Source, check_finite
-from fastsvm.tuning import SGDTuning
+from fastsvm.tuning import SGDTuning, current_tuning
 
 __all__ = [
     "OVERFLOW",
@@ -30,7 +30,6 @@ __all__ = [
     "objective_at_zero",
 ]
 
-_ROWS_AT_ZERO = 4096
 OVERFLOW = (
     "The weights diverged: floating-point overflow. Scale the features, for example with "
     "sklearn.preprocessing.StandardScaler, or lower eta0, or raise alpha."
@@ -153,7 +152,7 @@ def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Poo
 def objective_at_zero(problem: SGDProblem, loss: Loss) -> float:
     """Return the mean loss over rows of positive weight where all scores are zero."""
     total, k = 0.0, len(problem.balance)
-    for start, stop in spans(len(problem.targets), _ROWS_AT_ZERO):
+    for start, stop in spans(len(problem.targets), current_tuning().products.piece_rows):
         part = slice(start, stop)
         total += _loss_of(
             loss, np.zeros((stop - start, k)), problem.targets[part], problem.weights[part], problem.balance

@@ -65,8 +65,7 @@ from fastsvm.tuning import SGDTuning
 __all__ = ["SGD", "has_settled", "uses_lazy_steps"]
 
 _SLOWER = 5.0  # It divides the adaptive rate where progress ends.
-_SHARE = 0.1  # A fit ends if the objective fell by no more than this share of itself.
-_NEAR_ZERO = 10.0  # An objective below so many tolerances is near the least, because losses are not negative.
+_SHARE = 0.1  # A fit ends if the objective fell by no more than this share of itself, or the share is within tolerance.
 _SLOWEST = 1e-6  # The fit ends below this adaptive rate.
 
 
@@ -352,7 +351,7 @@ def _copied(model: Any) -> Any:
 
 def has_settled(fall: float, objective: float, allowed: float) -> bool:
     """Return whether an objective that fell so much, where `allowed` is the tolerance, is near its least value."""
-    return abs(fall) <= allowed and (abs(fall) <= _SHARE * objective or objective <= _NEAR_ZERO * allowed)
+    return abs(fall) <= allowed and (abs(fall) <= _SHARE * objective or _SHARE * objective <= allowed)
 
 
 def _is_examined(epoch: int, patience: int) -> bool:

@@ -13,11 +13,9 @@ from fastsvm.solvers.sgd.loss_choice import one_of_several
 from fastsvm.solvers.sgd.problem import Model, SGDProblem, SGDSettings
 from fastsvm.solvers.sgd.row_loading import stored_rows
 from fastsvm.sources import CSRBlock, Window
+from fastsvm.tuning import current_tuning
 
 __all__ = ["WindowSteps", "mapping_of"]
-
-_BUFFERED_ROWS = 128
-_SCORES_AT_ONCE = 8  # A thread takes the steps of so many classes.
 
 
 class WindowSteps:
@@ -82,13 +80,13 @@ class WindowSteps:
         k = len(self.problem.balance)
         settings = self.settings
         apart = settings.tuning.apart and not settings.loss.of_classes and settings.penalty.clip == np.inf
-        n_shares = -(-k // _SCORES_AT_ONCE) if apart else 1
+        n_shares = -(-k // settings.tuning.scores) if apart else 1
         bounds = np.linspace(0, k, n_shares + 1).astype(int).tolist()
         return list(pairwise(bounds))
 
     def _memory(self, start: int, stop: int, dtype: np.dtype) -> Buffers:
         if (start, stop) not in self._buffers:
-            n_rows = min(self.settings.batch_size, _BUFFERED_ROWS)
+            n_rows = min(self.settings.batch_size, current_tuning().products.tile)
             self._buffers[start, stop] = Buffers.of(n_rows, self.problem.source.shape[1], stop - start, dtype)
         return self._buffers[start, stop]
 

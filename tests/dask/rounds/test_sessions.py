@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fastsvm.dask import LinearSVC
-from fastsvm.dask.rounds import sessions, shards
+from fastsvm.dask.rounds import sessions
 from fastsvm.dask.rounds.sessions import Sessions
 from fastsvm.dask.rounds.shards import ClusterShards
 
@@ -58,7 +58,7 @@ def test_workers_out_of_reach_are_asked_by_the_scheduler(fitted, model, told, mo
 
 
 @pytest.mark.parametrize("question", ["round", "losses", "certificate_sums", "settled"])
-def test_what_no_session_answers_is_told_again_by_tasks(fitted, model, told, monkeypatch, question):
+def test_what_no_session_answers_is_told_again_by_tasks(fitted, model, told, monkeypatch, choose, question):
     usual, asked = Sessions.ask, []
 
     def forgetful(self, one, *given):
@@ -68,7 +68,7 @@ def test_what_no_session_answers_is_told_again_by_tasks(fitted, model, told, mon
         return usual(self, one, *given)
 
     monkeypatch.setattr(Sessions, "ask", forgetful)
-    monkeypatch.setattr(shards, "_KEPT_AFTER", 5)  # rounds, after which states are settled
+    choose(cluster={"kept_rounds": 5})  # after which states are settled
     assert_same(fitted(), model)
     assert told
 
@@ -79,9 +79,9 @@ def test_an_error_within_a_session_is_told_by_the_task(client, digits):
         LinearSVC("hinge", random_state=0, client=client).fit(X, y)
 
 
-def test_states_are_taken_before_too_much_was_told(fitted, model, monkeypatch):
+def test_states_are_taken_before_too_much_was_told(fitted, model, monkeypatch, choose):
     usual, kept = ClusterShards._keep, []
-    monkeypatch.setattr(shards, "_MOST_TOLD", 20_000)
+    choose(cluster={"kept_bytes": 20_000})
     monkeypatch.setattr(ClusterShards, "_keep", lambda self, states: kept.append(1) or usual(self, states))
     assert_same(fitted(), model)
     assert len(kept) > model.n_iter_

@@ -8,7 +8,7 @@ from naive import mean_loss
 from scipy import sparse
 from sgd_problems import NONE, D, K, N, epochs, order_of, problem_of, rows_and_targets, solver_of
 
-from fastsvm.solvers.sgd.feature_rates import INTERCEPT_REACH, FeatureLengths
+from fastsvm.solvers.sgd.feature_rates import FIRST_STEP, FeatureLengths
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, Schedule
 
 BY_GRADIENTS = Schedule(BY_FEATURE, 0.2, 0.5, 1e-4, 10.0)
@@ -42,7 +42,7 @@ def plain_steps(solver, name, X, n_epochs):
             W = np.sign(v) * np.maximum(0, np.abs(v) - penalty.l1 * t) / np.maximum(h + penalty.l2 * t, 1e-30)
             s_b = s_b + g**2
             moved_b = penalty.momentum * moved_b + g
-            reach = np.maximum(INTERCEPT_REACH, np.abs(b))
+            reach = np.maximum(FIRST_STEP, np.abs(b))
             b = b - np.where(g != 0, moved_b * reach / np.maximum(np.sqrt(s_b), 1e-30), 0)
             weight = max(0.0, t - settings.average_from)
             weight = weight**3 + weight / 4
@@ -109,7 +109,7 @@ def bounded_steps(solver, name, X, n_epochs):
             G, g, t = slopes.T @ X[batch] / len(batch), slopes.sum(axis=0) / len(batch), t + 1
             s, s_b = s + (u * G) ** 2, s_b + g**2
             new = np.where(G != 0, floor + np.sqrt(s) / (u * np.maximum(u, np.abs(W))), h)
-            rate = np.maximum(INTERCEPT_REACH, np.abs(b)) / np.maximum(np.sqrt(s_b), 1e-300)
+            rate = np.maximum(FIRST_STEP, np.abs(b)) / np.maximum(np.sqrt(s_b), 1e-300)
             squares = (G**2 / (new + penalty.l2 * t + 1e-300)).sum(axis=1) + g**2 * rate
             squares = squares if apart else np.full(k, squares.sum())
             values = np.array([value / len(batch) for value, _ in found])

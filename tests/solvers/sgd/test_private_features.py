@@ -21,7 +21,7 @@ def rows_with_private_features(n=300, n_shared=30, n_private=5):
 
 def test_merged_rows_have_the_scores_and_norms_of_all_features():
     X, _ = rows_with_private_features()
-    source, private = merged_features(MemorySource.of(X))
+    source, private = merged_features(MemorySource.of(X), 0.25)
     merged, coef = source.block.user_array(), np.random.default_rng(1).normal(size=(2, source.shape[1]))
     whole = private.whole(LinearFunction(coef, np.zeros(2))).coef
     np.testing.assert_allclose(X @ whole.T, merged @ coef.T, atol=1e-12)
@@ -32,7 +32,7 @@ def test_merged_rows_have_the_scores_and_norms_of_all_features():
 
 def test_rows_without_private_features_stay_as_they_are():
     X, _ = rows_with_private_features()
-    assert merged_features(MemorySource.of(sparse.vstack([X, X]).tocsr())) is None
+    assert merged_features(MemorySource.of(sparse.vstack([X, X]).tocsr()), 0.25) is None
 
 
 def test_a_fit_with_merged_features_has_the_same_minimum_and_goes_on():

@@ -28,17 +28,7 @@ from fastsvm.tuning import SGDTuning, current_tuning
 
 __all__ = ["LearningRate", "SGDFit", "SGDFitState", "loss_of"]
 
-_BATCH = 32
-_SMALL_BATCH = 8  # of few rows
-_SCORED_ROWS = 2048
-_STEPS_OF_A_STREAM = 1000  # of an epoch that is assumed where the amount of data is unknown
-_FEW = 256  # of which equal ones are merged, so that a row of weight 2 is the same as two rows
-_WINDOW_VALUES = 1 << 24  # of rows in memory between two readings of the clock
-_WINDOW_BYTES = 32 << 20  # of sparse rows in memory
-_CAUTION = 3.0  # divides first rates by feature: CIFAR-10 would have a larger one, random walks a smaller one
-_COPIES_OF_WEIGHTS = 2  # of more, only the features that occur are touched
-_COPIES = 48  # bytes of a feature's weight and its copy
-_WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are there at once, with the parts of one
+_COPIES = 2  # Steps are taken on a copy of the weights. Of more copies, only the features that occur are touched.
 
 
 @storable("sgd fit")
@@ -79,9 +69,9 @@ class SGDFit:
         rate: "LearningRate | None" = None,
         merge: bool = False,
     ) -> None:
-        check_columns(estimator.memory, task.source.shape[1], _COPIES_OF_WEIGHTS, len(task.balance))
+        check_columns(estimator.memory, task.source.shape[1], _COPIES, len(task.balance))
         self.estimator, self.seed, tuning = estimator, seed, current_tuning().sgd
-        if not partial and np.count_nonzero(task.weights) <= _FEW:
+        if not partial and np.count_nonzero(task.weights) <= tuning.few_rows:
             task = merged(task)
         memory = parse_memory(estimator.memory)
         source, shift, scale = as_stored(task.source)
@@ -128,13 +118,14 @@ def _settings(
 ) -> SGDSettings:
     """Return the settings for `whole` data, or for a part of them that others follow."""
     source, n_rows = problem.source, int(np.count_nonzero(problem.weights))
-    lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept) if _adapts(estimator) else None
+    lengths = None
+    if estimator.learning_rate == "auto":
+        lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept, tuning)
     penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.intercept_rate)
     given = estimator.batch_size
-    usual = (
-        1 if uses_lazy_steps(problem, penalty, tuning) else _BATCH
-    )  # larger batches of sparse rows take no less time
-    usual = _SMALL_BATCH if n_rows <= _FEW else usual
+    # Larger batches of sparse rows take no less time.
+    usual = 1 if uses_lazy_steps(problem, penalty, tuning) else tuning.batch
+    usual = tuning.batch_of_few if n_rows <= tuning.few_rows else usual
     wanted = n_rows if given is None else usual if given == "auto" else int(given)
     batch_size = min(wanted, n_rows)
     everything = whole and batch_size == n_rows
@@ -142,9 +133,9 @@ def _settings(
     averaged = 0 if isinstance(average, (bool, np.bool_)) else average
     loss, score = loss_of(estimator), _usual_score(task)
     alpha = float(estimator.alpha) if lengths is None else penalty.l2  # without ½‖w‖² there is no strong convexity
-    first = _first_rate(estimator, lengths, np.inf if everything else batch_size, score)
+    first = _first_rate(estimator, lengths, np.inf if everything else batch_size, score, tuning)
     exact = everything and np.isfinite(loss.curvature)  # steps need not become shorter
-    n_steps = np.inf if exact else max(1 if whole else _STEPS_OF_A_STREAM, -(-n_rows // batch_size))
+    n_steps = np.inf if exact else max(1 if whole else tuning.stream_steps, -(-n_rows // batch_size))
     return SGDSettings(
         loss=loss,
         penalty=penalty,
@@ -155,7 +146,7 @@ def _settings(
         tol=estimator.tol,
         patience=int(estimator.n_iter_no_change),
         seed=None,
-        window_rows=_window_rows(source, batch_size, memory),
+        window_rows=_window_rows(source, batch_size, memory, tuning),
         partial=not whole,
         tuning=tuning,
     )
@@ -166,23 +157,21 @@ def _with_merged_features(problem: SGDProblem, penalty: Penalty, memory: int, tu
     source = problem.source
     if not isinstance(source, MemorySource) or penalty.l1 > 0 or not uses_lazy_steps(problem, penalty, tuning):
         return problem
-    found = merged_features(source) if source.nbytes <= memory // 3 else None
+    found = None
+    if source.nbytes <= memory // source.tuning.loaded_share:
+        found = merged_features(source, tuning.private_share)
     return problem if found is None else problem._replace(source=found[0], private=found[1])
 
 
-def _window_rows(source: Source, batch_size: int, memory: int) -> int:
+def _window_rows(source: Source, batch_size: int, memory: int, tuning: SGDTuning) -> int:
     """Return the number of rows of a window; in memory it consists of whole mini-batches."""
     row_bytes = max(1, source.nbytes // max(1, len(source)))
     if not source.resident:
-        return max(1, memory // _WINDOW_SHARE // row_bytes)
-    most = max(_WINDOW_BYTES, _COPIES * source.shape[1])  # the steps of a window are taken on a copy of the weights
-    row_bytes = max(1, round((source.dtype.itemsize + 4) * source.values_per_row))  # whatever the types of indices are
-    n_rows = most // row_bytes if source.sparse else _WINDOW_VALUES // max(1, source.shape[1])
-    return max(1, n_rows // batch_size) * batch_size
-
-
-def _adapts(estimator: Any) -> bool:
-    return estimator.learning_rate == "auto"
+        return max(1, memory // source.tuning.window_share // row_bytes)
+    most = max(tuning.window_bytes, 3 * 8 * _COPIES * source.shape[1])  # a weight has its sum and penalty beside it
+    if source.sparse:  # whatever the types of indices are
+        row_bytes = max(1, round((source.dtype.itemsize + 4) * source.values_per_row))
+    return max(1, most // row_bytes // batch_size) * batch_size
 
 
 def _usual_score(task: Task) -> float:
@@ -211,15 +200,15 @@ def _penalty(estimator: Any, intercept_rate: float) -> Penalty:
     return Penalty(alpha * (1 - l1_share), alpha * l1_share, float(estimator.momentum), clip, intercept_rate)
 
 
-def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float, score: float) -> float:
+def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float, score: float, tuning: SGDTuning) -> float:
     """Return the initial learning rate, by the lengths of the rows if it adapts to them; `score` is the usual score."""
     loss = loss_of(estimator)
     unit = score if np.isinf(loss.curvature) else 1.0  # beside a kink, slopes do not grow with the unit of the targets
     if lengths is not None:
-        return unit * suitable_rate(lengths, loss, batch_size)
+        return unit * suitable_rate(lengths, loss, batch_size, tuning)
     if estimator.learning_rate == BY_FEATURE:  # for rows of length 1; the solver measures the features
-        longest = suitable_rate(Lengths(1.0, 0.0, 1.0), loss, batch_size)
-        return unit * (longest if np.isinf(batch_size) else longest / _CAUTION)
+        longest = suitable_rate(Lengths(1.0, 0.0, 1.0), loss, batch_size, tuning)
+        return unit * (longest if np.isinf(batch_size) else longest / tuning.caution)
     if estimator.learning_rate == "optimal":  # that of scikit-learn, after Bottou: as if a typical weight were α^-¼
         typical = estimator.alpha**-0.25
         return typical if loss.of_classes else typical / max(1.0, float(loss_slope(loss, -typical, 1.0)))
@@ -239,7 +228,7 @@ def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: in
         held = np.sort(np.concatenate(parts))
     else:
         runs = list(source.spans())
-        most = memory // _WINDOW_SHARE // max(1, task.source.nbytes // max(1, len(source)))
+        most = memory // source.tuning.window_share // max(1, task.source.nbytes // max(1, len(source)))
         wanted = min(fraction * used.sum(), most)
         chosen: list[np.ndarray] = []
         for k in rng.permutation(len(runs)):
@@ -267,7 +256,8 @@ def _validator(task: Task, held: np.ndarray) -> Callable[[LinearFunction], float
             check_finite(block.slice(k, k + 1), row)
 
     def validate(linear: LinearFunction) -> float:
-        parts = [block_scores(block.slice(a, b), *linear) for a, b in spans(len(held), _SCORED_ROWS)]
+        pieces = spans(len(held), current_tuning().products.piece_rows)
+        parts = [block_scores(block.slice(a, b), *linear) for a, b in pieces]
         found = np.concatenate(parts)
         if not task.of_classes:
             return r2_score(targets, found[:, 0], sample_weight=weights)

@@ -198,9 +198,8 @@ def test_an_interrupt_after_a_window_resumes_to_the_same_bits(two_300, monkeypat
 
 @pytest.mark.parametrize("dtype", [np.int16, np.int64, np.float16])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
-def test_other_types_are_converted_a_window_at_a_time(dtype, layout, monkeypatch):
-    monkeypatch.setattr(sgd_fit, "_WINDOW_VALUES", 200)
-    monkeypatch.setattr(sgd_fit, "_WINDOW_BYTES", 400)
+def test_other_types_are_converted_a_window_at_a_time(dtype, layout, choose):
+    choose(sgd={"window_bytes": 400})
     rng = np.random.default_rng(0)
     X, y = rng.integers(-3, 4, (300, 5)), rng.integers(0, 2, 300)
     parameters = {"random_state": 0, "max_iter": 3, "tol": None}
