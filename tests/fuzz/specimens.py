@@ -22,6 +22,7 @@ from fuzz.damage import changed
 from scipy import sparse
 
 import fastsvm
+from fastsvm import tuning
 from fastsvm.formats import convert
 from fastsvm.jobs.inspection import describe
 from fastsvm.jobs.prediction import predict
@@ -217,7 +218,7 @@ def _make_predictions(folder: Path, name: str) -> None:
     fastsvm.save(fastsvm.LinearSVC(random_state=0).fit(X, y), folder / "model.h5")
     with h5py.File(folder / "rows.h5", "w") as file:
         file["X"] = np.random.default_rng(3).normal(size=(5 * _ROWS, 4))
-    usual, append = predict._ROWS, predict.PredictionFile.append
+    append = predict.PredictionFile.append
     count = []
 
     def cut_short(self: Any, *given: Any) -> None:
@@ -227,21 +228,18 @@ def _make_predictions(folder: Path, name: str) -> None:
         append(self, *given)
 
     try:
-        predict._ROWS, predict.PredictionFile.append = _ROWS, cut_short
-        predict.predict(folder / "model.h5", folder / "rows.h5", folder / name)
+        predict.PredictionFile.append = cut_short
+        with tuning.tuned(tuning.changed({"jobs": {"block_rows": _ROWS}})):
+            predict.predict(folder / "model.h5", folder / "rows.h5", folder / name)
     except KeyboardInterrupt:
         pass
     finally:
-        predict._ROWS, predict.PredictionFile.append = usual, append
+        predict.PredictionFile.append = append
 
 
 def _read_predictions(folder: Path, name: str) -> str:
-    usual = predict._ROWS
-    try:
-        predict._ROWS = _ROWS
+    with tuning.tuned(tuning.changed({"jobs": {"block_rows": _ROWS}})):
         predict.predict(folder / "model.h5", folder / "rows.h5", folder / name)
-    finally:
-        predict._ROWS = usual
     return digest((folder / name).read_bytes())
 
 

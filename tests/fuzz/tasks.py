@@ -14,6 +14,7 @@ from fastsvm.jobs.prediction import predict
 from fastsvm.jobs.runner import resume, run
 from fastsvm.jobs.training import checkpoint_file
 from fastsvm.jobs.training.job_file import Job
+from fastsvm.tuning import changed, tuned
 
 __all__ = ["TASKS", "Task"]
 
@@ -117,12 +118,8 @@ def _prepare_predictions(folder: Path) -> None:
 
 
 def _predict(folder: Path, name: str) -> None:
-    usual = predict._ROWS
-    try:
-        predict._ROWS = 256
+    with tuned(changed({"jobs": {"block_rows": 256}})):
         predict.predict(folder / "model.h5", folder / "rows.h5", folder / name)
-    finally:
-        predict._ROWS = usual
 
 
 def _predicted(folder: Path, name: str) -> str:

@@ -29,8 +29,9 @@ import h5py
 import numpy as np
 from distributed import Client, LocalCluster, Nanny, Status
 
-from fastsvm.dask import LinearSVC, NystroemSVC, SGDClassifier, tasks
+from fastsvm.dask import LinearSVC, NystroemSVC, SGDClassifier
 from fastsvm.dask.rounds.sessions import Sessions
+from fastsvm.tuning import changed, tuned
 
 LONGEST = 600  # seconds of a fit
 PATIENCE = 60  # looks for workers, of 5 s each, after which a fit says that there are none
@@ -235,8 +236,8 @@ def main() -> int:
         "distributed.scheduler.allowed-failures": 100,  # a task may meet more killed workers than Dask allows
         "distributed.deploy.lost-worker-timeout": "10 minutes",  # a busy machine starts processes slowly
     }
-    tasks._ALONE = PATIENCE
     with (
+        tuned(changed({"cluster": {"looks": PATIENCE}})),
         dask.config.set(patient),
         tempfile.TemporaryDirectory() as folder,
         LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
