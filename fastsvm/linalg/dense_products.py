@@ -11,7 +11,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.processor import HAS_WIDE_VECTORS
 from fastsvm._compiled.vectors import add_tile_1, add_tile_2, add_tile_5, byte_square_tile
-from fastsvm.linalg.row_products import readable_rows, write_products
+from fastsvm.linalg.row_products import FEATURES, readable_rows, write_products
 
 __all__ = [
     "add_products",
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 _square_tile: Any = byte_square_tile  # an intrinsic: type checkers also see the parameter of its compiler
-_ROWS, _COLUMNS = 8, 512  # widened at a time, so that weights are read once for all these rows
+_ROWS = 8  # So many rows are widened at a time, so that weights are read once for all of them.
 
 
 @outlined
@@ -71,14 +71,14 @@ def _wide_add(values, places, factors, bounds, out):
 def _plain_add(values, places, factors, bounds, out):
     """Add rows, eight at a time; some columns at a time are widened first."""
     d = values.shape[1]
-    wide = np.empty(_ROWS * _COLUMNS, out.dtype)
-    for left in range(0, d, _COLUMNS):
-        right = min(left + _COLUMNS, d)
+    wide = np.empty(_ROWS * FEATURES, out.dtype)
+    for left in range(0, d, FEATURES):
+        right = min(left + FEATURES, d)
         for first in range(0, places.size, _ROWS):
             n = min(_ROWS, places.size - first)
             for i in range(_ROWS):
                 place = places[first + min(i, n - 1)]
-                _widen(values[place, left:right], wide[i * _COLUMNS : i * _COLUMNS + right - left])
+                _widen(values[place, left:right], wide[i * FEATURES : i * FEATURES + right - left])
             for c in range(bounds[0], bounds[1]):
                 _add_rows(_eight(factors, c, places, first), wide, out[c, left:right])
 
@@ -111,9 +111,9 @@ def _add_rows(factors, wide, out):
     """Add eight rows times factors."""
     f0, f1, f2, f3, f4, f5, f6, f7 = factors
     for j in range(out.size):
-        x0, x1, x2, x3 = wide[j], wide[j + _COLUMNS], wide[j + 2 * _COLUMNS], wide[j + 3 * _COLUMNS]
-        x4, x5 = wide[j + 4 * _COLUMNS], wide[j + 5 * _COLUMNS]
-        x6, x7 = wide[j + 6 * _COLUMNS], wide[j + 7 * _COLUMNS]
+        x0, x1, x2, x3 = wide[j], wide[j + FEATURES], wide[j + 2 * FEATURES], wide[j + 3 * FEATURES]
+        x4, x5 = wide[j + 4 * FEATURES], wide[j + 5 * FEATURES]
+        x6, x7 = wide[j + 6 * FEATURES], wide[j + 7 * FEATURES]
         out[j] += f0 * x0 + f1 * x1 + f2 * x2 + f3 * x3 + f4 * x4 + f5 * x5 + f6 * x6 + f7 * x7
 
 

@@ -20,11 +20,11 @@ FINE = 2.0**-90
 """Largest error of what a few of these functions return, relative to the largest number in between."""
 
 _BITS = np.finfo(float).nmant + 1
-_SPLITTER = 2.0**27 + 1
-_MOST_SLICES = 5  # of a row; what is left then is less than 2^-100 of its largest number
-_RANGE = 2.0**400  # beyond it, or where all numbers of a matrix are below its inverse, nothing is cut
-_STEPS = 64  # of a table of the powers of two between 1 and 2
-_MOST_EXPONENT = 700.0
+_SPLITTER = 2.0**27 + 1  # A product with it cuts a number into two halves of its bits (Dekker 1971).
+_MOST_SLICES = 5  # A row is cut into so many. What is left then is less than 2^-100 of its largest number.
+_RANGE = 2.0**400  # Beyond it, or where all numbers of a matrix are below its inverse, nothing is cut.
+_STEPS = 64  # A table has so many powers of two between 1 and 2.
+_MOST_EXPONENT = 700.0  # Exponents beyond it count as it. In float64, exponentials overflow at 709.
 
 
 class Wide(NamedTuple):

@@ -33,8 +33,8 @@ __all__ = [
 FEATURES = 256
 """Number of features that are summed before they are added to the sum of those before them."""
 _READABLE = np.uint8, np.float32, np.float64
-_CACHED_ROWS = 48  # rows of a tile, which stays in the cache for all panels
-_PACKED = 16  # features of a panel, written while they are in the cache
+_CACHED_ROWS = 48  # A tile has so many rows, which stay in the cache for all panels.
+_PACKED = 16  # So many features of a panel are written while they are in the cache.
 
 
 def product_type(dtype: np.dtype) -> np.dtype:

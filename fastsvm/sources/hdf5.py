@@ -21,7 +21,7 @@ from fastsvm.tuning import current_tuning
 __all__ = ["CLOSED", "HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "open_file"]
 
 CLOSED = "The HDF5 file is closed: open it again, for example with fastsvm.open_hdf5(path)."
-_DIGESTED_RUNS, _DIGESTED_ROWS = 16, 64  # of the rows whose values are in the digest of a file
+_DIGESTED_RUNS, _DIGESTED_ROWS = 16, 64  # The digest of a file has the values of so many runs of so many rows.
 
 
 def open_file(path: str | Path) -> h5py.File:

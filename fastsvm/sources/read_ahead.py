@@ -9,7 +9,7 @@ __all__ = ["read_ahead"]
 
 Item = TypeVar("Item")
 
-_PATIENCE = 2.0  # seconds: in a garbage collection within the lock of HDF5, a join without a limit would never end
+_PATIENCE = 2.0  # So many seconds are waited: within the lock of HDF5, a garbage collection may wait for itself.
 
 
 def read_ahead(items: Iterator[Item], depth: int = 1) -> Generator[Item, None, None]:

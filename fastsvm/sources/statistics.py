@@ -11,9 +11,10 @@ from fastsvm._compiled.writeable import writeable
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock
 
-__all__ = ["FeatureStatistics", "check_finite", "error_in_file", "feature_statistics"]
+__all__ = ["SAMPLE_ROWS", "FeatureStatistics", "check_finite", "error_in_file", "feature_statistics"]
 
-_CENTRE_ROWS = 63  # The number is odd, so that the median is one of the values.
+SAMPLE_ROWS = 63
+"""So many rows tell a centre and levels of values. The number is odd, so that their median is one of them."""
 _TINY = np.finfo(np.float64).tiny
 _MOST_BYTES = np.iinfo(np.int32).max // np.iinfo(np.uint8).max ** 2  # Sums of so many squares of bytes fit int32.
 
@@ -69,7 +70,7 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
     add = _add_bytes if weight is None and _is_bytes(source) else _add_sparse if source.sparse else _add_dense
     for start, block in _pieces(source):
         if start == 0 and not source.sparse:
-            count = min(_CENTRE_ROWS, len(source))  # in whatever blocks they come
+            count = min(SAMPLE_ROWS, len(source))  # in whatever blocks they come
             first = block.slice(0, count) if block.shape[0] >= count else source.rows(np.arange(count))
             # Differences of integers stay exact in float32.
             _find_centre(writeable(first.dense(np.float64)), source.dtype.kind in "iub", centre)

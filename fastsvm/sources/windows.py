@@ -14,7 +14,7 @@ from fastsvm.sources.read_ahead import read_ahead
 __all__ = ["Window", "windows"]
 
 
-_BUFFERS = 3  # one is filled, one waits, and one is in use
+_BUFFERS = 3  # One buffer is filled, one waits, and one is in use.
 
 
 class Window(NamedTuple):

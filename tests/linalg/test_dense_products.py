@@ -51,7 +51,7 @@ def test_a_product_is_the_same_whatever_part_it_is_asked_for_with(dtype, real):
 @pytest.mark.parametrize("n_places", [0, 1, 7, 8, 9, 20])
 @pytest.mark.parametrize(("dtype", "real"), TYPES)
 def test_multiples_of_some_rows_are_added(dtype, real, n_places):
-    for k, d in product((1, 2, 3, 6), (1, 31, dense_products._COLUMNS, dense_products._COLUMNS + 5)):
+    for k, d in product((1, 2, 3, 6), (1, 31, dense_products.FEATURES, dense_products.FEATURES + 5)):
         values, factors = rows_of(dtype, (25, d)), rows_of(real, (k + 1, 25), 1)
         places = np.random.default_rng(2).permutation(25)[:n_places]
         out = rows_of(real, (k + 1, d + 2), 3)

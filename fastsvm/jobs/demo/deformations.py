@@ -12,9 +12,9 @@ from fastsvm.progress_bar import progress_bar
 
 __all__ = ["deformed", "enlarged"]
 
-_ANGLE, _SHEAR, _SCALE = 0.12, 0.1, 0.06  # standard deviations, of the angle in radians
-_SHIFT, _ELASTIC = 0.6, 0.5  # pixels of the original, at most
-_SMOOTH = 6  # an elastic field is smooth over this part of a side
+_ANGLE, _SHEAR, _SCALE = 0.12, 0.1, 0.06  # They have these standard deviations, that of the angle in radians.
+_SHIFT, _ELASTIC = 0.6, 0.5  # A pixel is shifted by so many pixels of the original, at most.
+_SMOOTH = 6  # An elastic field is smooth over one part in so many of a side.
 
 
 def enlarged(images: np.ndarray, side: int) -> np.ndarray:

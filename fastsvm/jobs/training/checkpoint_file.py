@@ -19,7 +19,7 @@ __all__ = ["Checkpoints", "DamagedCheckpoint", "FoundCheckpoint", "check_bound"]
 
 FORMAT = "fastsvm-checkpoint"
 VERSION = 2
-_KEPT = 2
+_KEPT = 2  # So many checkpoints are kept: the last one may be damaged.
 _KIND = "$"  # key of the skeleton that tells what an object stands for
 
 

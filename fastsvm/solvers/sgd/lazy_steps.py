@@ -19,7 +19,7 @@ from fastsvm.sources import CSRBlock
 
 __all__ = ["SparseModel", "move", "score", "settle", "sparse_steps"]
 
-_SMALLEST = 1e-5
+_SMALLEST = 1e-5  # Below it, s is multiplied into the weights, before it underflows.
 _SCALE, _SUM, _TOTAL, _DUE = range(4)
 
 

@@ -64,9 +64,9 @@ from fastsvm.tuning import SGDTuning
 
 __all__ = ["SGD", "has_settled", "uses_lazy_steps"]
 
-_SLOWER = 5.0  # It divides the adaptive rate where progress ends.
+_SLOWER = 5.0  # It divides the adaptive rate where progress ends, as in scikit-learn.
 _SHARE = 0.1  # A fit ends if the objective fell by no more than this share of itself, or the share is within tolerance.
-_SLOWEST = 1e-6  # The fit ends below this adaptive rate.
+_SLOWEST = 1e-6  # The fit ends below this adaptive rate, as in scikit-learn.
 
 
 class SGD:
