@@ -19,10 +19,7 @@ from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.memory import parse_memory
 from fastsvm.sources import MemorySource
 
-__all__ = ["KEPT", "MachinePlan", "fitted", "in_batches", "learnt_rows", "memory_of_task", "seen_rows"]
-
-KEPT = 2
-"""Share of a worker's memory that tasks leave to rows: one in so many."""
+__all__ = ["MachinePlan", "fitted", "in_batches", "learnt_rows", "memory_of_task", "seen_rows"]
 
 
 class MachinePlan(NamedTuple):
@@ -41,7 +38,7 @@ def memory_of_task(memory: int | str) -> int:
     limit = worker.memory_manager.memory_limit
     if memory != "auto" or not limit:
         return parse_memory(memory)
-    return int(limit) // KEPT // worker.state.nthreads
+    return int(limit) // 2 // worker.state.nthreads
 
 
 def seen_rows(X: Any, plan: MachinePlan) -> Any:

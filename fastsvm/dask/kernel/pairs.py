@@ -10,7 +10,7 @@ import numpy as np
 from distributed import Future
 from scipy import sparse
 
-from fastsvm.dask.kernel.machines import KEPT, MachinePlan, fitted, in_batches, learnt_rows, seen_rows
+from fastsvm.dask.kernel.machines import MachinePlan, fitted, in_batches, learnt_rows, seen_rows
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardRows, joined, rows_at
 from fastsvm.estimators.kernel.two_class import Outcome
@@ -19,8 +19,6 @@ from fastsvm.multiclass import class_pairs, disjoint_order
 from fastsvm.solvers.outer_loop import StopReason
 
 __all__ = ["Pairs", "pairs_of_shards"]
-
-_COPIES = 2  # There are so many copies of the rows of a pair: as they come, and joined.
 
 
 class PairPart(NamedTuple):
@@ -130,7 +128,8 @@ def _most_at_once(tasks: Tasks, plan: MachinePlan, counts: np.ndarray, row_bytes
         return np.inf
     second, first = np.argsort(counts, kind="stable")[-2:].tolist()
     n = int(counts[first] + counts[second])
-    own, copied = limit // KEPT if plan.memory == "auto" else parse_memory(plan.memory), _COPIES * n * row_bytes
+    own = limit // 2 if plan.memory == "auto" else parse_memory(plan.memory)  # the other half is left to rows
+    copied = 2 * n * row_bytes  # as they come, and joined
     room = limit - own
     if copied > room:
         names = " and ".join(repr(label) for label in sorted(plan.classes[[first, second]].tolist()))
