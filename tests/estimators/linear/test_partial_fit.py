@@ -177,3 +177,19 @@ def test_sparse_weights_are_learnt_further(kind):
         getattr(dense, further)(X, y)
         getattr(sparse.sparsify(), further)(X, y)
         np.testing.assert_array_equal(sparse.coef_, dense.coef_)
+
+
+@pytest.mark.parametrize("rate", ["auto", "optimal", "pegasos", "invscaling", "constant"])
+def test_partial_fits_end_alike_wherever_the_samples_are(rate, stored):
+    """Few values of a row are not zero, so that steps on sparse rows touch these alone."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((300, 200), density=0.02, rng=rng, format="csr")
+    y = (X[:, :40].sum(axis=1) > X[:, 40:80].sum(axis=1)).astype(int)
+    given = {"learning_rate": rate, "eta0": 0.1, "alpha": 1e-3, "batch_size": 4, "shuffle": False, "average": True}
+    models = [SGDClassifier(**given) for _ in range(3)]
+    for model, samples in zip(models, (X.toarray(), X, stored(X.toarray())), strict=True):
+        for _ in range(4):
+            model.partial_fit(samples, y, classes=[0, 1])
+    for model in models[1:]:
+        np.testing.assert_allclose(model.coef_, models[0].coef_, rtol=0, atol=1e-12 * np.abs(models[0].coef_).max())
+        np.testing.assert_allclose(model.intercept_, models[0].intercept_, rtol=0, atol=1e-12)
