@@ -47,12 +47,6 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     margin : float, default=1.0
         Margin Δ of the hinges, but for the squared one.
 
-    References
-    ----------
-    Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos: primal estimated sub-gradient solver for SVM,
-    Mathematical Programming 127. Lacoste-Julien, Schmidt and Bach (2012), A simpler approach to obtaining an O(1/t)
-    convergence rate for the projected stochastic subgradient method, equation 5.
-
     Examples
     --------
     >>> import numpy as np
