@@ -57,6 +57,12 @@ class DistributedLinearSVM(DistributedEstimator):
     history_ : dict of str to ndarray
         One entry a round: epoch, time (s), objective (the lowest so far), dual_objective, gap (the lowest relative gap
         so far), bytes_sent (what the client told and was told).
+
+    References
+    ----------
+    Ma, Smith, Jaggi, Jordan, Richtarik and Takac (2015), Adding vs. averaging in distributed primal-dual optimization,
+    ICML. Smith, Forte, Ma, Takac, Jordan and Jaggi (2018), CoCoA: a general framework for communication-efficient
+    distributed optimization, JMLR 18, algorithm 1.
     """
 
     criterion = "gap"  # as the warning asks

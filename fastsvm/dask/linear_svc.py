@@ -15,12 +15,6 @@ class LinearSVC(DistributedClassifier):
     same duality gap. The rows are in shards on the workers, and never come to the client. In a round each shard takes
     an epoch of dual coordinate ascent; what it tells of it is two numbers for each feature and class.
 
-    References
-    ----------
-    Ma, Smith, Jaggi, Jordan, Richtarik and Takac (2015), Adding vs. averaging in distributed primal-dual optimization,
-    ICML. Smith, Forte, Ma, Takac, Jordan and Jaggi (2018), CoCoA: a general framework for communication-efficient
-    distributed optimization, JMLR 18, algorithm 1.
-
     Examples
     --------
     >>> import dask.array as da

@@ -18,12 +18,6 @@ class LinearSVR(RegressorMixin, DistributedLinearSVM):
     Minimises ½‖w‖² + C Σ loss as `fastsvm.LinearSVR` does, to the same duality gap, in the rounds of
     `fastsvm.dask.LinearSVC`. The rows are in shards on the workers, and never come to the client.
 
-    References
-    ----------
-    Ma, Smith, Jaggi, Jordan, Richtarik and Takac (2015), Adding vs. averaging in distributed primal-dual optimization,
-    ICML. Smith, Forte, Ma, Takac, Jordan and Jaggi (2018), CoCoA: a general framework for communication-efficient
-    distributed optimization, JMLR 18, algorithm 1.
-
     Examples
     --------
     >>> import dask.array as da

@@ -57,12 +57,12 @@ def tint(colours: np.ndarray, strength: Any) -> np.ndarray:
 
 
 def legend_on(ax: Any, where: bool | str, handles: list[Any]) -> None:
-    """Draw the legend "beside" the axes or at a place within them; False draws none."""
+    """Draw the legend of the handles, but for None, "beside" the axes or at a place within them; False draws none."""
     place: dict[str, Any] = {"loc": where, "framealpha": 0.85}
     if where == "beside":
         place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0, "frameon": False}
     if where is not False:
-        ax.legend(handles=handles, fontsize=9, **place)
+        ax.legend(handles=[handle for handle in handles if handle is not None], fontsize=9, **place)
 
 
 def are_many(points: Any) -> bool:
@@ -77,9 +77,11 @@ def point_look(points: Any) -> dict[str, Any]:
     return usual | {"edgecolors": "white", "zorder": 2.5, "rasterized": many}
 
 
-def circles_on(ax: Any, places: np.ndarray, name: str, around: Any) -> Any:
-    """Draw a circle at each place, shape (n_places, 2), around the points of an artist; return the artist."""
+def circles_on(ax: Any, points: np.ndarray, which: np.ndarray | None, name: str, around: Any) -> Any:
+    """Draw circles around some points, shape (n_points, 2), of an artist; return them, or None without numbers."""
+    if which is None:
+        return None
     look = {"s": 3 * around.get_sizes()[0], "facecolors": "none", "edgecolors": "0.1", "linewidths": 0.8, "zorder": 3}
     if around.get_rasterized():  # points are many
         look |= {"alpha": 0.3, "linewidths": 0.4, "rasterized": True}
-    return ax.scatter(*places.T, label=f"{name} ({len(places):,})", **look)
+    return ax.scatter(*points[which].T, label=f"{name} ({len(which):,})", **look)

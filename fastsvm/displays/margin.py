@@ -200,12 +200,9 @@ class MarginDisplay:
         self._draw_shades(colours)
         handles = self._draw_lines(lines_kwargs or {})
         self.points_ = self.points.draw(ax, colours, **(points_kwargs or {}))
-        self.circles_ = None
-        if self.circled is not None:
-            self.circles_ = circles_on(ax, self.points.X[self.circled], self.circled_name, self.points_[0])
+        self.circles_ = circles_on(ax, self.points.X, self.circled, self.circled_name, self.points_[0])
         ax.set(xlim=self.grid[0][[0, -1]], ylim=self.grid[1][[0, -1]])
-        rings = [] if self.circles_ is None else [self.circles_]
-        legend_on(ax, legend, [*self.points_, *rings, *handles])
+        legend_on(ax, legend, [*self.points_, self.circles_, *handles])
         return self
 
     def _draw_shades(self, colours: np.ndarray) -> None:

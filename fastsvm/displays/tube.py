@@ -209,12 +209,9 @@ class TubeDisplay:
         (self.line_,) = ax.plot(at, values, **(line | normalize_kwargs(line_kwargs or {}, Line2D)))
         look = point_look(self.points) | {"c": [colours[0]], "label": f"samples ({len(self.points):,})"}
         self.points_ = ax.scatter(*self.points.T, **(look | (points_kwargs or {})))
-        self.circles_ = None
-        if self.circled is not None:
-            self.circles_ = circles_on(ax, self.points[self.circled], self.circled_name, self.points_)
+        self.circles_ = circles_on(ax, self.points, self.circled, self.circled_name, self.points_)
         ax.set(xlim=at[[0, -1]], xlabel=self.axis_names[0], ylabel=self.axis_names[1])
-        rings = [] if self.circles_ is None else [self.circles_]
-        legend_on(ax, legend, [self.points_, *rings, self.line_, self.edges_[1]])
+        legend_on(ax, legend, [self.points_, self.circles_, self.line_, self.edges_[1]])
         return self
 
 

@@ -47,8 +47,9 @@ def documented(cls: _Estimator) -> _Estimator:
 def documentation(cls: type, names: Sequence[str], parameters: Mapping[str, str], attributes: Mapping[str, str]) -> str:
     """Return the docstring of a class with descriptions of its parameters and attributes.
 
-    Parameters are in the order of `names`, attributes in that of the alphabet. ValueError is raised if a parameter has
-    no description, or if the class itself describes one that it does not have.
+    Parameters are in the order of `names`, attributes in that of the alphabet. References that the class lacks are
+    those of its bases. ValueError is raised if a parameter has no description, or if the class itself describes one
+    that it does not have.
     """
     missing = [name for name in names if name not in parameters]
     unknown = [name for name in _entries(cls, "Parameters") if name not in names]
@@ -57,6 +58,8 @@ def documentation(cls: type, names: Sequence[str], parameters: Mapping[str, str]
     (_, summary), *rest = _sections(cls.__doc__ or "").items()
     sections = {"Parameters": "\n".join(parameters[name] for name in names)}
     sections["Attributes"] = "\n".join(attributes[name] for name in sorted(attributes))
+    for base in _described_by(cls)[::-1]:
+        sections |= {title: text for title, text in _sections(base.__doc__ or "").items() if title == "References"}
     sections |= {title: text for title, text in rest if title not in sections}
     return "\n\n".join([summary, *(f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items())]) + "\n"
 
@@ -67,10 +70,14 @@ def described(cls: type, title: str) -> dict[str, str]:
     An entry of a class stands for those of its bases.
     """
     found: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        if base.__module__.partition(".")[0] not in ("builtins", "sklearn"):
-            found |= _entries(base, title)
+    for base in _described_by(cls)[::-1]:
+        found |= _entries(base, title)
     return found
+
+
+def _described_by(cls: type) -> list[type]:
+    """Return a class and those of its bases whose docstrings describe it too."""
+    return [base for base in cls.__mro__ if base.__module__.partition(".")[0] not in ("builtins", "sklearn")]
 
 
 def _entries(cls: type, title: str) -> dict[str, str]:

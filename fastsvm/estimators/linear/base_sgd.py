@@ -137,6 +137,12 @@ class BaseSGD(LinearModel):
         Mean loss of each batch before its step; when there are more than 10,000, each entry is of several batches.
     history_ : dict of str to ndarray
         One entry an epoch: epoch, time (s), steps, objective (during the epoch), rate, validation_score, bytes_read.
+
+    References
+    ----------
+    Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos: primal estimated sub-gradient solver for SVM,
+    Mathematical Programming 127. Lacoste-Julien, Schmidt and Bach (2012), A simpler approach to obtaining an O(1/t)
+    convergence rate for the projected stochastic subgradient method, equation 5.
     """
 
     _state: SGDState | None

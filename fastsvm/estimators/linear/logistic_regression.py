@@ -2,21 +2,18 @@
 
 from typing import Any
 
-import numpy as np
-
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.parameters import Rule, one_of
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
-from fastsvm.estimators.linear.prediction import class_probabilities
+from fastsvm.estimators.linear.prediction import LinearProbabilities
 from fastsvm.losses import Loss
 
 __all__ = ["LogisticRegression"]
 
 
 @documented
-class LogisticRegression(BaseLinearClassifier):
+class LogisticRegression(LinearProbabilities, BaseLinearClassifier):
     """Logistic regression, exact, from memory or from an HDF5 file larger than it.
 
     Minimises ½‖w‖² or ‖w‖₁ + C Σ log(1 + exp(-y f)), of each class against the rest. The intercept is penalised as a
@@ -108,45 +105,3 @@ class LogisticRegression(BaseLinearClassifier):
 
     def _chosen_loss(self) -> Loss:
         return loss_of("log_loss")
-
-    @of_one_model
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities of the classes.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_samples, n_classes)
-            Of more than two classes, each one's probability against the rest is divided by their sum.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return class_probabilities(loss_of("log_loss"), self._scores(X))
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return logarithms of `predict_proba`.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_samples, n_classes)
-            Minus infinity for a probability of 0.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))

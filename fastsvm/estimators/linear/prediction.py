@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.predictions import Classifier, Regressor
 from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator
 from fastsvm.estimators.fitting.validation import STATISTICS, check_columns, check_rows
@@ -20,14 +21,14 @@ from fastsvm.sources import ScaledSource, Source, check_finite, is_stored
 __all__ = [
     "LinearClassifier",
     "LinearModel",
+    "LinearProbabilities",
     "LinearRegressor",
-    "class_probabilities",
     "dense_coef",
     "for_rows_as_passed",
 ]
 
 
-def class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
+def _class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
     """Return the probabilities of the classes, which sum to 1, for scores of shape (n_samples, n_scores)."""
     shares = probabilities(loss, scores)
     if shares.shape[1] == 1:
@@ -208,6 +209,55 @@ class LinearClassifier(Classifier, LinearModel):
             If X does not have the features of the fit, or is not finite.
         """
         return np.clip(self.decision_function(X), -1, 1)
+
+
+class LinearProbabilities:
+    """Probabilities of the classes, for losses that define them."""
+
+    _chosen_loss: Callable[[], Loss]
+    _scores: Callable[[Any], np.ndarray]
+
+    @of_one_model
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return probabilities of the classes, which the losses "log_loss", "modified_huber" and "softmax" define.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_classes)
+            Of more than two classes one against the rest, each one's probability is divided by their sum.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return _class_probabilities(self._chosen_loss(), self._scores(X))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_classes)
+            Minus infinity for a probability of 0.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
 
 class LinearRegressor(Regressor, LinearModel):

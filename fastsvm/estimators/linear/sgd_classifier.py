@@ -7,18 +7,26 @@ from sklearn.utils.metaestimators import available_if
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.drafts import drafted, of_one_model
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import Rule, number
 from fastsvm.estimators.fitting.validation import TrainingSet, check_training_set
 from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
-from fastsvm.estimators.linear.prediction import LinearClassifier, class_probabilities
+from fastsvm.estimators.linear.prediction import LinearClassifier, LinearProbabilities
 from fastsvm.estimators.linear.training_task import Task, task_of_classes
-from fastsvm.losses import LOSSES, provides_probabilities
+from fastsvm.losses import LOSSES, Loss, provides_probabilities
 from fastsvm.sources import Source
 
 __all__ = ["SGDClassifier"]
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    """Return whether the loss defines probabilities."""
+    loss = estimator.loss
+    if provides_probabilities(LOSSES.get(loss) if isinstance(loss, str) else type(loss)):
+        return True
+    raise AttributeError(f"probability estimates are not available for loss={estimator.loss!r}")
 
 
 @documented
@@ -38,12 +46,6 @@ class SGDClassifier(LinearClassifier, BaseSGD):
         A loss object is one that `fastsvm.losses.register_loss` registered. `fastsvm.save` refuses models with it.
     margin : float, default=1.0
         Margin Δ of the hinges, but for the squared one.
-
-    References
-    ----------
-    Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos: primal estimated sub-gradient solver for SVM,
-    Mathematical Programming 127. Lacoste-Julien, Schmidt and Bach (2012), A simpler approach to obtaining an O(1/t)
-    convergence rate for the projected stochastic subgradient method, equation 5.
 
     Examples
     --------
@@ -179,54 +181,8 @@ shape (n_samples, n_features)
         factors = class_weights(self.class_weight, classes, labels, weight)
         return task_of_classes(source, labels, weight, factors, loss_of(self.loss).of_classes)
 
-    @available_if(lambda self: _has_probabilities(self))
-    @of_one_model
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities of the classes; for the losses "log_loss", "modified_huber" and "softmax" only.
+    def _chosen_loss(self) -> Loss:
+        return loss_of(self.loss)
 
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_samples, n_classes)
-            One against the rest, each class's probability is divided by their sum.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return class_probabilities(loss_of(self.loss), self._scores(X))
-
-    @available_if(lambda self: _has_probabilities(self))
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return logarithms of `predict_proba`.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_samples, n_classes)
-            Minus infinity for a probability of 0.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-
-def _has_probabilities(estimator: SGDClassifier) -> bool:
-    """Return whether the loss defines probabilities."""
-    loss = estimator.loss
-    if provides_probabilities(LOSSES.get(loss) if isinstance(loss, str) else type(loss)):
-        return True
-    raise AttributeError(f"probability estimates are not available for loss={estimator.loss!r}")
+    predict_proba = available_if(_has_probabilities)(LinearProbabilities.predict_proba)
+    predict_log_proba = available_if(_has_probabilities)(LinearProbabilities.predict_log_proba)

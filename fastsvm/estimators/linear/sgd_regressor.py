@@ -32,12 +32,6 @@ class SGDRegressor(LinearRegressor, BaseSGD):
     power_t : float, default=0.25
         Exponent of "invscaling".
 
-    References
-    ----------
-    Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos: primal estimated sub-gradient solver for SVM,
-    Mathematical Programming 127. Lacoste-Julien, Schmidt and Bach (2012), A simpler approach to obtaining an O(1/t)
-    convergence rate for the projected stochastic subgradient method, equation 5.
-
     Examples
     --------
     >>> import numpy as np

@@ -48,14 +48,6 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
     intercept_ : ndarray of float64, shape (n_scores,)
         Intercepts.
 
-    References
-    ----------
-    Williams and Seeger (2001), Using the Nyström method to speed up kernel machines, NIPS. Zhang, Lan, Wang and
-    Moerchen (2012), Scaling up kernel SVM on limited resources: a low-rank linearization approach, AISTATS. Chen,
-    Epperly, Tropp and Webber (2024), Randomly pivoted Cholesky: practical approximation of a kernel matrix with few
-    entry evaluations, Communications on Pure and Applied Mathematics 78. Hsieh, Chang, Lin, Keerthi and Sundararajan
-    (2008), A dual coordinate descent method for large-scale linear SVM, ICML.
-
     Examples
     --------
     >>> from sklearn.datasets import make_moons

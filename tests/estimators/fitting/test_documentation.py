@@ -42,6 +42,10 @@ class Base:
         Steps.
     b_ : float
         Shared.
+
+    References
+    ----------
+    A paper.
     """
 
 
@@ -94,6 +98,10 @@ def test_docstring_has_parameters_in_the_order_of_the_signature_and_attributes_i
             Otherwise.
         n_iter_ : int
             Steps.
+
+        References
+        ----------
+        A paper.
 
         Examples
         --------
