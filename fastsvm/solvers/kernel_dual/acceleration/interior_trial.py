@@ -66,7 +66,7 @@ class InteriorTrial:
             or n > min(self._most_rows, self._gradient.rows.n_slots)
         ):
             return False
-        wait = self._tuning.interior_steps + STEPS * n**3 / self._tuning.multiplications_of_step
+        wait = self._tuning.many_steps + STEPS * n**3 / self._tuning.multiplications_of_step
         if n_steps > 0 and self.n_steps < wait:
             return False
         return self._formulation.gap(state) > aim and 0 < upper.min() <= upper.max() < np.inf

@@ -216,8 +216,8 @@ def solver_of(kind, K, y, upper, pool, tol=1e-3, **more):
 
 @pytest.fixture
 def slow():
-    """Steps are slow from the first, and there is a second working set."""
-    with tuned(changed({"kernel": {"interior_steps": -(10**9), "set_steps": 2}})):
+    """Steps are slow from the first, no Newton step helps, and there is a second working set."""
+    with tuned(changed({"kernel": {"many_steps": -(10**9), "set_steps": 2, "newton": False}})):
         yield
 
 
@@ -231,7 +231,7 @@ def test_a_problem_on_which_steps_creep_is_solved(kind):
         limits = Limits(10**7, np.inf)
         state, reason, n_steps = drive(solver, solver.init(), limits, lambda state, report: bool(seen.append(report)))
     assert reason is StopReason.CONVERGED
-    assert n_steps <= KernelTuning().interior_steps + 100 * 100
+    assert n_steps <= KernelTuning().many_steps + 100 * 100
     assert sum(report.n_newton for report in seen) > 10
     assert naive.kkt_violation(K, y, upper, state.alpha, kind is SMO) <= 1e-3
     values = [report.objective for report in seen]
@@ -295,7 +295,8 @@ def test_what_is_given_up_changes_nothing(late, slow, monkeypatch):
         assert reason is StopReason.CONVERGED
         assert set(calls) == {deadline}
         assert (len(calls) > 1) is late  # one that time cut short is tried again where the fit goes on
-        without = solver_of(SMO, K, y, upper, pool, 1e-9, tuning=KernelTuning(interior=False, set_steps=2))
+        with tuned(changed({"kernel": {"interior": False}})):
+            without = solver_of(SMO, K, y, upper, pool, 1e-9)
         wanted, _, _ = drive(without, without.init(), Limits(10**6, np.inf), lambda *seen: False)
     np.testing.assert_array_equal(state.alpha, wanted.alpha)
 
