@@ -13,8 +13,8 @@ from enum import Enum, auto
 import numpy as np
 
 from fastsvm.kernel_matrix.rounding import EXACT, SEEN, UNIT
-from fastsvm.solvers.kernel_dual.acceleration.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
+from fastsvm.solvers.kernel_dual.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning

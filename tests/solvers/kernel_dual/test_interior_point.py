@@ -12,13 +12,10 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.kernel_dual.acceleration import interior_trial
-from fastsvm.solvers.kernel_dual.acceleration.newton_step import moved
+from fastsvm.solvers.kernel_dual import interior_point, interior_trial
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
-from fastsvm.solvers.kernel_dual.interior import interior_point
-from fastsvm.solvers.kernel_dual.interior import problem as interior_problem
-from fastsvm.solvers.kernel_dual.interior.interior_point import interior_solution
-from fastsvm.solvers.kernel_dual.interior.problem import badness
+from fastsvm.solvers.kernel_dual.interior_point import badness, interior_solution
+from fastsvm.solvers.kernel_dual.newton_step import moved
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
@@ -145,7 +142,7 @@ def test_both_ways_to_solve_the_system_lead_to_the_same(factor, monkeypatch):
     upper = np.full(90, 10.0)
     wanted = solve(K, y, upper)
     if not factor:
-        monkeypatch.setattr(interior_problem, "_factor", lambda matrix: None)
+        monkeypatch.setattr(interior_point, "_factor", lambda matrix: None)
     paths, follow = [], interior_point._follow
 
     def spy(problem, *more):

@@ -7,8 +7,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.rounding import SEEN
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
-from fastsvm.solvers.kernel_dual.interior.interior_point import BLIND, STEPS, InteriorResult, interior_solution
-from fastsvm.solvers.kernel_dual.interior.problem import badness
+from fastsvm.solvers.kernel_dual.interior_point import BLIND, STEPS, InteriorResult, badness, interior_solution
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
 from fastsvm.tuning import KernelTuning
 
