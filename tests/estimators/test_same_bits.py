@@ -15,7 +15,6 @@ from fastsvm.kernel_matrix import expansion
 from fastsvm.kernel_matrix import gram as gram_module
 from fastsvm.kernel_matrix.pairwise import RealPairwise, Rows
 from fastsvm.kernels import KERNELS
-from fastsvm.linalg import linear_predictor as scores_module
 from fastsvm.linalg.linear_predictor import block_scores
 from fastsvm.linalg.row_products import add_panel_products, panels_of, panels_of_columns
 from fastsvm.sources import DenseBlock, as_source, feature_statistics, open_hdf5
@@ -160,13 +159,13 @@ def test_panels_of_columns_go_on_after_a_multiple_of_256():
     np.testing.assert_allclose(whole[:, :41], x @ z, rtol=0, atol=1e-12)
 
 
-def test_many_scores_in_parts(monkeypatch):
+def test_many_scores_in_parts():
     coef, intercept = rng.normal(size=(50, D)), rng.normal(size=50)
     whole = block_scores(DenseBlock(FLOATS), coef, intercept)
     np.testing.assert_allclose(whole, FLOATS @ coef.T + intercept, rtol=0, atol=1e-12)
-    monkeypatch.setattr(scores_module, "_CACHED_ROWS", 7)
-    np.testing.assert_array_equal(block_scores(DenseBlock(FLOATS), coef, intercept), whole)
-    np.testing.assert_array_equal(block_scores(DenseBlock(FLOATS), coef[:1], intercept[:1]), whole[:, :1])
+    with tuned(changed({"products": {"tile": 7}})):
+        np.testing.assert_array_equal(block_scores(DenseBlock(FLOATS), coef, intercept), whole)
+        np.testing.assert_array_equal(block_scores(DenseBlock(FLOATS), coef[:1], intercept[:1]), whole[:, :1])
 
 
 def test_supports_in_parts(monkeypatch):
