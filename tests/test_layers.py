@@ -18,7 +18,7 @@ LAYERS = [
     {"kernel_matrix"},
     {"low_rank"},
     {"solvers.outer_loop"},
-    {"solvers.kernel_dual.interior", "solvers.linear_dual", "solvers.sgd"},
+    {"solvers.kernel_dual.interior_point", "solvers.linear_dual", "solvers.sgd"},
     {"solvers.kernel_dual"},
     {"solvers.kernel_primal"},
     {"multiclass", "solvers"},

@@ -102,8 +102,7 @@ PATHS = [
     WorthOf("landmarks: features in half precision", {"nystroem": {"halves": False}}, _LANDMARKS),
     WorthOf(
         "kernel: small problems in compiled calls", {"kernel": {"small": False}}, _KERNEL,
-        ("solvers/kernel_dual/small/pairs.py", "solvers/kernel_dual/small/newton_steps.py",
-         "estimators/kernel/small_problems.py", "kernel_matrix/rows_on_demand.py"),
+        ("solvers/kernel_dual/small.py", "estimators/kernel/small_problems.py", "kernel_matrix/rows_on_demand.py"),
     ),
     WorthOf("kernel: one working set is the problem", {"kernel": {"whole": False}}, _KERNEL),
     WorthOf(
@@ -118,12 +117,11 @@ PATHS = [
     ),
     WorthOf(
         "kernel: Newton steps on free rows", {"kernel": {"newton": False}}, _KERNEL,
-        ("solvers/kernel_dual/acceleration/newton_step.py", "solvers/kernel_dual/small/newton_steps.py"),
+        ("solvers/kernel_dual/newton_step.py",),
     ),
     WorthOf(
         "kernel: interior point", {"kernel": {"interior": False}}, _KERNEL,
-        ("solvers/kernel_dual/acceleration/interior_trial.py", "solvers/kernel_dual/interior/interior_point.py",
-         "solvers/kernel_dual/interior/problem.py", "solvers/kernel_dual/interior/systems.py"),
+        ("solvers/kernel_dual/interior_trial.py", "solvers/kernel_dual/interior_point.py"),
     ),
     WorthOf(
         "kernel: equal rows merged", {"kernel": {"merged": False}}, _KERNEL, ("estimators/kernel/duplicate_rows.py",)

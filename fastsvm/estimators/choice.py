@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm.kernel_matrix.accurate_sums import CACHED_VALUES
 from fastsvm.kernel_matrix.rows_on_demand import PADDING
 from fastsvm.losses import Loss, is_piecewise, provides_newton
 from fastsvm.tuning import KernelTuning, LinearTuning
@@ -168,13 +169,13 @@ def _is_small(facts: KernelFacts, tuning: KernelTuning, n_values: int) -> bool:
 
 
 def _small_rows(facts: KernelFacts, tuning: KernelTuning) -> bool:
-    is_near = facts.longest * facts.n_features <= tuning.near_values
+    is_near = facts.longest * facts.n_features <= CACHED_VALUES  # else the whole matrix takes less time
     return is_near and facts.on_demand and _is_small(facts, tuning, facts.n_samples * facts.n_features)
 
 
 def _small_matrix(facts: KernelFacts, tuning: KernelTuning) -> bool:
     n_problems, n_values = len(facts.sizes), facts.n_samples**2
-    is_fast = n_problems == 1 or n_values * (1 + facts.ns_of_value) <= tuning.matrix_ns * n_problems
+    is_fast = n_problems == 1 or n_values * (1 + facts.ns_of_value) <= tuning.call_ns * n_problems
     return is_fast and _is_small(facts, tuning, n_values)
 
 

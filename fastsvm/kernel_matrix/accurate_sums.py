@@ -14,7 +14,7 @@ from scipy import sparse
 
 from fastsvm._compiled.threads import spans
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, PrecomputedPairwise, RealPairwise, Rows, Uint8Pairwise
-from fastsvm.kernel_matrix.rounding import UNIT
+from fastsvm.kernel_matrix.rounding import SEEN, UNIT
 from fastsvm.kernels import RBF, Exponential, Laplacian, Linear, Polynomial, Sigmoid, kernel_value
 from fastsvm.linalg import double_floats as wide
 from fastsvm.linalg.double_floats import FINE, Wide
@@ -32,7 +32,7 @@ CACHED_VALUES = 1 << 16
 """Arrays of so many values at a time stay in the processor's cache."""
 
 _MOST_VALUES = 5_000_000  # More kernel values are not computed in two floats: they take some microseconds each.
-_NEAR = 2.0**-60  # If kernel values err by more, distances are sums of squared differences, not of norms and products.
+_NEAR = SEEN * UNIT  # If values err by more, distances are sums of squared differences, not of norms and products.
 _MOST_DIFFERENCES = 256  # Such sums over more features take too long.
 _SATURATED = -math.log(FINE)  # The hyperbolic tangent of so large an argument is one in all digits.
 

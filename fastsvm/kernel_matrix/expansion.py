@@ -15,7 +15,7 @@ from fastsvm._compiled.processor import JIT_DISABLED
 from fastsvm._compiled.scalars import multiply_add
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.kernel_matrix.pairwise import SPAN, TILED_ROWS, PairwiseKernel, PrecomputedPairwise, Rows
+from fastsvm.kernel_matrix.pairwise import MOST_COLUMNS, SPAN, TILED_ROWS, PairwiseKernel, PrecomputedPairwise, Rows
 from fastsvm.linalg.row_products import FEATURES, add_panel_products, add_rows, panels_of_columns
 from fastsvm.sources import Block
 from fastsvm.tuning import KernelTuning
@@ -24,7 +24,6 @@ __all__ = ["PairCoefficients", "add_expansion", "expand", "expand_among", "opera
 
 _PIECE_COLUMNS = PANEL_BYTES // np.dtype(np.float64).itemsize  # They are a panel of sums.
 _OPERAND_BYTES = 64 << 20  # Rows that are prepared at once take at most about so many bytes.
-_MOST_COLUMNS = 4096  # A task for a thread has at most so many columns, whose sums stay in the processor's cache.
 
 
 def operand_rows(row_bytes: int) -> int:
@@ -35,7 +34,7 @@ def operand_rows(row_bytes: int) -> int:
 def task_columns(n_rows: int, ns_of_value: float, tuning: KernelTuning) -> int:
     """Return how many columns of so many rows are a task for a thread, by the time of a value beside its kernel map."""
     columns = int(tuning.task_ns / (max(1, n_rows) * max(1.0, ns_of_value)))
-    return min(max(columns // SPAN, 1) * SPAN, _MOST_COLUMNS)
+    return min(max(columns // SPAN, 1) * SPAN, MOST_COLUMNS)
 
 
 def add_expansion(

@@ -24,8 +24,8 @@ EXACT = 1e-11
 BALANCED = 1e-13
 """Largest |Σ_i y_i α_i| that counts as 0, relative to Σ_i α_i."""
 
-RETURNED = 4 * UNIT
-"""Relative error of multipliers that are returned divided by the margin, as of ν-classification."""
+RETURNED = NEAR * UNIT
+"""Largest relative error of multipliers that are returned divided by the margin, as of ν-classification."""
 
 INVISIBLE = 1e-6
 """Multipliers may be moved to a bound that is near if F changes by at most this share of the tolerance."""

@@ -4,10 +4,9 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.kernel_matrix.pairwise import MOST_COLUMNS
 
 __all__ = ["SquareRows", "add_stored_rows"]
-
-_COLUMNS = 4096  # A task for a thread has so many columns.
 
 
 class SquareRows:
@@ -66,7 +65,7 @@ class SquareRows:
 
 def add_stored_rows(store: np.ndarray, slots: np.ndarray, coef: np.ndarray, sums: np.ndarray, pool: Pool) -> None:
     """Add Σ_s coef_s store[slots_s] to the sums, in float64; each thread adds some columns."""
-    pool.run(_add_rows, [(store, slots, coef, sums, a, b) for a, b in spans(len(sums), _COLUMNS)])
+    pool.run(_add_rows, [(store, slots, coef, sums, a, b) for a, b in spans(len(sums), MOST_COLUMNS)])
 
 
 @jit

@@ -28,35 +28,29 @@ class KernelTuning(NamedTuple):
     # A problem of so many multipliers is small: steps on all of them stay in the processor's cache, kernel values in
     # float64 take no time that one would notice, and equal rows are not sought.
     few_rows: int = 2048
-    # The samples of a small problem have at most so many values if rows of its kernel are computed on demand. From more
-    # values on, the whole kernel matrix takes less time, by estimates for 50 to 2,000 samples of 4 to 1,000 features.
-    near_values: int = 1 << 16
-    # One matrix for several small problems may take this time for each of them. More, and working sets take less.
-    matrix_ns: float = 1e7
 
     # --- working sets
     # A working set that is solved without working sets of its own has so many rows at most.
     block_rows: int = 3072
-    # A working set has so many rows in float32, which fit the processor's cache. The working sets within a large one
-    # have as many. A large one has twice, four or eight times as many, and a Newton step four times as many free rows.
+    # A working set has so many rows in float32, which fit the processor's cache, and at first a quarter. The working
+    # sets within a large one have as many. A large one has twice, four or eight times as many, and a Newton step four
+    # times as many free rows at most.
     working_set: int = 1024
-    # A working set of long rows has so many rows at least.
-    least_set: int = 256
     # A working set, or one with working sets of its own, is solved to this share of the gap.
     set_gap: float = 0.02
     nested_gap: float = 0.1
     # A working set takes at most so many steps a row, and has at most so many working sets of its own.
     set_steps: int = 100
-    # A fit is past its beginning after so many working sets, and in vain after as many in a row without progress.
+    # A fit is past its beginning after so many working sets, and in vain after as many in a row without progress, if
+    # they took `many_steps` each in the mean.
     many_sets: int = 32
-    # They are in vain if they took so many steps, too.
-    vain_steps: int = 1_000_000
     # Whole kernel rows are computed only for multipliers that changed where rows are long: they have at least so many
     # times the values that a working set has.
     long_rows: int = 8
 
     # --- Newton steps, and the interior-point method
-    # A problem is difficult after so many steps: a Newton step is tried, and a small problem is left to decomposition.
+    # A problem is difficult after so many steps: a Newton step is tried, a small problem is left to decomposition, and
+    # the interior-point method waits for those steps only that take as long as it does.
     many_steps: int = 20_000
     # A small problem tries one after so many.
     small_steps: int = 500
@@ -70,8 +64,6 @@ class KernelTuning(NamedTuple):
     most_fixed: float = 0.25
     # Polishing takes Newton steps on so many free rows at most, and in small problems as many other steps between them.
     polished_rows: int = 300
-    # The interior-point method waits for so many steps beside those that take as long as it does.
-    interior_steps: int = 100_000
 
     # --- kernel values
     # Kernel rows of values that take so little time are not stored, because reading them is slower.
@@ -111,5 +103,6 @@ class KernelTuning(NamedTuple):
     # --- how much is done at once
     # A task for a thread takes about this time, of which handing it over is a hundredth.
     task_ns: float = 1e6
-    # A compiled call takes about this time at most, a nanosecond for a comparison: meanwhile no interrupt is noticed.
+    # A compiled call takes about this time at most, a nanosecond for a comparison: no interrupt is noticed meanwhile.
+    # As long may a matrix for several small problems take for each of them.
     call_ns: float = 2.5e7

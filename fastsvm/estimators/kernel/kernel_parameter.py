@@ -22,6 +22,7 @@ from fastsvm.kernel_matrix.pairwise import (
     UserPairwise,
     multiplies_bytes,
 )
+from fastsvm.kernel_matrix.rounding import NEAR
 from fastsvm.kernels import KERNELS, Kernel, is_kernel, kernel_value
 from fastsvm.low_rank.random_pivots import diagonal_of
 from fastsvm.sources import (
@@ -65,7 +66,8 @@ class Coefficients(NamedTuple):
     norm_2: float
 
 
-_FINE = 2e-6  # For a smaller tolerance float32 is too coarse: gradients of order 1 have steps of 1e-7.
+# For a smaller tolerance float32 is too coarse: gradients of order 1 have steps of its eps.
+_FINE = NEAR * float(np.finfo(np.float32).eps)
 # Where decision values are corrected at the end, their error may be so many times that which may be seen.
 _CORRECTED = 1000
 # The products of sparse rows with a smaller share of non-zeros are cheaper than those of dense bytes.

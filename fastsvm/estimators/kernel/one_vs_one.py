@@ -30,9 +30,8 @@ from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows, SampleRows
 from fastsvm.kernel_matrix.row_cache import CacheContents, RowCache
 from fastsvm.multiclass import by_class, by_pair, disjoint_order
 from fastsvm.solvers.kernel_dual.certificate import GradientBounds, sharpened, solution_of
-from fastsvm.solvers.kernel_dual.nu.within_classes import formulated
-from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution
-from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE
+from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution, formulated
+from fastsvm.solvers.kernel_dual.small import CERTIFICATE
 from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, drive
 
 __all__ = ["KernelFitState", "OneVsOneFit", "solve_paths"]

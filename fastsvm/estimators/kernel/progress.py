@@ -13,7 +13,7 @@ from fastsvm.estimators.fitting.progress import LATEST, left_of
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.kernel_matrix.row_cache import CacheCounts
 from fastsvm.progress_bar import progress_bar
-from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE
+from fastsvm.solvers.kernel_dual.small import CERTIFICATE
 from fastsvm.solvers.outer_loop import Report
 
 __all__ = ["REFRESH_SECONDS", "KernelFitMonitor", "KernelMonitor", "NoMonitor"]

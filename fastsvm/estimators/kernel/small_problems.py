@@ -12,9 +12,8 @@ from fastsvm._compiled.writeable import writeable
 from fastsvm.estimators.kernel.two_class import ClassPairs, Together, TwoClass
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.rows_on_demand import PADDING, SmallKernel, on_demand
-from fastsvm.solvers.kernel_dual.nu.within_classes import WithinClasses
-from fastsvm.solvers.kernel_dual.problem import WithIntercept
-from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, PairLimits, SmallPairs, solve_pairs
+from fastsvm.solvers.kernel_dual.problem import WithinClasses, WithIntercept
+from fastsvm.solvers.kernel_dual.small import CERTIFICATE, PairLimits, SmallPairs, solve_pairs
 from fastsvm.tuning import KernelTuning
 
 __all__ = ["GivenProblems", "SmallProblems"]

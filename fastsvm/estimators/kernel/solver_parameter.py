@@ -10,9 +10,8 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.paired_rows import ProblemRows
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
-from fastsvm.solvers.kernel_dual.nu.nu_smo import NuSMO
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
-from fastsvm.solvers.kernel_dual.smo import SMO
+from fastsvm.solvers.kernel_dual.smo import SMO, NuSMO
 from fastsvm.solvers.kernel_primal.newton import Method, Primal
 from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
 from fastsvm.solvers.outer_loop import Solver

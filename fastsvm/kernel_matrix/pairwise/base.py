@@ -9,7 +9,16 @@ from fastsvm._compiled.threads import spans
 from fastsvm.linalg.row_products import add_rows
 from fastsvm.sources import Block, Source
 
-__all__ = ["COST_OF_UNKNOWN", "LARGEST_VALUE", "SPAN", "TILED_ROWS", "PairwiseKernel", "Rows", "add_tile"]
+__all__ = [
+    "COST_OF_UNKNOWN",
+    "LARGEST_VALUE",
+    "MOST_COLUMNS",
+    "SPAN",
+    "TILED_ROWS",
+    "PairwiseKernel",
+    "Rows",
+    "add_tile",
+]
 
 COST_OF_UNKNOWN = 4.0
 """Nanoseconds that a kernel value is taken to cost if that depends on a user's function, or on how sparse rows are."""
@@ -19,6 +28,9 @@ LARGEST_VALUE = 1e300
 
 SPAN = 256
 """Columns of a tile in memory, and rows or columns of what a thread does at a time."""
+
+MOST_COLUMNS = 4096
+"""Most columns of a task for a thread, whose sums stay in the processor's cache."""
 
 TILED_ROWS = 1024
 """Rows of an operand for sums of tiles in memory, which stay in the processor's cache until they are summed."""

@@ -20,13 +20,13 @@ _CACHED_BYTES = 192 << 10  # So many bytes of an operand are multiplied at a tim
 _TILE = PRODUCTS or INSTRUCTIONS["madd"]
 _ROWS, _WIDTH = _TILE.rows, _TILE.columns  # tile size: rows of the operand, rows of the block
 _TOGETHER, _SIZE, _SHIFT = _TILE.together, np.dtype(_TILE.dtype).itemsize, _TILE.shift
-# A product has at least the features of a lane of 32 bits, and twice the sum of products of the most fits int32.
-_LEAST, _MOST = np.dtype(np.int32).itemsize, np.iinfo(np.int32).max // (2 * np.iinfo(np.uint8).max ** 2)
 
 
 def multiplies_bytes(n_features: int) -> bool:
     """Return whether the processor can compute exact dot products of rows of `n_features` bytes."""
-    return PRODUCTS is not None and _LEAST <= n_features <= _MOST
+    byte, lane = np.iinfo(np.uint8), np.iinfo(np.int32)  # Twice the sum of products is to fit a lane.
+    fits = n_features >= lane.dtype.itemsize and 2 * n_features * byte.max**2 <= lane.max
+    return PRODUCTS is not None and fits
 
 
 class ByteOperand(NamedTuple):

@@ -37,9 +37,9 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.paired_rows import ProblemRows
-from fastsvm.solvers.kernel_dual.acceleration.interior_trial import InteriorTrial
-from fastsvm.solvers.kernel_dual.acceleration.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
+from fastsvm.solvers.kernel_dual.interior_trial import InteriorTrial
+from fastsvm.solvers.kernel_dual.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.problem import (
     DecompositionMemory,
     Formulation,

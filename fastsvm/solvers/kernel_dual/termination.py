@@ -13,8 +13,8 @@ from enum import Enum, auto
 import numpy as np
 
 from fastsvm.kernel_matrix.rounding import EXACT, SEEN, UNIT
-from fastsvm.solvers.kernel_dual.acceleration.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
+from fastsvm.solvers.kernel_dual.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning
@@ -91,7 +91,8 @@ class Termination:
         self.in_vain = (0, 0) if is_better else (n_sets + 1, n_steps + report.n_steps)
         if self.in_vain[0] == self._tuning.many_sets // 2:
             self._gradient.recompute(state)  # the errors may be those that steps left there
-        return self.in_vain[0] >= self._tuning.many_sets and self.in_vain[1] >= self._tuning.vain_steps
+        many, steps = self._tuning.many_sets, self._tuning.many_sets * self._tuning.many_steps
+        return self.in_vain[0] >= many and self.in_vain[1] >= steps
 
     def report(self, state: KernelDualState, gap: float, n_steps: int = 0) -> Report:
         """Return the report of a step that reached a gap."""

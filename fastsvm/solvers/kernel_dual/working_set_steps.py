@@ -86,7 +86,8 @@ class WorkingSetSteps:
         n_support = int(np.count_nonzero(state.alpha))
         if self.size <= self._tuning.block_rows:
             # As many rows as support: a larger set would compute rows that turn out to be useless.
-            return self.size if self._is_lazy(self.size) else min(self.size, max(self._tuning.least_set, n_support))
+            least = self.size if self._is_lazy(self.size) else self._tuning.working_set // 4
+            return min(self.size, max(least, n_support))
         # The free rows among each other take most steps: they and as many violators should be in a set together.
         n_free = int(np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper)))
         if len(state.alpha) <= self.size or 2 * n_free > self._usual_size:

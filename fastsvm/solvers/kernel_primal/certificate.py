@@ -6,22 +6,32 @@ and the multipliers have no upper bound (Chapelle 2007, section 2, derives both 
 
 from collections.abc import Callable
 from math import fsum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastsvm.kernel_matrix.rounding import EXACT, SEEN, SEEN_OBJECTIVE, UNIT
 from fastsvm.solvers.kernel_dual.certificate import GradientBounds
-from fastsvm.solvers.kernel_dual.problem import (
-    KernelDualState,
-    KernelProblem,
-    KernelSolution,
-    feasible,
-)
+from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, KernelSolution, feasible
 from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_intercept
-from fastsvm.solvers.kernel_primal.margin_losses import MarginLoss
 
-__all__ = ["DualView", "SumsOf", "bounded_sums"]
+__all__ = ["DualView", "MarginLoss", "SumsOf", "bounded_sums"]
+
+
+class MarginLoss(NamedTuple):
+    """max(0, 1 − z), or its square."""
+
+    squared: bool
+
+    def value(self, margins: np.ndarray) -> np.ndarray:
+        """Return the losses."""
+        excess = np.maximum(0, 1 - margins)
+        return excess * excess if self.squared else excess
+
+    def fall(self, margins: np.ndarray) -> np.ndarray:
+        """Return minus the derivatives. At the corner of the hinge it is 0."""
+        return 2 * np.maximum(0, 1 - margins) if self.squared else (margins < 1).astype(float)
+
 
 SumsOf = Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray]]
 """Returns K times a vector with bounds on its errors, in more digits than float64 has if asked and if possible."""

@@ -11,6 +11,9 @@ Step
     step, where the objective is piecewise quadratic. Once no row crosses its margin, the step is exact and the method
     ends.
 
+Line search
+    Exact: the root of the derivative along the step, which is piecewise linear and nondecreasing.
+
 System
     Solved by Cholesky factorisation if its order is small enough, else inexactly by conjugate gradients, to a residual
     that is small relative to the remaining violation (Dembo, Eisenstat and Steihaug 1982).
@@ -30,27 +33,235 @@ Memory
     64 n bytes, the row cache, and two square matrices of the order of the factorised system.
 """
 
+import contextlib
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
 
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.interface import KernelRows
 from fastsvm.kernel_matrix.products import KernelProducts
-from fastsvm.kernel_matrix.rounding import ROUNDING, SEEN, SEEN_OBJECTIVE
+from fastsvm.kernel_matrix.rounding import ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
 from fastsvm.kernel_matrix.stored_rows import SquareRows
+from fastsvm.linalg.cholesky import Inverse
+from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
+from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, rounding_is_visible
-from fastsvm.solvers.kernel_primal.certificate import DualView, bounded_sums
-from fastsvm.solvers.kernel_primal.line_search import Line, best_intercept, best_length
-from fastsvm.solvers.kernel_primal.regularized_system import RidgeSystem
+from fastsvm.solvers.kernel_primal.certificate import DualView, MarginLoss, bounded_sums
 from fastsvm.solvers.outer_loop import Limits, Memoryless, Report, drive
 
-__all__ = ["KernelPrimalState", "Method", "Primal", "Step"]
+__all__ = [
+    "KernelPrimalState",
+    "Line",
+    "Method",
+    "Primal",
+    "RidgeSystem",
+    "Step",
+    "best_intercept",
+    "best_length",
+    "slope_at_start",
+]
 
+_LIMITS = RootLimits(
+    doublings=4,  # more would follow a direction of pure rounding error very far
+    steps=200,
+    value=0.0,
+    width=1e-15,
+)
+# A sufficient decrease is this share of the slope at t = 0; a quadratic function decreases by half of it.
+_ENOUGH = 0.25
+_MOST_ITERATIONS = 1000  # A system that takes more conjugate gradients is left as it is.
 _FORCING = 1e-3  # It is the relative residual of systems, and the factor by which that decreases.
 _START_ROWS = 1000  # More than twice as many rows begin at the solution on so many.
+
+
+class Line(NamedTuple):
+    """Scores f + t g along a direction g, and the penalty slope t + curvature t² / 2, up to a constant."""
+
+    scores: np.ndarray
+    direction: np.ndarray
+    slope: float
+    curvature: float
+
+
+class _Objective(NamedTuple):
+    problem: KernelProblem
+    line: Line
+
+
+@slope_at.register(_Objective)
+def _slope(objective, t):
+    scores, direction, slope, curvature = objective.line
+    y, upper = objective.problem.y, objective.problem.upper
+    total = 0.0
+    for i in range(y.size):
+        excess = max(1.0 - y[i] * (scores[i] + t * direction[i]), 0.0)
+        total += upper[i] * excess * y[i] * direction[i]
+    return slope + curvature * t - 2.0 * total
+
+
+@jit
+def _compiled_slope(objective, t):
+    return slope_at(objective, t)
+
+
+@jit
+def _root(objective, low, high, limits):
+    """Return the root of the slope. It may lie beyond `high`; it is `low` if the slope there is not negative."""
+    at_low = slope_at(objective, low)
+    if at_low >= 0:
+        return low
+    return illinois_root(objective, Bracket(low, at_low, high, slope_at(objective, high)), limits)
+
+
+def slope_at_start(problem: KernelProblem, line: Line) -> float:
+    """Return the derivative of penalty plus loss at t = 0."""
+    return _compiled_slope(_Objective(problem, line), 0.0)
+
+
+def best_length(problem: KernelProblem, line: Line) -> float:
+    """Return the t ≤ 16 that minimises penalty plus loss, or 1 if the decrease there is sufficient.
+
+    A step of length 1 makes the multipliers outside the margin exactly 0. A step of nearly that length would not.
+    """
+    before, after = (_total_loss(problem, scores) for scores in (line.scores, line.scores + line.direction))
+    change = after - before + line.slope + line.curvature / 2
+    if change <= _ENOUGH * slope_at_start(problem, line) + 8 * UNIT * before:
+        return 1.0
+    return _root(_Objective(problem, line), 0.0, 1.0, _LIMITS)
+
+
+def _total_loss(problem: KernelProblem, scores: np.ndarray) -> float:
+    return float(problem.upper @ MarginLoss(squared=True).value(problem.y * scores))
+
+
+def best_intercept(problem: KernelProblem, scores: np.ndarray) -> float:
+    """Return the intercept to add to the scores that minimises the loss."""
+    line = Line(scores, np.ones(len(scores)), 0.0, 0.0)
+    beyond = 2 * (np.abs(scores).max() + 2)  # where one class has zero loss
+    return _root(_Objective(problem, line), -beyond, beyond, _LIMITS)
+
+
+@contextlib.contextmanager
+def refused_if_indefinite() -> Iterator[None]:
+    """Raise ValueError with advice if a factorisation fails."""
+    try:
+        yield
+    except linalg.LinAlgError as error:
+        raise ValueError(
+            "solver='primal' needs a kernel that is positive semi-definite, and its values are not, be it by their "
+            "rounding: scale the features, lower C, or take solver='smo'."
+        ) from error
+
+
+def _check_finite(numbers: np.ndarray | float) -> None:
+    """Raise ValueError if a number overflowed."""
+    if not np.isfinite(numbers).all():
+        raise ValueError(
+            "Scores overflow: products of kernel values with multipliers are too large. Lower C or the sample weights, "
+            "or scale the features."
+        )
+
+
+class RidgeSystem:
+    """Solves (K_BB + D) x + b = v for sets B of rows and a diagonal D > 0, with given Σ x or with b = 0.
+
+    A system of order up to `most_factorised` is solved by Cholesky factorisation. A larger one is solved by conjugate
+    gradients, which need only products with kernel rows, and stop with the current iterate at `deadline`, a moment of
+    time.perf_counter. The iterates stay in the set of vectors with the given sum (Gould, Hribar and Nocedal 2001).
+    """
+
+    def __init__(self, rows: KernelRows, pool: Pool, most_factorised: int, deadline: float = np.inf) -> None:
+        self._rows, self._pool, self._deadline = rows, pool, deadline
+        self._most = min(most_factorised, rows.n_slots)
+        self._block, self._products = WorkingBlock(rows, pool), KernelProducts(rows, pool)
+
+    def is_exact(self, inside: np.ndarray) -> bool:
+        """Return whether the system of these rows is solved by factorisation."""
+        return len(inside) <= self._most
+
+    def solve(
+        self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float
+    ) -> tuple[np.ndarray, float]:
+        """Return x and b, for B, the diagonal of D, v, and Σ x; None for the sum means b = 0.
+
+        `accuracy` is the final residual of conjugate gradients, relative to the initial one. A kernel that is not
+        positive semi-definite, or scores that overflow, raise ValueError.
+        """
+        _check_finite(wanted)
+        solve = self._by_factorisation if self.is_exact(inside) else self._by_conjugate_gradients
+        with refused_if_indefinite(), np.errstate(over="ignore", invalid="ignore"):
+            try:
+                return solve(inside, ridge, wanted, total, accuracy)
+            except linalg.LinAlgError:  # because kernel values are rounded by more than the ridge
+                return solve(inside, ridge + self._rounding(inside), wanted, total, accuracy)
+
+    def _rounding(self, inside: np.ndarray) -> float:
+        """Return a bound on the negative eigenvalues that rounding of the kernel values may cause.
+
+        It is proportional to the largest kernel value, which a single row far from all others may determine.
+        """
+        largest = float(np.abs(self._diagonal(inside)).max())
+        return len(inside) * float(np.finfo(self._rows.store.dtype).eps) * largest
+
+    def _by_factorisation(
+        self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float
+    ) -> tuple[np.ndarray, float]:
+        block = self._block.square(len(inside))
+        self._block.gather(inside, self._rows.fetch(inside), 0, block)
+        block[np.diag_indices_from(block)] += ridge
+        x, of_ones = Inverse(block, self._pool).times(np.column_stack([wanted, np.ones(len(inside))])).T
+        if total is None:
+            return x, 0.0
+        intercept = float((x.sum() - total) / of_ones.sum())
+        return x - intercept * of_ones, intercept
+
+    def _by_conjugate_gradients(
+        self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float
+    ) -> tuple[np.ndarray, float]:
+        diagonal = self._diagonal(inside) + ridge
+        if not diagonal.min() > 0:
+            raise linalg.LinAlgError
+        of_ones = 1 / diagonal  # the preconditioner
+        of_all = float(of_ones.sum())
+        share = 0.0 if total is None else 1.0 / of_all
+        x = (total or 0.0) * share * of_ones
+        residual = wanted - self._product(inside, ridge, x) if x.any() else wanted.copy()
+        p, square, least, b = np.zeros(len(x)), np.inf, 0.0, 0.0
+        for _ in range(_MOST_ITERATIONS):
+            z = of_ones * residual
+            shift = share * float(z.sum())  # so that the sum of x stays, up to the rounding of what is left
+            z, residual, b = z - shift * of_ones, residual - shift, b + shift
+            before, square = square, float(z @ residual)
+            _check_finite(square)
+            least = least or max(accuracy, ROUNDING) ** 2 * square
+            if square <= least or time.perf_counter() >= self._deadline:
+                break
+            p = z + square / before * p
+            product = self._product(inside, ridge, p)
+            curvature = float(p @ product)
+            _check_finite(curvature)
+            if curvature <= 0:
+                raise linalg.LinAlgError
+            length = square / curvature
+            x += length * p
+            residual -= length * product
+        return x, b
+
+    def _diagonal(self, inside: np.ndarray) -> np.ndarray:
+        """Return the kernel of each row with itself."""
+        store, parts = self._rows.store, spans(len(inside), self._rows.n_slots)
+        return np.concatenate([store[self._rows.fetch(some), some] for some in (inside[a:b] for a, b in parts)])
+
+    def _product(self, inside: np.ndarray, ridge: np.ndarray, vector: np.ndarray) -> np.ndarray:
+        sums = np.zeros(self._rows.store.shape[1])
+        self._products.add_rows(sums, inside, vector)
+        return sums[inside] + ridge * vector
 
 
 @storable("kernel primal state")

@@ -136,7 +136,7 @@ def test_the_settings_of_compiled_code_are_in_the_digest(made, monkeypatch):
     "file", ["jobs/report/page.py", "cli/commands.py", "estimators/kernel/svc.py", "formats/conversion.py"]
 )
 def test_an_edit_of_what_is_not_compiled_compiles_nothing_anew(package, file):
-    functions = {"solvers.kernel_dual.small.pairs": "solve_pairs", "losses.rows": "add_losses"}
+    functions = {"solvers.kernel_dual.small": "solve_pairs", "losses.rows": "add_losses"}
     before = [Sources(package).digest(*each) for each in functions.items()]
     with open(package / file, "a", encoding="utf-8") as written:
         written.write("\n\ndef more():\n    return 1\n")
@@ -144,7 +144,7 @@ def test_an_edit_of_what_is_not_compiled_compiles_nothing_anew(package, file):
 
 
 def test_the_machinery_that_compiles_is_in_every_digest(package):
-    name = ("solvers.kernel_dual.small.pairs", "solve_pairs")
+    name = ("solvers.kernel_dual.small", "solve_pairs")
     before = Sources(package).digest(*name)
     compiler = package / "_compiled" / "compiler.py"
     text = compiler.read_text(encoding="utf-8")

@@ -1,8 +1,15 @@
+import naive
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_rows import cache
+from sklearn.svm import OneClassSVM
 
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, feasible
+from fastsvm._compiled.threads import Pool
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, WithinClasses, feasible, filled
+from fastsvm.solvers.kernel_dual.smo import SMO
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 
 
 @given(st.integers(0, 10**6))
@@ -24,3 +31,49 @@ def test_rows_at_a_bound_stay_there_when_the_sums_differ_by_rounding():
     y, upper = np.repeat([1.0, -1.0], [30, 10]), np.repeat([0.1, 0.3], [30, 10])
     assert 0 < abs(upper @ y) < 1e-14
     np.testing.assert_array_equal(feasible(upper.copy(), KernelProblem(y, upper, y)), upper)
+
+
+class OneClass(SMO):
+    """The one-class SVM: all rows are of one class, whose total is given."""
+
+    formulated = WithinClasses
+
+
+@pytest.mark.parametrize("nu", [0.1, 0.55])
+@pytest.mark.parametrize("size", [16, 1024])  # small working sets, and all rows at once
+def test_the_one_class_svm_is_that_of_libsvm(nu, size):
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    K, n = naive.kernel_matrix("rbf", X, X, gamma=0.5), len(X)
+    problem = KernelProblem(np.ones(n), np.ones(n), np.zeros(n), nu * n)
+    with Pool.open() as pool:
+        solver = OneClass(problem, cache(K, pool), 1e-9, size, pool)
+        state, reason, _ = drive(solver, solver.init(), Limits(10**7, np.inf), lambda state, report: False)
+    found, theirs = solver.finish(state), OneClassSVM(kernel="precomputed", nu=nu, tol=1e-10).fit(K)
+    alpha = np.zeros(n)
+    alpha[theirs.support_] = theirs.dual_coef_[0]
+    assert reason is StopReason.CONVERGED
+    assert found.alpha.sum() == pytest.approx(nu * n, rel=1e-12)
+    assert found.objective == pytest.approx(-alpha @ K @ alpha / 2, rel=1e-9)
+    assert found.duality_gap <= 1e-7 * abs(found.objective)
+    sums = K @ found.alpha
+    assert sums[found.alpha > 0].max() - sums[found.alpha < 1].min() <= 2e-9  # the optimality conditions
+    # LIBSVM's kernel values are float32, and their errors add up over a total of nu n.
+    np.testing.assert_allclose(sums + found.intercept, theirs.decision_function(K), atol=1e-6)
+
+
+def test_levels_are_taken_from_each_class_by_itself():
+    y, upper = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0]), np.ones(6)
+    alpha, gradient = np.array([0.0, 0.5, 1.0, 0.0, 0.5, 1.0]), np.array([9.0, 10.0, 12.0, -4.0, -3.0, -1.0])
+    # y = 1: 9 and 10 may rise, 10 and 12 may fall. y = -1: -3 and -1 may rise, -4 and -3 may fall.
+    level, ends = WithinClasses.level(y, upper, alpha, gradient)
+    np.testing.assert_array_equal(level, [-1.5, -0.5, 1.5, -1.0, 0.0, 2.0])
+    assert ends == (-1.5, 1.5)
+
+
+@pytest.mark.parametrize("total", [0.5, 3.0, 7.5])
+def test_multipliers_get_their_total_within_their_bounds(total):
+    rng = np.random.default_rng(1)
+    upper = rng.uniform(0.5, 1.5, 10)
+    alpha = filled(rng.uniform(-1, 2, 10), upper, total)
+    assert ((alpha >= 0) & (alpha <= upper)).all()
+    assert alpha.sum() == pytest.approx(total, rel=1e-12)

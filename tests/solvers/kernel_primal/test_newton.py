@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_rows import cache
 from naive import problem
+from scipy import optimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -15,8 +16,16 @@ from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
-from fastsvm.solvers.kernel_primal.certificate import DualView
-from fastsvm.solvers.kernel_primal.newton import Method, Primal
+from fastsvm.solvers.kernel_primal.certificate import DualView, MarginLoss
+from fastsvm.solvers.kernel_primal.newton import (
+    Line,
+    Method,
+    Primal,
+    RidgeSystem,
+    best_intercept,
+    best_length,
+    slope_at_start,
+)
 from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
@@ -279,3 +288,133 @@ def test_support_vectors_are_the_rows_on_and_within_the_margin(overlapping):
     margins = np.where(y == 1, 1, -1) * model.decision_function(X)
     np.testing.assert_array_equal(model.within_margin_, np.flatnonzero(margins <= 1 + 1e-8))
     np.testing.assert_array_equal(np.sort(model.support_), model.within_margin_)
+
+
+squared_hinge = MarginLoss(squared=True)
+Z = np.linspace(-3, 3, 241)
+
+# --- losses ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared"])
+def test_a_loss_and_how_fast_it_falls(squared):
+    loss, step = MarginLoss(squared), 1e-5
+    np.testing.assert_allclose(loss.value(Z), np.maximum(0, 1 - Z) ** (1 + squared), rtol=1e-14)
+    z = Z[np.abs(Z - 1) > 1e-4]
+    np.testing.assert_allclose(
+        loss.fall(z), (loss.value(z - step) - loss.value(z + step)) / (2 * step), rtol=1e-6, atol=1e-7
+    )
+    assert loss.fall(np.ones(1)) == 0
+
+
+# --- minima along a line ---------------------------------------------------------------------------------
+
+
+def least(function, low, high):
+    """Return the least value of a convex function."""
+    return optimize.minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": 1e-11}).fun
+
+
+def draw(seed):
+    rng = np.random.default_rng(seed)
+    n = rng.integers(2, 40)
+    y = rng.choice([-1.0, 1.0], n)
+    y[:2] = 1, -1
+    upper = rng.uniform(0.1, 3, n) * 10 ** rng.uniform(-2, 2)
+    return rng, KernelProblem(y, upper, y), 3 * rng.normal(size=n)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_the_best_intercept_has_the_least_loss(seed):
+    _, problem, scores = draw(seed)
+
+    def total(shift):
+        return problem.upper @ squared_hinge.value(problem.y * (scores + shift))
+
+    found = total(best_intercept(problem, scores))
+    assert found <= least(total, -40, 40) * (1 + 1e-9) + 1e-9
+
+
+def test_the_best_intercept_of_one_class_has_no_loss():
+    problem = KernelProblem(np.ones(3), np.ones(3), np.ones(3))
+    scores = np.array([-5.0, 0.0, 2.0])
+    assert squared_hinge.value(scores + best_intercept(problem, scores)).max() <= 1e-20
+
+
+@given(seed=st.integers(0, 10**6), curved=st.booleans())
+def test_the_best_length_has_the_least_objective_unless_one_is_good_enough(seed, curved):
+    rng, problem, scores = draw(seed)
+    line = Line(scores, rng.normal(size=len(scores)), 5 * rng.normal(), 5 * rng.random() * curved)
+
+    def objective(t):
+        margins = problem.y * (scores + t * line.direction)
+        return problem.upper @ squared_hinge.value(margins) + line.slope * t + line.curvature * t * t / 2
+
+    slope = slope_at_start(problem, line)
+    if slope >= 0 or objective(1e4) < objective(9e3):  # it does not fall at all, or has no end
+        return
+    length = best_length(problem, line)
+    if length == 1:
+        assert objective(1) <= objective(0) * (1 + 1e-15) + 0.25 * slope
+        return
+    found = objective(length)
+    assert found <= min(least(objective, 0, end) for end in (0.1, 3, 100, 1e4)) + 1e-9 * max(1, abs(found))
+
+
+def test_the_slope_at_the_start_is_that_of_differences():
+    rng, problem, scores = draw(3)
+    line = Line(scores, rng.normal(size=len(scores)), -0.7, 1.3)
+
+    def objective(t):
+        margins = problem.y * (scores + t * line.direction)
+        return problem.upper @ squared_hinge.value(margins) + line.slope * t + line.curvature * t * t / 2
+
+    wanted = (objective(1e-6) - objective(-1e-6)) / 2e-6
+    assert slope_at_start(problem, line) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_one_is_taken_for_the_best_length_where_it_is_good_enough():
+    line = Line(np.zeros(1), np.array([0.8]), 0.0, 0.0)
+    assert best_length(KernelProblem(np.array([1.0]), np.array([1.0]), np.array([1.0])), line) == 1
+
+
+def test_a_minimum_beyond_one_is_looked_for_but_not_far_beyond():
+    problem = KernelProblem(np.ones(2), np.ones(2), np.ones(2))
+    line = Line(np.array([0.9, 0.0]), np.array([1.0, 1e-3]), 0.0, 1e-9)  # the minimum is at 999.5
+    assert best_length(problem, line) == pytest.approx(16, rel=1e-9)
+
+
+@pytest.mark.parametrize("total", [None, 0.0, -2.5])
+@pytest.mark.parametrize("most", [0, 100])
+def test_systems_with_a_ridge(most, total):
+    K, _, _ = problem(0, 50)
+    rng = np.random.default_rng(0)
+    inside = np.sort(rng.choice(50, 20, replace=False))
+    ridge, wanted = rng.uniform(0.01, 2, 20), rng.normal(size=20)
+    with Pool.open() as pool:
+        x, b = RidgeSystem(cache(K, pool), pool, most).solve(inside, ridge, wanted, total, 1e-12)
+    matrix = K[np.ix_(inside, inside)] + np.diag(ridge)
+    np.testing.assert_allclose(matrix @ x + b, wanted, atol=1e-10)
+    assert b == 0 if total is None else x.sum() == pytest.approx(total, abs=1e-10)
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_row_far_from_all_others_is_no_reason_to_refuse_a_kernel(place):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(18, 30))
+    X[place] *= 1000
+    X[12:] = X[4:10]
+    K = (100 * X @ X.T) ** 5
+    ridge, wanted = 10 ** rng.uniform(-15, -3, 18), rng.choice([-2.0, 2.0], 18)
+    with Pool.open() as pool:
+        x, _ = RidgeSystem(cache(K, pool, 9), pool, 9).solve(np.arange(18), ridge, wanted, None, 1e-3)
+    assert np.isfinite(x).all()
+
+
+def test_a_coarse_system_is_solved_to_its_accuracy_and_no_further():
+    K, _, _ = problem(0, 80, gamma=2.0)
+    inside, ridge, wanted = np.arange(80), np.full(80, 0.01), np.random.default_rng(0).normal(size=80)
+    with Pool.open() as pool:
+        found, _ = RidgeSystem(cache(K, pool), pool, 0).solve(inside, ridge, wanted, None, 1e-2)
+    residual = (K + np.diag(ridge)) @ found - wanted
+    assert 1e-8 < np.abs(residual).max() / np.abs(wanted).max() <= 0.1

@@ -12,13 +12,10 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.kernel_dual.acceleration import interior_trial
-from fastsvm.solvers.kernel_dual.acceleration.newton_step import moved
+from fastsvm.solvers.kernel_dual import interior_point, interior_trial
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
-from fastsvm.solvers.kernel_dual.interior import interior_point
-from fastsvm.solvers.kernel_dual.interior import problem as interior_problem
-from fastsvm.solvers.kernel_dual.interior.interior_point import interior_solution
-from fastsvm.solvers.kernel_dual.interior.problem import badness
+from fastsvm.solvers.kernel_dual.interior_point import badness, interior_solution
+from fastsvm.solvers.kernel_dual.newton_step import moved
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
@@ -145,7 +142,7 @@ def test_both_ways_to_solve_the_system_lead_to_the_same(factor, monkeypatch):
     upper = np.full(90, 10.0)
     wanted = solve(K, y, upper)
     if not factor:
-        monkeypatch.setattr(interior_problem, "_factor", lambda matrix: None)
+        monkeypatch.setattr(interior_point, "_factor", lambda matrix: None)
     paths, follow = [], interior_point._follow
 
     def spy(problem, *more):
@@ -216,8 +213,8 @@ def solver_of(kind, K, y, upper, pool, tol=1e-3, **more):
 
 @pytest.fixture
 def slow():
-    """Steps are slow from the first, and there is a second working set."""
-    with tuned(changed({"kernel": {"interior_steps": -(10**9), "set_steps": 2}})):
+    """Steps are slow from the first, no Newton step helps, and there is a second working set."""
+    with tuned(changed({"kernel": {"many_steps": -(10**9), "set_steps": 2, "newton": False}})):
         yield
 
 
@@ -231,7 +228,7 @@ def test_a_problem_on_which_steps_creep_is_solved(kind):
         limits = Limits(10**7, np.inf)
         state, reason, n_steps = drive(solver, solver.init(), limits, lambda state, report: bool(seen.append(report)))
     assert reason is StopReason.CONVERGED
-    assert n_steps <= KernelTuning().interior_steps + 100 * 100
+    assert n_steps <= KernelTuning().many_steps + 100 * 100
     assert sum(report.n_newton for report in seen) > 10
     assert naive.kkt_violation(K, y, upper, state.alpha, kind is SMO) <= 1e-3
     values = [report.objective for report in seen]
@@ -295,7 +292,8 @@ def test_what_is_given_up_changes_nothing(late, slow, monkeypatch):
         assert reason is StopReason.CONVERGED
         assert set(calls) == {deadline}
         assert (len(calls) > 1) is late  # one that time cut short is tried again where the fit goes on
-        without = solver_of(SMO, K, y, upper, pool, 1e-9, tuning=KernelTuning(interior=False, set_steps=2))
+        with tuned(changed({"kernel": {"interior": False}})):
+            without = solver_of(SMO, K, y, upper, pool, 1e-9)
         wanted, _, _ = drive(without, without.init(), Limits(10**6, np.inf), lambda *seen: False)
     np.testing.assert_array_equal(state.alpha, wanted.alpha)
 

@@ -10,9 +10,8 @@ from sklearn.svm import SVC as LIBSVM
 from fastsvm.kernel_matrix.rows_on_demand import PADDING, KernelSquare, SmallKernel, on_demand
 from fastsvm.kernels import RBF, Linear
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
-from fastsvm.solvers.kernel_dual.small.newton_steps import newton_steps
-from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, PairLimits, SmallPairs, solve_pairs
-from fastsvm.solvers.kernel_dual.smo_block import one_group, pair_steps
+from fastsvm.solvers.kernel_dual.small import CERTIFICATE, PairLimits, SmallPairs, newton_steps, solve_pairs
+from fastsvm.solvers.kernel_dual.smo import one_group, pair_steps
 from fastsvm.tuning import KernelTuning
 
 

@@ -7,8 +7,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.rounding import SEEN
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
-from fastsvm.solvers.kernel_dual.interior.interior_point import BLIND, STEPS, InteriorResult, interior_solution
-from fastsvm.solvers.kernel_dual.interior.problem import badness
+from fastsvm.solvers.kernel_dual.interior_point import BLIND, STEPS, InteriorResult, badness, interior_solution
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
 from fastsvm.tuning import KernelTuning
 
@@ -66,7 +65,7 @@ class InteriorTrial:
             or n > min(self._most_rows, self._gradient.rows.n_slots)
         ):
             return False
-        wait = self._tuning.interior_steps + STEPS * n**3 / self._tuning.multiplications_of_step
+        wait = self._tuning.many_steps + STEPS * n**3 / self._tuning.multiplications_of_step
         if n_steps > 0 and self.n_steps < wait:
             return False
         return self._formulation.gap(state) > aim and 0 < upper.min() <= upper.max() < np.inf

@@ -1,1 +1,0 @@
-"""What is tried where working sets make slow progress."""

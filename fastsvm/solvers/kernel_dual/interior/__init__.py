@@ -1,1 +1,0 @@
-"""Interior point method for the dual of a small kernel machine."""

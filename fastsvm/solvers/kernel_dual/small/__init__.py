@@ -1,1 +1,0 @@
-"""Small problems of kernel SVMs, many of them solved in one compiled call."""
