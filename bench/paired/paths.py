@@ -65,7 +65,7 @@ PATHS = [
         "linear: Newton's method begins with some rows", {"linear": {"some_rows": False}}, _LINEAR,
         ("solvers/linear_primal/some_rows.py",),
     ),
-    WorthOf("linear: working sets of features", {"linear": {"whole_features": 1 << 30}}, _LINEAR),
+    WorthOf("linear: working sets of features", {"linear": {"working_sets": False}}, _LINEAR),
     WorthOf("linear: Hessians are kept", {"linear": {"kept_hessian": False}}, _LINEAR),
     WorthOf("linear: steps on faces of the orthant", {"linear": {"faces": False}}, _LINEAR),
     WorthOf(

@@ -61,11 +61,12 @@ class LinearFacts(NamedTuple):
 
 
 class LinearSolver(NamedTuple):
-    """A row of the table: the name that `solver_` says, what the solver does, and whether it is tried."""
+    """A row of the table."""
 
-    name: str
-    what: str
-    applies: Callable[[LinearFacts, LinearTuning], bool]
+    name: str  # `solver_` says it.
+    what: str  # The solver does this.
+    n_copies: int  # It has so many arrays of the shape of the weights at once.
+    applies: Callable[[LinearFacts, LinearTuning], bool]  # It says whether the solver is tried.
 
 
 def _is_plain(facts: LinearFacts) -> bool:
@@ -87,15 +88,15 @@ def _gram(facts: LinearFacts, tuning: LinearTuning) -> bool:
 
 def _weights(facts: LinearFacts, tuning: LinearTuning) -> bool:
     is_ours = tuning.weights and _at_once(facts) and facts.is_few(tuning) and not _gram(facts, tuning)
-    return is_ours and not (facts.n_values > tuning.most_smooth_values and _newton(facts, tuning))
+    return is_ours and not (facts.n_values > tuning.small_values and _newton(facts, tuning))
 
 
 def _newton(facts: LinearFacts, tuning: LinearTuning) -> bool:
     if facts.l1:
         return True
     is_able = tuning.newton and _is_plain(facts) and facts.resident and provides_newton(type(facts.loss))
-    is_table = facts.n_weights <= tuning.table_features + 1 and facts.n_values > tuning.most_smooth_values
-    is_short = facts.n_weights <= min(facts.n_samples, tuning.most_of_hessian(facts.sparse))
+    is_table = facts.n_weights <= tuning.hessian_features + 1 and facts.n_values > tuning.small_values
+    is_short = facts.n_weights <= min(facts.n_samples, tuning.hessian_features + 1)
     is_able = is_able and (tuning.conjugate_gradients or is_short)
     return is_able and not _rounds(facts, tuning) and (not facts.piecewise or (is_table and facts.by_gap))
 
@@ -112,19 +113,19 @@ def _ascent(facts: LinearFacts, tuning: LinearTuning) -> bool:
 
 
 LINEAR_SOLVERS = (
-    LinearSolver("gram", "Coordinate ascent and Newton steps on the Gram matrix of few samples", _gram),
-    LinearSolver("weights", "Epochs and Newton steps on the weights of a small table", _weights),
-    LinearSolver("newton", "Proximal Newton steps on the weights, with all threads", _newton),
-    LinearSolver("rounds", "Rounds of dual coordinate ascent over sparse rows with rare features", _rounds),
-    LinearSolver("ascent", "Accelerated dual coordinate ascent, also over rows on disk", _ascent),
-    LinearSolver("given-sum", "Dual ascent with a given sum, for one class", lambda facts, _: facts.one_class),
+    LinearSolver("gram", "Coordinate ascent and Newton steps on the Gram matrix of few samples", 3, _gram),
+    LinearSolver("weights", "Epochs and Newton steps on the weights of a small table", 3, _weights),
+    LinearSolver("newton", "Proximal Newton steps on the weights, with all threads", 8, _newton),
+    LinearSolver("rounds", "Rounds of dual coordinate ascent over sparse rows with rare features", 6, _rounds),
+    LinearSolver("ascent", "Accelerated dual coordinate ascent, also over rows on disk", 6, _ascent),
+    LinearSolver("given-sum", "Dual ascent with a given sum, for one class", 13, lambda facts, _: facts.one_class),
 )
 """Solvers of linear machines, in the order in which they are tried."""
 
 
-def linear_solvers(facts: LinearFacts, tuning: LinearTuning) -> list[str]:
-    """Return the names of the solvers that are tried, in this order."""
-    return [solver.name for solver in LINEAR_SOLVERS if solver.applies(facts, tuning)]
+def linear_solvers(facts: LinearFacts, tuning: LinearTuning) -> list[LinearSolver]:
+    """Return the solvers that are tried, in this order."""
+    return [solver for solver in LINEAR_SOLVERS if solver.applies(facts, tuning)]
 
 
 # --- kernel machines -------------------------------------------------------------------------------------

@@ -22,8 +22,6 @@ from fastsvm.losses.registry import register_loss
 
 __all__ = ["CrammerSinger"]
 
-_ROUNDS = 200  # limit of a search that takes a few rounds
-
 
 @register_loss("crammer_singer", of="classes", curvature=np.inf, bounded=True)
 class CrammerSinger(NamedTuple):
@@ -71,7 +69,7 @@ def _update(loss, demands, at, curvature, changes, gaps):
     for c in range(k):
         total += changes[c]
     level = total / count
-    for _ in range(_ROUNDS):
+    for _ in range(k):  # each round but the last finds another active bound
         total, n_free = 0.0, 0
         for c in range(k):
             bound = cost if c == label else 0.0

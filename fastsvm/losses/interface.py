@@ -32,6 +32,8 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.generic import generic
 
 __all__ = [
+    "MOST_STEPS",
+    "ROUNDINGS",
     "Demands",
     "Loss",
     "RowAt",
@@ -59,8 +61,13 @@ __all__ = [
     "write_costs",
 ]
 
-_LEAST = 1e-30  # curvature of a row that is zero
-_ROUNDINGS = 4  # units of rounding within which a variable is at its bound
+MOST_STEPS = 200
+"""A search for a root of one variable ends after a few steps; rounding errors end it after so many."""
+
+ROUNDINGS = 4
+"""A dual variable within so many units of rounding is at its bound."""
+
+_LEAST = 1e-30  # It is the curvature of a row of zeros: small, and its inverse is finite in float32.
 
 
 class Loss(Protocol):
@@ -161,7 +168,7 @@ def least_curvature(curvature: float) -> float:
 @jit
 def nearly(cost: float, dual: np.ndarray) -> float:
     """Return the upper bound of a dual variable minus a margin for rounding."""
-    return cost * (1 - _ROUNDINGS * float(np.finfo(dual.dtype).eps))
+    return cost * (1 - ROUNDINGS * float(np.finfo(dual.dtype).eps))
 
 
 # --- of one score ----------------------------------------------------------------------------------------

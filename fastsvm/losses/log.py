@@ -12,6 +12,8 @@ from scipy.special import expit
 
 from fastsvm._compiled.scalars import exp
 from fastsvm.losses.interface import (
+    MOST_STEPS,
+    ROUNDINGS,
     box,
     conjugate,
     conjugate_curvature,
@@ -28,9 +30,11 @@ from fastsvm.losses.registry import register_loss
 
 __all__ = ["Log"]
 
-_STEPS, _ENOUGH = 60, 1e-7  # of Newton's method; the error after a last step of this length is its square
-_LARGE = 700.0  # a score with which e^-f does not matter
-_LEAST_LOGIT, _LARGEST_LOGIT = -87.0, 14.0  # in float32, of variables that are not rounded to 0 or to c
+_ENOUGH = float(np.sqrt(np.finfo(np.float64).eps))  # The error after a last step of this length is its square.
+_LARGE = float(-np.log(np.finfo(np.float64).tiny))  # With such a score e^-f does not matter.
+# Variables with logits between these are not rounded to 0 or to c in float32.
+_LEAST_LOGIT = float(np.log(np.finfo(np.float32).tiny))
+_LARGEST_LOGIT = float(-np.log(ROUNDINGS * np.finfo(np.float32).eps))
 
 
 @register_loss("log_loss", of="labels", curvature=0.25, bounded=True)
@@ -63,7 +67,7 @@ def _update(loss, dual, score, target, cost, curvature):
     margin, own = target * score, target * dual
     logit, low, high = -margin, -margin - curvature * (cost - own), -margin + curvature * own
     last = np.inf
-    for _ in range(_STEPS):
+    for _ in range(MOST_STEPS):
         small = np.exp(-abs(logit))
         share = (1.0 if logit > 0 else small) / (1.0 + small)
         excess = logit + margin + curvature * (cost * share - own)

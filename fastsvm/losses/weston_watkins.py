@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.losses.interface import (
+    MOST_STEPS,
     conjugate_of_classes,
     feasible,
     least_curvature,
@@ -22,7 +23,7 @@ from fastsvm.losses.registry import register_loss
 
 __all__ = ["WestonWatkins"]
 
-_ROUNDS = 200  # limit of a search that takes a few rounds
+_EPS = float(np.finfo(np.float64).eps)
 
 
 @register_loss("weston_watkins", of="classes", curvature=np.inf, bounded=True)
@@ -66,7 +67,7 @@ def _update(loss, demands, at, curvature, changes, gaps):
             changes[c] = margin_excess(scores, place, label, loss.margin, c) / ridge - float(dual[row, c])
     # α_c = min(max(z_c - γ, 0), c) with γ = Σ α_c - before: the root of a decreasing, piecewise linear function.
     low, high, shift = -before, k * cost, 0.0
-    for _ in range(_ROUNDS):
+    for _ in range(MOST_STEPS):
         total, free = -before - shift, 1
         for c in range(k):
             if c != label:
@@ -78,7 +79,7 @@ def _update(loss, demands, at, curvature, changes, gaps):
         else:
             high = shift
         step = shift + total / free
-        if abs(step - shift) <= 1e-15 * (abs(shift) + cost):
+        if abs(step - shift) <= _EPS * (abs(shift) + cost):
             break
         shift = step if low < step < high else 0.5 * (low + high)
     moved, total = False, 0.0

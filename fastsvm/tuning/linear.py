@@ -15,6 +15,11 @@ class LinearTuning(NamedTuple):
     gram: bool = True
     newton: bool = True
     rounds: bool = True
+    # Gram matrices of blocks, or Hessians, take at most one of so many parts of the memory. A window on disk takes half
+    # of a part, as three are there at once.
+    memory_share: int = 4
+    # A window of rows in memory, or the passes of a round, are so many multiplications. Between them the time is asked.
+    step_work: int = 1 << 31
     # Up to so many values of a table, and so many of its samples or features, whichever are fewer, one compiled call
     # that takes Newton steps on the weights is faster than epochs. This was found on tables of scikit-learn and made-up
     # ones.
@@ -28,12 +33,12 @@ class LinearTuning(NamedTuple):
     # for so many times as many samples as features.
     many_features: int = 64
     more_samples: int = 4
-    # A table has at most so many features, whose Hessian costs less than epochs: on 24 tables of 300 to 784 features,
-    # epochs of a squared loss took .9 to 75 times as long.
-    table_features: int = 512
-    # Of more values, a smooth loss is minimised by Newton's method with threads: found on tables of 115,000 to 900,000
-    # values, where it took a quarter to nine tenths of the time of the compiled call.
-    most_smooth_values: int = 1 << 17
+    # Equal rows of tables of at most so many values are merged. Of more values, a smooth loss is minimised by Newton's
+    # method with threads: found on tables of 115,000 to 900,000 values, where it took a quarter to nine tenths of the
+    # time of the compiled call.
+    small_values: int = 1 << 17
+    # A fit of at most so many values in all scores ends within milliseconds, and needs no thread that can be stopped.
+    short_values: int = 1 << 14
     # Epochs come before the Gram matrix of few samples is computed, which it then may not need.
     first_epochs: bool = True
     # Newton steps on augmented Lagrangians may follow epochs.
@@ -48,6 +53,9 @@ class LinearTuning(NamedTuple):
     sweeps: int = 3
     # Dense rows are processed in blocks with a Gram matrix, else one by one.
     blocks: bool = True
+    # A block has so many rows, or twice as many if a row has as many features, or half as many if its Gram matrix is
+    # computed in each epoch.
+    block_rows: int = 64
     # The Gram matrices of blocks are cached as far as the memory allows.
     cached_grams: bool = True
     # A row whose variables do not change is skipped for at most so many passes.
@@ -60,13 +68,13 @@ class LinearTuning(NamedTuple):
     most_visits: int = 4
     # Newton's method begins at the weights of a tenth of many rows.
     some_rows: bool = True
-    # Newton directions of ½‖w‖² come from conjugate gradients if there are more features than this; the second number
-    # is for sparse rows. For more features products with the Hessian take less time than the Hessian itself.
-    hessian_features: int = 1024
-    sparse_hessian_features: int = 512
+    # The Hessian of at most so many features is computed and kept whole. Of more, products with the Hessian take less
+    # time for ½‖w‖², whose directions then come from conjugate gradients, and ‖w‖₁ has a working set, to which as many
+    # may be added at once. Squared losses of tables with more features are left to epochs, which took .9 to 75 times as
+    # long on 24 tables of 300 to 784 features.
+    hessian_features: int = 512
     conjugate_gradients: bool = True
-    # Of more features than this, an L1 penalty has a working set.
-    whole_features: int = 256
+    working_sets: bool = True
     # A Hessian keeps what rows whose curvature hardly changes have added to it.
     kept_hessian: bool = True
     # Sweeps over the weights of an L1 penalty alternate with Newton steps on the face of the orthant.
@@ -75,7 +83,3 @@ class LinearTuning(NamedTuple):
     # The first number is for a piecewise quadratic loss, the second for others.
     values_of_feature: int = 30
     values_of_smooth: int = 10
-
-    def most_of_hessian(self, sparse: bool) -> int:
-        """Return the most features whose Hessian is computed for the penalty ½‖w‖²."""
-        return self.sparse_hessian_features if sparse else self.hessian_features

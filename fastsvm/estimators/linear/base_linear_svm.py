@@ -15,22 +15,18 @@ from fastsvm.estimators.fitting.validation import TrainingSet, check_columns, ch
 from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState
 from fastsvm.estimators.linear.fits.linear_problem import facts_of
 from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState
-from fastsvm.estimators.linear.fits.small_fit import SmallFit, small_fit
+from fastsvm.estimators.linear.fits.small_fit import small_fit
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task, in_pairs, merged, task_of_classes
 from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory, threads_within
-from fastsvm.solvers.linear_dual.few_samples import EXACT_GAP
+from fastsvm.solvers.linear_dual.problem import ROUNDING
 from fastsvm.solvers.outer_loop import StopReason
 from fastsvm.tuning import LinearTuning, current_tuning
 
 __all__ = ["BaseLinearClassifier", "BaseLinearRegressor", "BaseLinearSVM"]
-
-# Of the weights, at once: of few samples, in the steps of each solver, and of the solver of given sums.
-_COPIES: dict[Any, int] = {SmallFit: 3, DualFit: 6, PrimalFit: 8}
-_COPIES_OF_ONE_CLASS = 13
 
 _RULES = {
     "C": number(above=0),
@@ -146,21 +142,21 @@ class BaseLinearSVM(LinearModel):
     def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession) -> None:
         """Solve the problem; `names` are fitted attributes beside those of the solution."""
         k, n_features, tuning = len(task.balance), task.source.shape[1], current_tuning().linear
-        check_columns(self.memory, n_features, _COPIES[SmallFit], k)
         is_watched = session.can_be_resumed or session.has_callbacks or self.max_iter < tuning.least_epochs
         facts = facts_of(self, task, loss, is_watched)
         solvers = linear_solvers(facts, tuning)
+        check_columns(self.memory, n_features, solvers[0].n_copies, k)
         session.begin()
         with Pool.open(most=threads_within(self.memory)) as pool:
-            at_once = solvers[0] in ("gram", "weights")
-            if at_once and self._solve_at_once(task, loss, names, session, pool, facts, tuning):
-                return
-            kinds = {name: PrimalFit if name == "newton" else DualFit for name in solvers[at_once:]}
-            copies = _COPIES[next(iter(kinds.values()))] if task.share is None else _COPIES_OF_ONE_CLASS
-            check_columns(self.memory, n_features, copies, k)
-            task = merged(task) if task.source.resident and self._merges_rows else task
-            for name, kind in kinds.items():
-                self.solver_ = name
+            if solvers[0].name in ("gram", "weights"):
+                if self._solve_at_once(task, loss, names, session, pool, facts, tuning):
+                    return
+                del solvers[0]
+                check_columns(self.memory, n_features, solvers[0].n_copies, k)
+            task = merged(task, tuning.small_values) if task.source.resident and self._merges_rows else task
+            for solver in solvers:
+                self.solver_ = solver.name
+                kind: Any = PrimalFit if solver.name == "newton" else DualFit
                 monitor = self._run(kind, task, loss, names, session, pool, tuning)
                 if self.stop_reason_ != StopReason.STALLED:
                     break  # else rounding errors hide where the objective falls: steps by coordinates see it
@@ -177,9 +173,9 @@ class BaseLinearSVM(LinearModel):
         tuning: LinearTuning,
     ) -> bool:
         """Solve the problem of few samples, set the fitted attributes, and return whether it came within tolerance."""
-        solver = linear_solvers(facts, tuning)[0]
+        solver = linear_solvers(facts, tuning)[0].name
         is_enough = facts.sparse and facts.by_gap and not facts.is_few(tuning)
-        accepted = self.tol if is_enough else EXACT_GAP
+        accepted = self.tol if is_enough else ROUNDING
         fit = small_fit(self, task, loss, solver == "gram", accepted, session.deadline, pool, tuning)
         if fit is None:
             return False

@@ -19,8 +19,6 @@ __all__ = [
     "task_of_classes",
 ]
 
-_FEW_VALUES = 1 << 17  # at most, among which equal rows are searched
-
 
 class Task(NamedTuple):
     """What is to be learnt.
@@ -90,12 +88,12 @@ def seed_of(estimator: Any) -> int:
     return int(check_random_state(estimator.random_state).randint(2**31 - 1))
 
 
-def merged(task: Task) -> Task:
+def merged(task: Task, most_values: int) -> Task:
     """Return the task with equal rows merged, in float64 and in sorted order; larger tasks are returned as they are.
 
     A row of weight 2 is then the same as two rows, to the last bit.
     """
-    found = distinct(task)
+    found = distinct(task, most_values)
     if found is None:
         return task
     first, weights = found
@@ -105,13 +103,13 @@ def merged(task: Task) -> Task:
     return task._replace(source=source, targets=task.targets[first], weights=weights)
 
 
-def distinct(task: Task) -> tuple[np.ndarray, np.ndarray] | None:
+def distinct(task: Task, most_values: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the numbers of the distinct rows in sorted order, each with the total weight of its equals.
 
     Returns None for larger tasks, and for rows that are not finite, so that the solver says where.
     """
     n, d = task.source.shape
-    if n * d > _FEW_VALUES:
+    if n * d > most_values:
         return None
     rows = task.source.in_memory().block.dense(np.float64)
     if not np.isfinite(rows).all():

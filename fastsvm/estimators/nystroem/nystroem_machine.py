@@ -58,7 +58,8 @@ def _shuffled(task: Task, budget: int, tuning: NystroemTuning) -> tuple[Task, np
     source, rng = task.source, np.random.default_rng(0)
     row_bytes = max(1, source.nbytes // max(1, len(source)))
     if source.resident:
-        places, weights = distinct(task) or (np.arange(len(task.weights)), task.weights)
+        most = current_tuning().linear.small_values
+        places, weights = distinct(task, most) or (np.arange(len(task.weights)), task.weights)
         order = rng.permutation(len(places))
         turns = np.arange(len(places)) if tuning.mixed else order
         places, weights = (places[order], weights[order]) if tuning.mixed else (places, weights)

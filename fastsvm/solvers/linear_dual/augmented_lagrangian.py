@@ -48,22 +48,21 @@ from fastsvm.losses import (
     cost_of,
     loss_value,
 )
-from fastsvm.solvers.linear_dual.problem import GivenSum, LinearProblem
+from fastsvm.solvers.linear_dual.problem import (
+    ACCEPTED,
+    MOST_STEPS,
+    PANEL,
+    ROUNDING,
+    GivenSum,
+    LinearProblem,
+    rows_of_piece,
+)
 
 __all__ = ["NewtonSolution", "newton_applies", "newton_solve"]
 
-_ROUNDS, _STEPS = 40, 60
-_FIRST_RIDGE = 1e-1  # of the mean ‖x‖²
-_RIDGE_FACTOR = 0.1  # of the ridge from round to round
-_LEAST_RIDGE = 1e-12
-_SOLVED = 1e-2  # squared gradient at which a round ends, in multiples of the tolerance of the gap
-_PROGRESS, _FINER = 0.5, 1e-2  # factor of the gap that a round should reach; else the next is this much more accurate
-_MAX_FAILURES = 3  # consecutive rounds without progress
-_CURVATURE_CONDITION = 0.25  # share of the first slope, below which a step of length 1 is accepted
-_DOUBLINGS, _STEPS_OF_ROOT, _ZERO = 8, 60, 1e-12  # limits of the line search; the last is a share of the first slope
-_ROUNDING = 1e-15
-_PIECE_ROWS = 1024
-_COLUMNS = 128  # of a Gram matrix, per piece of work
+_LESS = 0.1  # The first ridge, in units of the mean ‖x‖², and its factor from round to round.
+_FINER = 1e-2  # A round ends at a squared gradient of this share of the gap that is asked, and of less if that fails.
+_MAX_FAILURES = 3  # So many rounds in a row without progress show that rounding errors prevent it.
 
 
 class NewtonSolution(NamedTuple):
@@ -119,21 +118,21 @@ def newton_solve(
 
 def _solve_score(score: "_Score", dual: np.ndarray, tol: float) -> NewtonSolution:
     """Return the solution of one score, from feasible dual variables."""
-    best, (ridge, least), accuracy, failures = score.initial(dual), score.ridges(), _SOLVED * tol, 0
-    for _ in range(_ROUNDS):
+    best, (ridge, least), accuracy, failures = score.initial(dual), score.ridges(), _FINER * tol, 0
+    for _ in range(MOST_STEPS):
         size = max(abs(best.primal), score.least)
         if best.gap <= tol * size or failures > _MAX_FAILURES or score.is_late():
             break
         before = best.gap
         found, solved = score.round(best, ridge, accuracy)
-        if found.gap <= before + _ROUNDING * size:
+        if found.gap <= before + ROUNDING * size:
             best = found
         failures = 0 if found.gap < before else failures + 1
         if not solved and found.gap >= before:
-            ridge /= _RIDGE_FACTOR  # the round was too ill-conditioned
+            ridge /= _LESS  # the round was too ill-conditioned
         elif solved:
-            accuracy *= 1.0 if found.gap <= _PROGRESS * before else _FINER
-            ridge = max(_RIDGE_FACTOR * ridge, least)
+            accuracy *= 1.0 if found.gap <= before / 2 else _FINER
+            ridge = max(_LESS * ridge, least)
     return best
 
 
@@ -178,8 +177,8 @@ class _Score(NamedTuple):
         """Return the first ridge and the least; the least is at most the ridge of a squared loss."""
         size = self.size()
         _, own = box(self.loss, float(self.demands.costs.max() * self.demands.balance.max()))
-        least = _LEAST_RIDGE * size
-        return _FIRST_RIDGE * size, min(least, own) if own > 0 else least
+        least = ROUNDING * size
+        return _LESS * size, min(least, own) if own > 0 else least
 
     def round(self, begin: NewtonSolution, ridge: float, accuracy: float) -> tuple[NewtonSolution, bool]:
         """Minimise the augmented Lagrangian at the variables of `begin`.
@@ -194,11 +193,11 @@ class _Score(NamedTuple):
         scores = self._scores(weights)
         dual, stiffness = np.empty_like(scores), np.empty_like(scores)
         here, solved = _Round(self.loss, self.demands, self.c, begin.dual, ridge), False
-        for _ in range(_STEPS):
+        for _ in range(MOST_STEPS):
             _maximise(here, scores, dual, stiffness)
             total = self._sum(dual)
             gradient = weights - total - fixed
-            allowed = max(accuracy * max(abs(begin.dual_value), self.least), _ROUNDING**2 * float(weights @ weights))
+            allowed = max(accuracy * max(abs(begin.dual_value), self.least), ROUNDING**2 * float(weights @ weights))
             solved = bool(gradient @ gradient <= allowed)
             if solved or self.is_late():
                 break
@@ -239,13 +238,13 @@ class _Score(NamedTuple):
     def _scores(self, weights: np.ndarray) -> np.ndarray:
         """Return X w."""
         found = np.empty(len(self.rows))
-        parts = spans(len(found), _PIECE_ROWS)
+        parts = spans(len(found), rows_of_piece(self.rows.shape[1]))
         self.pool.run(lambda a, b: np.matmul(self.rows[a:b], weights, out=found[a:b]), parts)
         return found
 
     def _sum(self, dual: np.ndarray) -> np.ndarray:
         """Return Xᵀ β."""
-        bounds = list(spans(len(dual), _PIECE_ROWS))
+        bounds = list(spans(len(dual), rows_of_piece(self.rows.shape[1])))
         parts = np.empty((len(bounds), self.rows.shape[1]))
         pieces = [(k, a, b) for k, (a, b) in enumerate(bounds)]
         self.pool.run(lambda k, a, b: np.matmul(dual[a:b], self.rows[a:b], out=parts[k]), pieces)
@@ -255,7 +254,7 @@ class _Score(NamedTuple):
 def _solved(rows: np.ndarray, vector: np.ndarray, pool: Pool) -> np.ndarray:
     """Return (I + R Rᵀ)⁻¹ v for rows R and a vector v."""
     square = np.empty((len(rows), len(rows)))
-    parts = spans(len(rows), _COLUMNS)
+    parts = spans(len(rows), PANEL)
     pool.run(lambda a, b: np.matmul(rows[a:b], rows.T, out=square[a:b]), parts)
     square[np.diag_indices_from(square)] += 1
     # Not linalg.solve, which warns of a bad condition: the line search and the gap check each step.
@@ -316,9 +315,9 @@ def _best_length(line):
     begin, at_end = slope_at(line, 0.0), slope_at(line, 1.0)
     if begin >= 0:
         return 0.0
-    if abs(at_end) <= -_CURVATURE_CONDITION * begin:
+    if abs(at_end) <= -ACCEPTED * begin:
         return 1.0
-    limits = RootLimits(_DOUBLINGS, _STEPS_OF_ROOT, -_ZERO * begin, 0.0)
+    limits = RootLimits(MOST_STEPS, MOST_STEPS, -ROUNDING * begin, 0.0)
     return illinois_root(line, Bracket(0.0, begin, 1.0, at_end), limits)
 
 

@@ -57,22 +57,23 @@ from fastsvm.solvers.linear_dual.problem import (
     explain,
     primal_of,
 )
-from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint, newton_is_due, recorded, relative_gap
+from fastsvm.solvers.linear_dual.proximal_point import (
+    NEWTON_FACTOR,
+    ProximalPoint,
+    newton_is_due,
+    recorded,
+    relative_gap,
+)
 from fastsvm.solvers.linear_dual.sparse_epochs import SparseEpochs
-from fastsvm.solvers.linear_dual.state import MIN_INEXACTNESS, Epochs, Layout, LinearDualSettings, LinearDualState
+from fastsvm.solvers.linear_dual.state import Epochs, Layout, LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Window, windows
 
 __all__ = ["AscentAfterRounds", "LinearDualAscent"]
 
-_COARSE = 3e-4  # gap above which the metric is weakened after an evaluation without progress
-_CREEPING = 100  # epochs within which the gap should be halved
-_WIDTH = 16  # the number of weights is padded to a multiple of this
-_AGAIN = 4  # times the epochs so far, after which Newton steps are tried again
-_WITHIN = 0.9  # of the tolerance: a margin for the certificate
-_FITTING = 0.5  # initial variables are kept if their best multiple is larger than this
-_CLOSE = 0.1  # gap below which the violation is computed
-_PATIENCE = 1000  # epochs without progress, beside as many as before, after which the fit has stalled
+_WIDTH = 16  # The number of weights is padded to a multiple of this, so that vectors have no rest.
+_CREEPING = 100  # Within so many epochs the gap should be halved, or the metric changes.
+_PATIENCE = 1000  # So many epochs without progress, beside as many as before, show that the fit has stalled.
 
 
 class LinearDualAscent:
@@ -119,7 +120,7 @@ class LinearDualAscent:
         else:
             dual = feasible(self.problem.loss, self.problem.demands, dual)
             position = self._position_of(dual)
-            usable = np.broadcast_to(self.proximal.best_share(dual, position) > _FITTING, self.n_scores)
+            usable = np.broadcast_to(self.proximal.best_share(dual, position) > 0.5, self.n_scores)
             dual, position = np.ascontiguousarray(dual * usable, real), position * usable[:, None]
         n_problems = self.problem.by_problem(np.zeros(self.n_scores)).size
         return LinearDualState(
@@ -290,13 +291,12 @@ class LinearDualAscent:
             raise ValueError(OVERFLOW)
         state, gap = recorded(state, weights, primal, self.settings)
         progress_at = state.progress_at
-        if progress_at < state.epoch and state.inexactness <= MIN_INEXACTNESS and gap > _COARSE:
+        if progress_at < state.epoch and state.inexactness <= 1.0:
             state = self.proximal.at_level(state, 1)
         elif state.epoch > state.halved_at + _CREEPING:
             state = self.proximal.with_other_metric(state)
         report = self._report(state, 1)._replace(stalled=state.epoch > 2 * progress_at + _PATIENCE)
-        by_gap = self.settings.criterion == "gap"
-        if gap <= (self.settings.tol if by_gap else _CLOSE):
+        if gap <= self.settings.tol or self.settings.criterion != "gap":
             state, report = self._certified(state, report)
         due = self.newton_applies and newton_is_due(state, self.shorter_side, last, report.stalled)
         if report.converged or not due:
@@ -323,7 +323,7 @@ class LinearDualAscent:
 
     def _newton_step(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
         """Return the state after Newton steps to the tolerance."""
-        tol = _WITHIN * self.settings.tol if self.settings.criterion == "gap" else 0.0
+        tol = self.settings.tol / 2 if self.settings.criterion == "gap" else 0.0  # with a margin
         least, deadline = self.settings.least, self.settings.deadline
         found = newton_solve(self.problem, state.dual, tol, self.pool, least, deadline)
         better = found.primal < state.primal
@@ -333,7 +333,7 @@ class LinearDualAscent:
         state = state._replace(
             best=best, primal=np.where(better, found.primal, state.primal),
             dual_value=self._dual_value(state.dual, self.proximal.conjugates(state.dual), position),
-            next_finish=_AGAIN * state.epoch,
+            next_finish=NEWTON_FACTOR * state.epoch,
         )  # fmt: skip
         state = self.proximal.placed(state, position, best)
         state = state._replace(gap=relative_gap(state.primal, state.dual_value, self.settings.least))

@@ -43,14 +43,11 @@ from fastsvm.losses import (
     loss_value,
     update_of_classes,
 )
-from fastsvm.solvers.linear_dual.problem import LinearProblem, class_bounds
-from fastsvm.solvers.linear_dual.state import Epochs, EpochState, Layout, weight_left
+from fastsvm.solvers.linear_dual.problem import PIECE_VALUES, LinearProblem, class_bounds
+from fastsvm.solvers.linear_dual.state import MOST_AHEAD, Epochs, EpochState, Layout, weight_left
 from fastsvm.sources import DenseBlock
 
 __all__ = ["BlockGrams", "DenseEpochs", "GramBlock", "SweepState", "sweep"]
-
-_PIECE = 1 << 17  # multiplications below which one thread is faster
-_MOST_AHEAD = 6  # parts of a window that are prepared at once
 
 
 class DenseEpochs(Epochs[DenseBlock]):
@@ -65,7 +62,7 @@ class DenseEpochs(Epochs[DenseBlock]):
         self._map = problem.shift.astype(self.real), problem.scale.astype(self.real)
         self._is_mapped = problem.scale.size > 0
         self._as_stored = dtype in (np.uint8, self.real) and not self._is_mapped
-        self._n_ahead = min(pool.n_threads + 2, _MOST_AHEAD) if pool.n_threads > 1 else 1
+        self._n_ahead = min(pool.n_threads + 2, MOST_AHEAD) if pool.n_threads > 1 else 1
         self._blocks_of_part, size = self._part_size(), layout.block_rows
         n_spare, n_blocks = self._n_ahead * self._blocks_of_part, -(len(dual) // -size)
         self._grams = BlockGrams(size, layout.kept_blocks, n_spare, n_blocks, problem.constant, self.real)
@@ -155,7 +152,7 @@ class DenseEpochs(Epochs[DenseBlock]):
         weights = _Weights(path.weights, path.mean, path.position, self._weights, self._change)
         state = SweepState(self.dual, self._scores, self._changes, moved_here, path.gaps)
         work = plan.order.size * self.n_features * self.n_scores
-        apart = not self.loss.of_classes and work > _PIECE
+        apart = not self.loss.of_classes and work > PIECE_VALUES
 
         def some(low: int, high: int) -> None:
             _process_blocks(self.loss, self.demands, values, plan, weights, state, (low, high))
@@ -333,8 +330,6 @@ def _advance(change, damping, left, bounds, weights, mean, rounded):
 
 # --- Gram matrices of blocks -----------------------------------------------------------------------------
 
-_TILE = 32
-
 
 class BlockGrams:
     """Computes Gram matrices of blocks in the metric (I + M)⁻¹, but for the damping.
@@ -449,11 +444,11 @@ def _write_grams(values, blocks, constant, basis, shares, grams):
 
 @jit
 def _write_tiles(rows, out):
-    """Write the lower triangle of a Gram matrix, in tiles."""
+    """Write the lower triangle of a Gram matrix, in four strips: more of the upper one is not worth its calls."""
     n, first = rows.shape[0], np.int64(0)  # a literal would be a type of its own
-    places = np.arange(n)
-    for start in range(0, n, _TILE):
-        stop = min(start + _TILE, n)
+    places, step = np.arange(n), (n + 3) // 4
+    for start in range(0, n, step):
+        stop = min(start + step, n)
         write_products(rows, places, rows, (first, stop, start, stop), out)
 
 

@@ -31,26 +31,22 @@ from fastsvm.losses import (
     projected_gradient,
     write_costs,
 )
+from fastsvm.solvers.linear_dual.problem import ACCEPTED, MOST_STEPS, ROUNDING
 from fastsvm.sources import DenseBlock
 
-__all__ = ["CERTIFICATE", "EXACT_GAP", "begin_scores", "solve_scores", "stride_of"]
+__all__ = ["CERTIFICATE", "MOST_EPOCHS", "SPEED", "begin_scores", "solve_scores", "stride_of"]
 
 CERTIFICATE = ("primal", "dual", "kkt_violation", "n_epochs")
 """Columns of what is known of each score."""
 
-EXACT_GAP = 1e-13
-"""Relative gap that is rounding error."""
+MOST_EPOCHS = 200
+"""Epochs that reduce the gap fast end after at most so many; each takes little time."""
 
-_LEAST_EPOCHS, _EPOCHS_PER_ORDER = 3, 1 / 12  # of another loss; they take the time of a Newton step or two
-_MOST_EPOCHS, _FAST = 200, 0.6  # more of them while each leaves no more than this share of the gap
-_NEAR = 1e-2  # relative gap from which on Newton steps are taken
-_STEPS = 100
-_PROBLEMS = 40  # of envelopes
-_FIRST_CURVATURE, _LESS = 0.1, 0.1  # q of the first envelope, in mean squares of the lengths of rows, and a factor
-_TINY = 1e-8  # of the mean square: rounding error may then spoil Newton steps
-_EXACT = 1e-13  # length of the gradient, relative to that of the weights, that is rounding error
-_ACCEPTED = 0.25  # share of the first slope, below which a step of length 1 is accepted
-_HALVINGS = 60
+SPEED = 8
+"""Products and factorisations of matrices take so many times less time for a multiplication than epochs."""
+
+_FAST = 0.6  # Epochs go on while each leaves no more than this share of the gap: Newton steps gain less.
+_LESS = 0.1  # The curvature of the first envelope, in mean squares of the lengths of rows, and its factor after each.
 
 
 @jit
@@ -66,8 +62,8 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
     sq_norms, scores, targets, costs, center = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
     for i in range(n):
         sq_norms[i] = _dot(rows[i], rows[i])
-    smooth, most = box(loss, 1.0)[1] > 0, max(_LEAST_EPOCHS, int(_EPOCHS_PER_ORDER * min(n, d)))
-    limits = EXACT_GAP, _NEAR, 1 if smooth and n > d else most, np.int64(_MOST_EPOCHS)  # smooth: few Newton steps
+    smooth, most = box(loss, 1.0)[1] > 0, 1 + min(n, d) // SPEED
+    limits = ROUNDING, 1 if smooth and n > d else most, np.int64(MOST_EPOCHS)  # smooth: few Newton steps
     for c in range(which[0], which[1]):
         _begin_at_zero(demands, c, targets, costs, dual, weights)
         asked = targets, costs, center, which[2]
@@ -95,7 +91,7 @@ def begin_scores(loss, demands, rows, which, dual, weights, certificate):
     for c in range(which[0], which[1]):
         _begin_at_zero(demands, c, targets, costs, dual, weights)
         asked = targets, costs, center, which[2]
-        limits = which[4], 0.0, which[3], which[3]
+        limits = which[4], which[3], which[3]
         n_epochs, gap = _ascent(loss, asked, (rows, sq_norms), limits, dual[c], weights[c], scores)
         certificate[c, 0], certificate[c, 3] = gap, n_epochs
 
@@ -114,8 +110,8 @@ def _begin_at_zero(demands, c, targets, costs, dual, weights):
 def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
     """Solve problems with envelopes of the loss until the gap is rounding error; return the number of Newton steps."""
     targets, costs, center, stop = asked
-    curvature, n_steps, before = _FIRST_CURVATURE * mean_square, 0, np.inf
-    for _ in range(_PROBLEMS):
+    curvature, n_steps, before = _LESS * mean_square, 0, np.inf
+    for _ in range(MOST_STEPS):
         for i in range(center.size):
             center[i] = dual[i]
         n_steps += _newton(loss, asked, curvature, rows, dual, weights, scores)
@@ -125,9 +121,9 @@ def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
                 value = costs[i] * loss_value(loss, scores[i], targets[i])
                 gap += value + conjugate(loss, dual[i], targets[i], costs[i]) + dual[i] * scores[i]
                 size += value
-        if gap <= EXACT_GAP * (size + _dot(weights, weights) / 2) or stop[0] != 0:
+        if gap <= ROUNDING * (size + _dot(weights, weights) / 2) or stop[0] != 0:
             break
-        is_too_small = curvature < _TINY * mean_square and gap > before / 2
+        is_too_small = curvature < np.sqrt(ROUNDING) * mean_square and gap > before / 2
         curvature *= 1 / _LESS if is_too_small else _LESS
         before = gap
     for i in range(center.size):
@@ -143,7 +139,7 @@ def _ascent(loss, asked, given, limits, dual, weights, scores):
     """
     (targets, costs, _, stop), (rows, sq_norms) = asked, given
     n = dual.size
-    accepted, near, most_slow, most_epochs = limits
+    accepted, most_slow, most_epochs = limits
     before, share = np.inf, np.inf
     for epoch in range(most_epochs):
         stride, i = stride_of(n, epoch), epoch % n
@@ -165,7 +161,7 @@ def _ascent(loss, asked, given, limits, dual, weights, scores):
                 value -= conjugate(loss, dual[i], targets[i], costs[i])
         gap = primal - value
         is_slow, share = gap > _FAST * before, gap / primal if primal > 0 else 0.0
-        if gap <= accepted * primal or stop[0] != 0 or (is_slow and (epoch + 1 >= most_slow or gap <= near * primal)):
+        if gap <= accepted * primal or stop[0] != 0 or (is_slow and epoch + 1 >= most_slow):
             return epoch + 1, share
         before = gap
     return most_epochs, share
@@ -208,7 +204,7 @@ def _newton(loss, asked, curvature, rows, dual, weights, scores):
     change, direction, gradient = np.empty(n), np.empty(d), np.empty(d)
     piece, length, before = np.full(n, 3), 0.0, np.inf
     _primal(loss, asked, rows, weights, scores)
-    for step in range(_STEPS):
+    for step in range(MOST_STEPS):
         for k in range(d):
             gradient[k] = weights[k]
         others = 0
@@ -225,7 +221,7 @@ def _newton(loss, asked, curvature, rows, dual, weights, scores):
         size = _dot(gradient, gradient)
         # On the same quadratic piece as before, what is left is rounding error; the next envelope corrects it.
         is_rounding = others == 0 and length == 1.0 and (size > before / 4 or curvature > 0)
-        if size <= _EXACT**2 * _dot(weights, weights) or is_rounding or asked[3][0] != 0:
+        if size <= ROUNDING**2 * _dot(weights, weights) or is_rounding or asked[3][0] != 0:
             return step
         before = size
         for k in range(d):
@@ -241,7 +237,7 @@ def _newton(loss, asked, curvature, rows, dual, weights, scores):
             weights[k] += length * direction[k]
         for i in range(n):
             scores[i] += length * change[i]
-    return _STEPS
+    return MOST_STEPS
 
 
 @jit
@@ -308,17 +304,17 @@ def _best_length(loss, asked, curvature, scores, change, line):
     if not begin < 0:
         return 0.0
     low, high, at_low = 0.0, 1.0, begin
-    for _ in range(_HALVINGS):
+    for _ in range(MOST_STEPS):
         at_high = _slope_of_line(loss, asked, curvature, scores, change, line, high)
-        if abs(at_high) <= -_ACCEPTED * begin:
+        if abs(at_high) <= -ACCEPTED * begin:
             return high
         if at_high > 0:
             break
         low, at_low, high = high, at_high, 2 * high
-    for k in range(_HALVINGS):  # false position, and bisection now and then
+    for k in range(MOST_STEPS):  # false position, and bisection now and then
         middle = (low * at_high - high * at_low) / (at_high - at_low) if k % 3 else (low + high) / 2
         at_middle = _slope_of_line(loss, asked, curvature, scores, change, line, middle)
-        if abs(at_middle) <= -_ACCEPTED * begin:
+        if abs(at_middle) <= -ACCEPTED * begin:
             return middle
         if at_middle > 0:
             high, at_high = middle, at_middle

@@ -25,16 +25,13 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.cholesky_rows import delete_row, factorise, solve_factorised
 from fastsvm.losses import box, conjugate, coordinate_update, cost_of, loss_value, projected_gradient, write_costs
-from fastsvm.solvers.linear_dual.few_samples import EXACT_GAP, stride_of
+from fastsvm.solvers.linear_dual.few_samples import MOST_EPOCHS, SPEED, stride_of
+from fastsvm.solvers.linear_dual.problem import MOST_STEPS, ROUNDING
 
 __all__ = ["certify_scores", "solve_on_gram"]
 
-_MOST_EPOCHS, _MOST_STEPS = 5000, 60
-_FIRST_WAIT, _PER_STEP = 4, 8.0  # epochs before a Newton step; multiplications of it that take as long as one of them
-_RIDGE = 1e-13  # of the mean diagonal: equal rows make the matrix singular
-_MOST_FIXED = 0.25  # share of the free variables that a step fixes
-_NEAR_EXACT = 1e-9  # relative gap at which steps that do not reduce it have come to rounding error
-_EPS, _UNITS = float(np.finfo(np.float64).eps), 1.0  # of the scores, whose errors the slopes of the losses multiply
+_EPS = float(np.finfo(np.float64).eps)
+_NEAR_EXACT = 1e-9  # At this relative gap, steps that do not halve it have come to rounding error.
 
 
 @jit
@@ -55,27 +52,27 @@ def solve_on_gram(loss, demands, gram, which, dual, n_epochs):
 @jit
 def _solve(loss, asked, gram, stop, dual, scores):
     """Solve one problem; return the number of epochs and steps."""
-    n, since, n_steps, best, wait = dual.size, 0, 0, np.inf, float(_FIRST_WAIT)
+    n, since, n_steps, best, wait = dual.size, 0, 0, np.inf, 1.0
     _sum_rows(gram, dual, scores)
-    for epoch in range(_MOST_EPOCHS):
+    for epoch in range(MOST_STEPS * MOST_EPOCHS):
         n_changed = _epoch(loss, asked, gram, epoch, dual, scores)
         since += 1
         gap, primal, rounding = _gap(loss, asked, gram, dual, scores)
-        if gap <= EXACT_GAP * primal + rounding:
+        if gap <= ROUNDING * primal + rounding:
             return epoch + 1 + n_steps
         if since < wait and n_changed > 0 and stop[0] == 0:
             continue
-        if n_steps >= _MOST_STEPS or stop[0] != 0:
+        if n_steps >= MOST_STEPS or stop[0] != 0:
             return epoch + 1 + n_steps
         m = _step(loss, asked, gram, dual, scores)
         _sum_rows(gram, dual, scores)
         n_steps, since, before, gap_before = n_steps + 1, 0, best, gap
         gap, primal, rounding = _gap(loss, asked, gram, dual, scores)
         best = min(best, gap)
-        if gap <= EXACT_GAP * primal + rounding or (gap <= _NEAR_EXACT * primal and not gap < before / 2):
+        if gap <= ROUNDING * primal + rounding or (gap <= _NEAR_EXACT * primal and not gap < before / 2):
             return epoch + 1 + n_steps
-        wait = max(float(_FIRST_WAIT), m * m * m / (_PER_STEP * n * n), 2 * wait if gap > gap_before / 10 else 0.0)
-    return _MOST_EPOCHS + n_steps
+        wait = max(1.0, m * m * m / (SPEED * n * n), 2 * wait if gap > gap_before / 10 else 0.0)
+    return MOST_STEPS * MOST_EPOCHS + n_steps
 
 
 @jit
@@ -128,7 +125,7 @@ def _gap(loss, asked, gram, dual, scores):
             value, product = costs[i] * loss_value(loss, scores[i], targets[i]), dual[i] * scores[i]
             primal += value + product / 2
             gap += value + product + (conjugate(loss, dual[i], targets[i], costs[i]) if dual[i] != 0 else 0.0)
-    return gap, primal, _UNITS * _EPS * (rounding + lengths * np.sqrt(square))
+    return gap, primal, _EPS * (rounding + lengths * np.sqrt(square))
 
 
 @jit
@@ -146,7 +143,7 @@ def _step(loss, asked, gram, dual, scores):
             level = own * value / 2 - conjugate(loss, value, targets[i], costs[i]) / value
             # Without a kink at 0 the piece goes on beyond: the opposite variable is optimal at its score.
             other = coordinate_update(loss, -value, level + own * value, targets[i], costs[i], 1.0)
-            is_smooth = abs(other + value) <= 1e-9 * abs(value)
+            is_smooth = abs(other + value) <= _NEAR_EXACT * abs(value)
             ends[m, 0] = -most if value < 0 or is_smooth else 0.0
             ends[m, 1] = most if value > 0 or is_smooth else 0.0
             free[m], rest[m] = i, level - scores[i] - own * value
@@ -161,7 +158,7 @@ def _step(loss, asked, gram, dual, scores):
             target[t] = row[free[t]]
         target[s] += box(loss, costs[free[s]])[1]
         trace += target[s]
-    if not factorise(factor, _RIDGE * trace / m):
+    if not factorise(factor, ROUNDING * trace / m):
         return found
     while m > 0:
         for s in range(m):
@@ -176,7 +173,7 @@ def _step(loss, asked, gram, dual, scores):
             value, low, high = dual[free[s]] + reach * step[s], ends[s, 0], ends[s, 1]
             dual[free[s]] = low if value < low else high if value > high else value
             rest[s] -= reach * rest[s]
-        if first < 0 or found - m >= max(1, _MOST_FIXED * found):
+        if first < 0 or m <= found / 2:
             break
         dual[free[first]] = ends[first, 1] if step[first] > 0 else ends[first, 0]
         delete_row(factor, m, first)

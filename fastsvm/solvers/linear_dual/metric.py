@@ -6,6 +6,7 @@ only. For sparse rows I + M is diagonal, large where the features are large. The
 factors, so that the scores share Gram matrices. A sample of the rows and their costs tell which metric is suitable.
 """
 
+import math
 from collections.abc import Generator
 from typing import NamedTuple, cast
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
+from fastsvm.solvers.linear_dual.problem import PIECE_ROWS, PIECE_VALUES, ROUNDING, LinearProblem, explain
 from fastsvm.sources import CSRBlock, Window
 
 __all__ = [
@@ -29,10 +30,8 @@ __all__ = [
     "principal",
 ]
 
-_WEIGHT = 0.7  # of the proximal term, in multiples of cost times mean ‖x‖²
-_WEAK = 0.1  # weight below which no proximal term is needed
-_CERTAIN = 4  # sampled rows per principal direction
-_LOST_DIGITS = 2**9  # the least 1 - s_i in units of rounding, which limits cancellation in Gram matrices
+_WEIGHT = 0.7  # The proximal term has this weight, in multiples of cost times mean ‖x‖².
+_WEAK = 0.1  # A proximal term of less weight is not needed.
 
 
 @storable("proximal metric")
@@ -115,7 +114,7 @@ def principal(costs: np.ndarray, sample: np.ndarray, most: int, eps: float) -> M
     m, width = sample.shape
     squares, vectors = np.linalg.eigh(sample @ sample.T / m)
     squares, vectors = np.maximum(squares[::-1], 0), vectors[:, ::-1]
-    count = min(most, max(1, m // _CERTAIN), np.count_nonzero(squares > 1e-9 * squares[0]))
+    count = min(most, math.isqrt(m), np.count_nonzero(squares > np.sqrt(ROUNDING) * squares[0]))
     rest = squares[count:].sum()
     lengths = count * squares[:count] - rest  # λ_i is proportional to these
     chosen = lengths > 0
@@ -128,7 +127,7 @@ def principal(costs: np.ndarray, sample: np.ndarray, most: int, eps: float) -> M
     kappa = np.where(kappa < _WEAK, 0.0, kappa)
     basis = (sample.T @ vectors[:, :count][:, chosen]).T
     basis = np.ascontiguousarray(basis / np.linalg.norm(basis, axis=1, keepdims=True))
-    shares = np.minimum(more / (1 + kappa.mean() + more), 1 - _LOST_DIGITS * eps)
+    shares = np.minimum(more / (1 + kappa.mean() + more), 1 - ROUNDING * (eps / np.finfo(np.float64).eps))
     return Metric(kappa, np.ones(width), basis, shares)
 
 
@@ -143,13 +142,9 @@ def _isotropic(costs: np.ndarray, mean_square: float, width: int) -> Metric:
 SAMPLED_ROWS = 256
 """Rows of which the metric of dense rows knows."""
 
-_MOST_ROWS = 8192  # sparse rows in memory whose mean square is computed
-_DIRECTIONS, _STREAMED_DIRECTIONS = 16, 4  # without cached Gram matrices each costs as much as a score
-_SAMPLED_BLOCKS = 16
-_SPARSE_VALUES = 1 << 17  # at a time
-_MOST_STRONGER = 16, 2  # times: the largest factor of the metric for several parts; of a loss with a kink
-_ONE_CLASS = 0.25  # cost times ‖x‖² of the constant feature, for a machine of one class, whose costs have no scale
-_LONG = 4  # times the median of ‖x‖²: the norms of longer rows, whose variables are small, are clipped to this
+_STREAMED_DIRECTIONS = 4  # Without cached Gram matrices each principal direction costs as much as a score.
+_MOST_STRONGER = 16  # The metric for several parts is at most so many times stronger.
+_LONG = 4  # Squared norms are clipped to so many times their median: longer rows have small variables.
 
 
 class RowMoments(NamedTuple):
@@ -188,7 +183,7 @@ def moments_of(problem: LinearProblem, width: int, most: int = SAMPLED_ROWS) -> 
 def metric_of(problem: LinearProblem, width: int) -> Metric:
     """Return the metric for rows with `width` weights."""
     found = moments_of(problem, width)
-    costs = None if problem.total is None else np.full(1, _ONE_CLASS / problem.constant**2)
+    costs = None if problem.total is None else np.full(1, 1 / problem.constant**2)  # its costs have no scale
     return metric_of_moments(problem, [found], costs)
 
 
@@ -199,14 +194,14 @@ def metric_of_moments(problem: LinearProblem, parts: list[RowMoments], costs: np
     a row in each score; None takes that of the moments.
     """
     together = len(parts) if problem.loss.of_classes else -(-len(parts) // problem.n_scores)
-    stronger = min(together**2, _MOST_STRONGER[int(np.isinf(problem.loss.curvature))])
+    stronger = min(together**2, _MOST_STRONGER) if math.isfinite(problem.loss.curvature) else min(together, 2)
     costs = _mean_costs(problem, parts) * stronger if costs is None else costs
     source = problem.source
     if source.sparse:
         squares = np.add.reduce([part.squares for part in parts]) / sum(part.n_rows for part in parts)
         squares[-1] = problem.constant**2
         return diagonal(costs, squares)
-    most = _DIRECTIONS if source.resident else _STREAMED_DIRECTIONS
+    most = SAMPLED_ROWS if source.resident else _STREAMED_DIRECTIONS
     sample = np.concatenate([part.sample for part in parts]) if len(parts) > 1 else parts[0].sample
     return principal(costs, sample, most, np.finfo(product_type(source.dtype)).eps)
 
@@ -216,8 +211,8 @@ def mean_square(problem: LinearProblem) -> float:
     (n, d), source = problem.source.shape, problem.source
     width = d + 1
     if source.sparse:
-        if source.resident and n > _MOST_ROWS:
-            problem = problem._replace(source=source.take(np.arange(0, n, -(-n // _MOST_ROWS))))
+        if source.resident and n > PIECE_ROWS:
+            problem = problem._replace(source=source.take(np.arange(0, n, -(-n // PIECE_ROWS))))
         n, squares = _sums_of_squares(problem, width)
         return float(squares.sum()) / n + problem.constant**2
     rows = _sampled(problem, width, SAMPLED_ROWS)
@@ -288,8 +283,9 @@ def _sample(problem: LinearProblem, most: int) -> Generator[Window, None, None]:
         rows = used[np.unique(np.linspace(0, len(used) - 1, min(len(used), most)).astype(np.int64))]
         yield Window(source.rows(rows), np.arange(len(rows)), rows)
         return
-    for start in np.unique(np.linspace(0, n - 1, _SAMPLED_BLOCKS).astype(np.int64)):
-        rows = np.arange(start, min(n, start + most // _SAMPLED_BLOCKS))
+    n_blocks = math.isqrt(most)  # of as many rows
+    for start in np.unique(np.linspace(0, n - 1, n_blocks).astype(np.int64)):
+        rows = np.arange(start, min(n, start + most // n_blocks))
         yield Window(source.read(rows[0], rows[-1] + 1), np.arange(len(rows)), rows)
 
 
@@ -299,7 +295,7 @@ def _pieces(problem: LinearProblem) -> Generator[Window, None, None]:
         yield from _sample(problem, SAMPLED_ROWS)
         return
     n = len(problem.source)
-    n_rows = max(1, _SPARSE_VALUES * n // max(1, len(problem.block.stored)))
+    n_rows = max(1, PIECE_VALUES * n // max(1, len(problem.block.stored)))
     for start in range(0, n, n_rows):
         rows = np.arange(start, min(start + n_rows, n))
         yield Window(problem.block.slice(rows[0], rows[-1] + 1), np.arange(len(rows)), rows)

@@ -42,7 +42,16 @@ from fastsvm.linalg.row_products import is_readable
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import feasible, violation_of
 from fastsvm.solvers.linear_dual.coordinate_ascent import AscentAfterRounds
-from fastsvm.solvers.linear_dual.problem import OVERFLOW, Certificate, GivenSum, LinearProblem, all_scores, combination
+from fastsvm.solvers.linear_dual.problem import (
+    OVERFLOW,
+    PIECE_ROWS,
+    ROUNDING,
+    Certificate,
+    GivenSum,
+    LinearProblem,
+    all_scores,
+    combination,
+)
 from fastsvm.solvers.linear_dual.proximal_point import recorded
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Report
@@ -50,10 +59,7 @@ from fastsvm.sources import Block, CSRBlock, DenseBlock, check_finite
 
 __all__ = ["GivenSumAscent", "exchange", "least_objective", "worst_pairs"]
 
-_ROUNDING = 1e-6  # of the sum
-_PROGRESS = 0.9  # factor of the gap below which Newton steps are tried again as soon as rounds are slow
-_SOME = 4096  # rows whose mean is a first direction
-_LEAST = 1e-7  # of (k s)², some eight times the objective of rows that are all the same
+_LEAST = 1e-7  # In multiples of (k s)², this is less than the objective of rows that are not all near the origin.
 
 
 class GivenSumAscent(AscentAfterRounds):
@@ -104,7 +110,7 @@ class GivenSumAscent(AscentAfterRounds):
 
     def _mean_direction(self) -> np.ndarray:
         """Return the sum of some rows times their costs, which suffices to tell which scores are low."""
-        problem, rows = self.problem, np.arange(0, len(self.rows), max(1, len(self.rows) // _SOME))
+        problem, rows = self.problem, np.arange(0, len(self.rows), max(1, len(self.rows) // PIECE_ROWS))
         some = problem._replace(source=problem.source.take(rows), demands=problem.demands.of_rows(rows))
         return self._padded(combination(some, some.demands.costs[:, None], self.pool))
 
@@ -139,7 +145,7 @@ class GivenSumAscent(AscentAfterRounds):
             return state, report
         before = state.gap
         state, report = self._newton_step(state, report._replace(stalled=False))
-        if state.gap <= _PROGRESS * before:
+        if state.gap <= before / 2:
             state = state._replace(halved_at=state.epoch, halved_gap=state.gap, next_finish=state.epoch)
         return self._certified(state, report)
 
@@ -181,7 +187,7 @@ class GivenSumAscent(AscentAfterRounds):
     def _dual_value(self, dual: np.ndarray, conjugates: np.ndarray, position: np.ndarray) -> np.ndarray:
         found, most = float(dual.sum(dtype=np.float64)), float(self.given.costs.sum())
         lack = 1 - found / self.given.total
-        if abs(lack) <= _ROUNDING:  # which a certificate corrects
+        if abs(lack) <= np.sqrt(ROUNDING):  # which a certificate corrects
             inner = position[:, :-1]
         elif lack < 0:
             inner = position[:, :-1] / (1 - lack)
@@ -238,9 +244,9 @@ def least_objective(problem: LinearProblem) -> float:
 
 Pairs = tuple[np.ndarray, np.ndarray]
 
-_SHARE, _LEAST_PAIRS = 0.1, 1000  # pairs of a round: of the rows, and at least
-_FEW = 1000  # exchanges of a round with fewer pairs, if each row of one side can meet others
-_FEW_ROWS = 32
+_SHARE = 0.1  # Of the rows, a round exchanges mass in so large a share of pairs.
+_LEAST_PAIRS = 1000  # There are at least so many exchanges in a round, those of rows that meet several others included.
+_FEW_ROWS = 32  # If fewer rows violate the optimality conditions, so many take part: others may have to move too.
 
 
 def worst_pairs(
@@ -274,7 +280,7 @@ def exchange(
     are gathered first.
     """
     n, rows, costs = len(pairs[0]), np.concatenate(pairs), problem.demands.costs
-    turns = max(1, min(n, _FEW // max(n, 1)))  # of few pairs: each row meets others
+    turns = max(1, min(n, _LEAST_PAIRS // max(n, 1)))  # of few pairs: each row meets others
     if _is_at_hand(problem):
         return _exchange(problem.block, (rows, turns), costs, dual, weights)
     every, places = np.unique(rows, return_inverse=True)

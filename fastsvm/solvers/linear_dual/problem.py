@@ -15,7 +15,14 @@ from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses, 
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source, Window, check_finite
 
 __all__ = [
+    "ACCEPTED",
+    "MOST_STEPS",
     "OVERFLOW",
+    "PANEL",
+    "PARTS",
+    "PIECE_ROWS",
+    "PIECE_VALUES",
+    "ROUNDING",
     "Certificate",
     "CertificateSums",
     "GivenSum",
@@ -27,10 +34,9 @@ __all__ = [
     "combination",
     "explain",
     "primal_of",
+    "rows_of_piece",
     "sums_of",
 ]
-
-_ROUNDING = 1e-12  # of the sum
 
 
 class GivenSum(NamedTuple):
@@ -38,6 +44,12 @@ class GivenSum(NamedTuple):
 
     costs: np.ndarray
     total: float
+
+    @property
+    def _ends(self) -> np.ndarray:
+        """Bounds of the total as sums of costs are rounded."""
+        rounding = len(self.costs) * np.finfo(np.float64).eps
+        return np.array([1 - rounding, 1 + rounding]) * self.total
 
     def corrected(self, dual: np.ndarray) -> np.ndarray:
         """Return feasible variables near others, which are within their bounds; shape (n,).
@@ -61,14 +73,13 @@ class GivenSum(NamedTuple):
         """
         least = self.costs.min()
         if least == self.costs.max():  # no order is needed
-            ends = np.array([1 - _ROUNDING, 1 + _ROUNDING]) * (self.total / least)
-            places = np.clip(np.ceil(ends).astype(np.int64) - 1, 0, len(scores) - 1)
+            places = np.clip(np.ceil(self._ends / least).astype(np.int64) - 1, 0, len(scores) - 1)
             low, high = np.partition(scores, places)[places]
             return float(low + (high - low) / 2)
         order = np.argsort(scores)
         order = order[self.costs[order] > 0]
         sums = np.cumsum(self.costs[order])
-        low, high = np.searchsorted(sums, (self.total * (1 - _ROUNDING), self.total * (1 + _ROUNDING)))
+        low, high = np.searchsorted(sums, self._ends)
         low, high = scores[order[np.minimum((low, high), len(order) - 1)]]
         return float(low + (high - low) / 2)
 
@@ -78,6 +89,28 @@ class GivenSum(NamedTuple):
 
 
 # --- the problem -----------------------------------------------------------------------------------------
+
+ROUNDING = 512 * float(np.finfo(np.float64).eps)
+"""Sums over many rows in float64 have a relative error of some hundred units of rounding."""
+
+MOST_STEPS = 60
+"""Newton's method, a sequence of its problems or a search for a step ends after few steps, or after so many."""
+
+ACCEPTED = 0.25
+"""A step is accepted where the slope along it is at most this share of the first slope (Nocedal and Wright, section
+3.1, curvature condition). Exact searches are not worth their time."""
+
+PIECE_VALUES = 1 << 17
+"""A piece of work of so many multiplications takes longer than to hand it to a thread."""
+
+PIECE_ROWS = 8192
+"""A piece of work has at most so many rows, so that what is computed of a row stays in the processor's cache."""
+
+PANEL = 128
+"""A piece of a product of matrices has so many rows or columns, which BLAS multiplies as fast as more."""
+
+PARTS = 8
+"""Threads share sums over sparse rows in at most so many parts, each of which has a sum of its own."""
 
 OVERFLOW = (
     "Products of the rows overflow: their values are too large. Scale the features, for example with "
@@ -161,11 +194,6 @@ def explain(window: Window) -> None:
 
 # --- certificates ----------------------------------------------------------------------------------------
 
-_ROWS, _VALUES = 1024, 1 << 17  # of a piece of work: at least so many rows, and more of few features
-_MORE_ROWS = 1 << 12  # of a piece of work that is only their scores
-_FEW = 0.5  # of the rows: if no more have variables other than 0, the others are not read for sums
-_SPARSE_ROWS = 1 << 15  # at a time: the scores of all classes of a row stay in the cache
-
 
 class Certificate(NamedTuple):
     """Objectives of each problem, and the largest violation of the dual optimality conditions, in units of the scores.
@@ -204,7 +232,7 @@ def primal_of(problem: LinearProblem, weights: np.ndarray, window: Window, pool:
         primal_losses(problem.loss, problem.demands.of_rows(rows), 0, scores, out)
         return out
 
-    for part in _in_order(pool, some, len(window.rows), _rows_of_piece(window.block.shape[1])):
+    for part in _in_order(pool, some, len(window.rows), _piece_of(window.block)):
         losses += part
 
 
@@ -250,7 +278,7 @@ def sums_of(
         def some(a: int, b: int, block: Block = block, start: int = start) -> tuple:
             return _evaluated(problem, block.slice(a, b), slice(start + a, start + b), every, dual)
 
-        for part, value, violation in _in_order(pool, some, block.shape[0], _rows_of_piece(block.shape[1])):
+        for part, value, violation in _in_order(pool, some, block.shape[0], _piece_of(block)):
             losses += part
             conjugates += value
             worst = max(worst, violation)
@@ -274,9 +302,14 @@ def _evaluated(
 # --- sums ------------------------------------------------------------------------------------------------
 
 
-def _rows_of_piece(n_features: int) -> int:
-    """Return the number of rows of a piece of work."""
-    return max(_ROWS, _VALUES // max(1, n_features))
+def rows_of_piece(values_of_row: float) -> int:
+    """Return the number of rows of a piece of work, each with so many multiplications."""
+    return int(np.clip(PIECE_VALUES / max(1.0, values_of_row), PIECE_ROWS / PARTS, PIECE_ROWS))
+
+
+def _piece_of(block: Block) -> int:
+    """Return the number of rows of a piece of work on the rows of a block."""
+    return rows_of_piece(block.stored.size / max(1, block.shape[0]))
 
 
 def combination(problem: LinearProblem, dual: np.ndarray, pool: Pool) -> np.ndarray:
@@ -284,8 +317,8 @@ def combination(problem: LinearProblem, dual: np.ndarray, pool: Pool) -> np.ndar
     total = np.zeros((dual.shape[1], problem.source.shape[1] + 1))
     if problem.source.resident:
         used = np.flatnonzero(dual.any(axis=1))
-        if len(used) <= _FEW * len(dual):
-            for rows in (used[a:b] for a, b in spans(len(used), _SPARSE_ROWS)):
+        if len(used) <= len(dual) / 2:  # a copy of more would take longer than to read all
+            for rows in (used[a:b] for a, b in spans(len(used), PIECE_ROWS)):
                 some = problem._replace(demands=problem.demands.of_rows(rows))
                 _combine(some, problem.block.take(rows), 0, dual[rows], pool, total)
             return total
@@ -302,14 +335,14 @@ def _combine(problem: LinearProblem, block: Block, start: int, dual: np.ndarray,
         return feasible(problem.loss, problem.demands.of_rows(rows), dual[rows].astype(np.float64))
 
     if isinstance(block, CSRBlock):
-        for a, b in spans(block.shape[0], _SPARSE_ROWS):
+        for a, b in spans(block.shape[0], PIECE_ROWS):
             _add_sparse(problem, block.slice(a, b), beta_of(a, b), pool, total)
         return
 
     def some(a: int, b: int) -> np.ndarray:
         return _dense_sum(problem, block.slice(a, b), beta_of(a, b))
 
-    for part in _in_order(pool, some, block.shape[0], _rows_of_piece(block.shape[1])):
+    for part in _in_order(pool, some, block.shape[0], _piece_of(block)):
         total += part
 
 
@@ -376,8 +409,7 @@ def all_scores(problem: LinearProblem, weights: np.ndarray, pool: Pool, exact: b
             else:
                 found[:, start + a : start + b] = _scores(problem, block, np.arange(a, b), weights)
 
-        size = max(_MORE_ROWS if whole else _ROWS, _rows_of_piece(block.shape[1]))
-        pool.run(some, spans(block.shape[0], size))
+        pool.run(some, spans(block.shape[0], _piece_of(block)))
     return found
 
 

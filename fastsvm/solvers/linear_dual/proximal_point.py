@@ -25,7 +25,6 @@ from fastsvm.solvers.linear_dual.metric import Metric
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.state import (
     MAX_INEXACTNESS,
-    MIN_INEXACTNESS,
     EpochState,
     LinearDualSettings,
     LinearDualState,
@@ -33,11 +32,11 @@ from fastsvm.solvers.linear_dual.state import (
 )
 from fastsvm.tuning import LinearTuning
 
-__all__ = ["STRICTER", "ProximalPoint", "newton_is_due", "recorded", "relative_gap"]
+__all__ = ["NEWTON_FACTOR", "ProximalPoint", "newton_is_due", "recorded", "relative_gap"]
 
-_WEAKER = 0.25  # factor of a weaker metric
-STRICTER = 3.0  # what the inexactness is divided by where there is no progress
-_CLIMB = 2.0  # most growth of the dual objective in an epoch of a solved subproblem, in multiples of the proximal term
+_WEAKER = 0.25  # A weaker metric is this multiple of the one before.
+# In an epoch of a solved subproblem the dual objective grows by at most so many times the proximal term.
+_CLIMB = 2.0
 
 
 class ProximalPoint:
@@ -71,7 +70,7 @@ class ProximalPoint:
             return state
         self.take_metric(self.strongest.weaker(_WEAKER**level) if level else self.strongest)
         state = self.placed(state, state.path.position, state.best)
-        return state._replace(metric_level=level, inexactness=STRICTER)
+        return state._replace(metric_level=level, inexactness=_STRICTER)
 
     def placed(self, state: LinearDualState, position: np.ndarray, anchor: np.ndarray) -> LinearDualState:
         """Return the state at Σ β_i x_i = position with momentum restarted at an anchor."""
@@ -145,11 +144,15 @@ class ProximalPoint:
 
 # --- evaluations -----------------------------------------------------------------------------------------
 
-_PROGRESS = 0.98  # factor of the gap that counts as progress
-_LAXER = 1.5  # factor of the inexactness after progress
-_SOON = 8  # most epochs until the next evaluation, if the last two found no progress
-_GROWTH = 3  # evaluations are at most one epoch apart, and one more for each `_GROWTH` done
-_NEWTON_EPOCHS, _NEWTON_FACTOR = 20, 2  # epochs before Newton steps: a constant, and per unit of the shorter side
+_PROGRESS = 0.98  # An evaluation finds progress if the gap is at most this share of the least before.
+_STRICTER = (
+    3.0  # The inexactness is divided by this where there is no progress, and multiplied by its root where there is.
+)
+_GROWTH = 3  # Evaluations are at most one epoch apart, and one more for each so many epochs that are done; without
+# progress, they are at most so many apart.
+_NEWTON_EPOCHS = 20  # Newton steps are tried after so many epochs, and after more if they would take longer.
+NEWTON_FACTOR = 2
+"""Newton steps take the time of so many epochs for each feature or row, whichever are fewer."""
 
 
 def relative_gap(primal: np.ndarray, dual: np.ndarray, least: float = 1e-300) -> float:
@@ -171,10 +174,10 @@ def recorded(
     primal = np.where(better, primal, state.primal)
     gap = relative_gap(primal, state.dual_value, settings.least)
     progress_at = state.epoch if gap < _PROGRESS * state.gap else state.progress_at
-    change = 1 / STRICTER if progress_at < state.epoch else _LAXER
+    change = 1 / _STRICTER if progress_at < state.epoch else np.sqrt(_STRICTER)
     state = state._replace(
         best=best, primal=primal, gap=min(gap, state.gap), progress_at=progress_at,
-        inexactness=float(np.clip(state.inexactness * change, MIN_INEXACTNESS, MAX_INEXACTNESS)),
+        inexactness=float(np.clip(state.inexactness * change, 1.0, MAX_INEXACTNESS)),
         next_evaluation=state.epoch + _epochs_until_next(state, gap, settings), last_evaluation=state.epoch,
     )  # fmt: skip
     if gap <= state.halved_gap / 2:
@@ -186,7 +189,7 @@ def _epochs_until_next(state: LinearDualState, gap: float, settings: LinearDualS
     """Return the number of epochs until the next evaluation: not before the gap may be within tolerance."""
     most = 1 + state.epoch // _GROWTH
     if state.progress_at < state.last_evaluation:  # the remedies for slow progress depend on evaluations
-        most = min(most, _SOON)
+        most = min(most, _GROWTH)
     known = np.isfinite(state.gap) and 0 < gap < state.gap
     rate = np.log(state.gap / gap) / max(1, state.epoch - state.last_evaluation) if known else 0.0
     if rate == 0 or gap <= settings.tol or settings.criterion != "gap":
@@ -201,6 +204,6 @@ def newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalled
     `shorter_side` is the smaller of the numbers of features and of rows.
     """
     if stalled:
-        return state.epoch >= shorter_side / _NEWTON_FACTOR
-    epochs = _NEWTON_EPOCHS + _NEWTON_FACTOR * shorter_side
+        return state.epoch >= shorter_side / NEWTON_FACTOR
+    epochs = _NEWTON_EPOCHS + NEWTON_FACTOR * shorter_side
     return state.epoch >= (epochs if last else max(epochs, state.next_finish))

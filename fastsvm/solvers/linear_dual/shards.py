@@ -44,6 +44,7 @@ from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
 from fastsvm.solvers.linear_dual.metric import Metric, RowMoments, moments_of
 from fastsvm.solvers.linear_dual.problem import (
     OVERFLOW,
+    PIECE_ROWS,
     Certificate,
     CertificateSums,
     LinearProblem,
@@ -69,7 +70,7 @@ from fastsvm.tuning import LinearTuning
 
 __all__ = ["RoundOrder", "RoundSums", "RoundsMemory", "Shard", "ShardState", "ShardedAscent", "Shards", "Turns"]
 
-_PIECES = 4  # with one, a hinge takes more than twice as many rounds, with more not fewer
+_PIECES = 4  # The rows of a shard are so many pieces: with one, a hinge takes twice the rounds, with more not fewer.
 
 
 class Turns(NamedTuple):
@@ -109,8 +110,6 @@ class Turns(NamedTuple):
 
 
 # --- one shard -------------------------------------------------------------------------------------------
-
-_WINDOW_ROWS = 1 << 15  # of an evaluation
 
 
 @storable("shard of a linear dual")
@@ -304,8 +303,8 @@ class Shard:
     def losses(self, weights: np.ndarray) -> np.ndarray:
         """Return the losses of weights, for each score."""
         found = np.zeros(self.problem.n_scores)
-        for start in range(0, len(self._every), _WINDOW_ROWS):
-            places = self._every[start : start + _WINDOW_ROWS]
+        for start in range(0, len(self._every), PIECE_ROWS):
+            places = self._every[start : start + PIECE_ROWS]
             primal_of(self.problem, weights, Window(self.problem.block, places, places), self.pool, found)
         return found
 
@@ -318,9 +317,9 @@ class Shard:
 
 # --- the solver ------------------------------------------------------------------------------------------
 
-_MARGIN = 1.25  # times the measured factor
-_DECAY = 0.9  # the least share of the last factor that the next is: where it jumps, momentum is lost
-_RISE = 0.5  # share of the best step above which the whole step raises the dual objective
+_CAUTION = 0.9
+"""The next factor is more than the measured one by the inverse of this, and at least this share of the last: where it
+jumps, momentum is lost."""
 
 
 class Shards(Protocol):
@@ -470,8 +469,8 @@ class ShardedAscent(LinearDualAscent):
         own = _total(_products(part.change, solve(part.change)) for part in parts)
         slope, square, own = map(by_problem, (before - after - _products(change, path.weights), square, own))
         best = slope / np.where(square > 0, square, 1.0)
-        share = np.where((square > 0) & (best < _RISE), np.maximum(best, 0.0), 1.0)
-        measured = np.maximum(_MARGIN * square / np.where(own > 0, own, 1.0), _DECAY * self._factor)
+        share = np.where((square > 0) & (best < 0.5), np.maximum(best, 0.0), 1.0)
+        measured = np.maximum(square / np.where(own > 0, own, 1.0) / _CAUTION, _CAUTION * self._factor)
         self._factor = np.clip(measured, 1.0, self.turns.n_together)
         self._share = share = np.ones(self.n_scores) * share
         path = path._replace(

@@ -19,13 +19,11 @@ from fastsvm.losses import (
     loss_value,
     update_of_classes,
 )
-from fastsvm.solvers.linear_dual.problem import LinearProblem, class_bounds
+from fastsvm.solvers.linear_dual.problem import PIECE_VALUES, LinearProblem, class_bounds
 from fastsvm.solvers.linear_dual.state import Epochs, EpochState, Layout, weight_left
 from fastsvm.sources import CSRBlock
 
 __all__ = ["SparseEpochs"]
-
-_PIECE = 1 << 14  # multiplications below which one thread is faster
 
 
 class _WindowRows(NamedTuple):
@@ -85,7 +83,7 @@ class SparseEpochs(Epochs[CSRBlock]):
         state = _StepState(self.dual, path.weights, path.mean, moved, path.gaps)
         k = self.n_scores
         work = len(active) * k * (1 + self.values_of_row)
-        pieces = class_bounds(k, self.pool.n_threads if work > _PIECE and not self.loss.of_classes else 1)
+        pieces = class_bounds(k, self.pool.n_threads if work > PIECE_VALUES and not self.loss.of_classes else 1)
         self.pool.run(
             lambda low, high: _take(self.loss, self.demands, unsigned(block), plan, state, (low, high)), pieces
         )

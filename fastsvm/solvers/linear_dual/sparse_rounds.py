@@ -44,8 +44,7 @@ from fastsvm.sources import CSRBlock
 
 __all__ = ["COLUMNS", "PassPlan", "WideAscent", "take_passes", "write_squares"]
 
-_SEEDS = 1 << 20  # more than rounds
-_PASSES, _WORK = 10, 1 << 30  # of a round: at most, and multiplications
+_PASSES = 10  # A round has at most so many passes, each of which costs as much as what comes before them.
 
 
 class WideAscent(AscentAfterRounds):
@@ -60,7 +59,7 @@ class WideAscent(AscentAfterRounds):
         squares = np.empty(len(self.rows))
         write_squares(block, problem.constant, squares)
         self._rows, self._scores = (block, squares, problem.constant), np.zeros((self.n_scores, len(squares)))
-        n_passes = _WORK // max(1, 4 * len(block.data))
+        n_passes = settings.tuning.step_work // max(1, 8 * len(block.data))
         by_violation = settings.criterion != "gap"
         self._plan = PassPlan(settings.tol, by_violation, int(np.clip(n_passes, 1, _PASSES)))
 
@@ -85,7 +84,7 @@ class WideAscent(AscentAfterRounds):
         is_zero = not path.position.any()
         self._scores[:] = 0.0 if is_zero else all_scores(problem, path.position, self.pool, exact=False)
         found = np.zeros((self.n_scores, len(COLUMNS)))
-        plan = self._plan._replace(seed=self.settings.seed * _SEEDS + state.epoch)
+        plan = self._plan._replace(seed=self.settings.seed, epoch=state.epoch)
         changing = state.dual, path.position, state.best, state.primal.copy()
 
         def some(c: int) -> None:
@@ -110,10 +109,9 @@ class WideAscent(AscentAfterRounds):
 COLUMNS = ("primal", "dual", "changed")
 """What `take_passes` finds of a score: both objectives before its passes, and whether these changed a variable."""
 
-_LESS = 0.1  # of the gap: passes end when the rows that are left have no more
-_NEAR, _LEAST_OF_PASS = 1e-4, 16  # near the optimum passes count by their rows, and a share of all
-_HALF = 0.5  # of the gap that is asked
-_FACTOR, _INCREMENT = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # of a congruential generator
+_LESS = 0.1  # Passes end when the rows that are left have no more than this share of the gap.
+# Of the linear congruential generator MMIX (Knuth, The Art of Computer Programming, volume 2, section 3.3.4).
+_FACTOR, _INCREMENT = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
 
 
 class PassPlan(NamedTuple):
@@ -121,8 +119,9 @@ class PassPlan(NamedTuple):
 
     tol: float  # A score with this relative gap needs none.
     by_violation: bool  # If so, `tol` bounds the largest violation instead.
-    n_passes: int  # There are at most so many; near the optimum as many over the rows that are left as take that time.
-    seed: int = 0  # It decides the order of rows.
+    n_passes: int  # Passes over the rows that are left take at most the time of so many.
+    seed: int = 0  # It decides the order of rows, with the number of epochs.
+    epoch: int = 0
     score: int = 0  # It is the number of the score.
 
 
@@ -173,10 +172,12 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
         if cost > 0 and not _is_idle(loss, dual, (i, c), scores[i], (target, cost, squares[i]), near):
             active[m] = i
             m += 1
-    random = np.uint64(plan.seed) * _FACTOR + np.uint64(c)
-    whole, left = gap > _NEAR * (losses + size), plan.n_passes * n
+    random, left = (
+        ((np.uint64(plan.seed) * _FACTOR) + np.uint64(plan.epoch)) * _FACTOR + np.uint64(c),
+        plan.n_passes * n,
+    )
     while left > 0 and m > 0:
-        left -= n if whole else m + n // _LEAST_OF_PASS
+        left -= m
         for u in range(m - 1, 0, -1):
             random = random * _FACTOR + _INCREMENT
             other = np.int64((random >> np.uint64(33)) % np.uint64(u + 1))
@@ -204,7 +205,7 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
                 weights[weights.size - 1] += change * constant
             t += 1
         near = worst
-        if excess <= max(_LESS * gap, 0.0 if plan.by_violation else _HALF * plan.tol * value) or worst == 0:
+        if excess <= max(_LESS * gap, 0.0 if plan.by_violation else plan.tol * value / 2) or worst == 0:
             return
 
 

@@ -14,7 +14,7 @@ from fastsvm.tuning import LinearTuning
 
 __all__ = [
     "MAX_INEXACTNESS",
-    "MIN_INEXACTNESS",
+    "MOST_AHEAD",
     "PART_BYTES",
     "EpochState",
     "Epochs",
@@ -27,6 +27,9 @@ __all__ = [
 
 PART_BYTES = 1 << 22
 """Largest size of a part of a window. It stays in the processor's cache."""
+
+MOST_AHEAD = 8
+"""A window has so many of the largest parts, and at most so many are prepared at once."""
 
 _NEVER = np.iinfo(np.int32).max
 
@@ -142,8 +145,8 @@ def weight_left(done: np.ndarray) -> np.ndarray:
 
 # --- the solver ------------------------------------------------------------------------------------------
 
-MIN_INEXACTNESS, MAX_INEXACTNESS = 1.0, 30.0
-"""Smallest and largest gap of a solved subproblem, in multiples of the proximal term."""
+MAX_INEXACTNESS = 30.0
+"""Largest gap of a solved subproblem, in multiples of the proximal term; the smallest is one."""
 
 
 class LinearDualSettings(NamedTuple):

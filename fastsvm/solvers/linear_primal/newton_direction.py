@@ -16,14 +16,10 @@ import numpy as np
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned, write_sparse
-from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.problem import PARTS, PIECE_ROWS, LinearProblem, rows_of_piece
 from fastsvm.sources import CSRBlock
 
 __all__ = ["NewtonDirections"]
-
-_ROWS = 4096  # of a piece of work
-_VALUES, _MOST_PIECES = 8, 8  # sparse values of a piece for each feature, since each piece has a sum of its own
-_MOST_PRODUCTS = 300
 
 
 class NewtonDirections:
@@ -54,7 +50,7 @@ class NewtonDirections:
         residual = -scale * gradient
         found, along, size = np.zeros_like(residual), residual.copy(), float(residual @ residual)
         enough, image, step = share**2 * size, np.empty_like(residual), np.empty_like(residual)
-        for _ in range(_MOST_PRODUCTS):  # in place, because fresh memory takes longer than the sums
+        for _ in range(len(gradient)):  # in place, because fresh memory takes longer than the sums
             if size <= enough or time.perf_counter() >= deadline:
                 break
             np.multiply(scale, along, out=step)
@@ -109,7 +105,7 @@ class _DenseRows:
     def __init__(self, problem: LinearProblem, pool: Pool) -> None:
         block: Any = problem.block
         self._values, self._pool = block.values.astype(product_type(problem.source.dtype), copy=False), pool
-        self._pieces = list(spans(len(self._values), _ROWS))
+        self._pieces = list(spans(len(self._values), rows_of_piece(self._values.shape[1])))
 
     def products(self, coef: np.ndarray) -> np.ndarray:
         """Return the product of `coef` with each row."""
@@ -140,8 +136,8 @@ class _SparseRows:
     def __init__(self, block: CSRBlock, pool: Pool) -> None:
         self._block, self._places = readable(block, np.arange(block.shape[0]))
         self._pool, self._squares = pool, np.empty(0)
-        n_pieces = len(block.data) // (_VALUES * max(1, block.n_features))
-        n, n_pieces = block.shape[0], min(max(1, n_pieces), _MOST_PIECES)
+        n_pieces = len(block.data) // (PARTS * max(1, block.n_features))  # adding up sums takes the time of few values
+        n, n_pieces = block.shape[0], min(max(1, n_pieces), PARTS)
         self._pieces = list(spans(n, max(1, -(-n // n_pieces))))
         self._parts = np.empty((len(self._pieces), 1, block.n_features))
 
@@ -152,7 +148,7 @@ class _SparseRows:
         def some(a: int, b: int) -> None:
             write_sparse(unsigned(self._block), self._places[a:b], weights, out[:, a:b])
 
-        self._pool.run(some, spans(len(self._places), _ROWS))
+        self._pool.run(some, spans(len(self._places), PIECE_ROWS))
         return out[0]
 
     def add_up(self, factors: np.ndarray, out: np.ndarray, squared: bool = False) -> None:

@@ -26,12 +26,15 @@ from scipy import linalg
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
 from fastsvm.losses import Loss, loss_slope
+from fastsvm.solvers.linear_dual.problem import ACCEPTED, MOST_STEPS, ROUNDING
+from fastsvm.solvers.linear_primal.quadratic_model import RIDGE
 from fastsvm.tuning import LinearTuning
 
-__all__ = ["FLAT", "L1", "L2", "Line", "Penalty", "best_length", "minimum", "suits", "violations"]
+__all__ = ["FLAT", "INNER", "L1", "L2", "Line", "Penalty", "best_length", "minimum", "suits", "violations"]
 
-_INNER = 0.03  # violation at the minimum of a model, as a share of that at its centre, or of its square below 1
-_RIDGE = 1e-10  # relative error of a Hessian
+INNER = 0.03
+"""A model is minimised to this share of the violation at its centre, or of its square below 1 (Dembo, Eisenstat and
+Steihaug 1982, Inexact Newton methods)."""
 
 
 class Penalty(Protocol):
@@ -87,7 +90,7 @@ class L1:
     def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, deadline: float) -> np.ndarray:
         """Return the minimum of a second-order model."""
         worst = violations(gradient, weights).max()
-        return minimum(hessian, gradient, weights, _RIDGE, _INNER * worst * min(1.0, worst), deadline, self._faces)
+        return minimum(hessian, gradient, weights, RIDGE, INNER * worst * min(1.0, worst), deadline, self._faces)
 
 
 class L2:
@@ -115,7 +118,7 @@ class L2:
     def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, deadline: float) -> np.ndarray:
         """Return the minimum of a second-order model; of its diagonal, where rounding makes the model indefinite."""
         square, downhill = hessian.copy(), gradient + weights
-        diagonal = square.diagonal() * (1 + _RIDGE) + 1.0
+        diagonal = square.diagonal() * (1 + RIDGE) + 1.0
         np.fill_diagonal(square, diagonal)
         try:
             factor = linalg.cho_factor(square, lower=True, overwrite_a=True, check_finite=False)
@@ -126,12 +129,7 @@ class L2:
 
 # --- the minimum of a model with an L1 penalty -----------------------------------------------------------
 
-_SWEEPS = 40
-_TURNED = 0.02  # share of the signs that sweeps may change before a step on the face
-_ROUNDS = 200
-_FACES = 5  # one after another without a sweep
-_LENGTHS = (1.0, 0.3, 0.1)  # of steps with weights that would change their sign, beside that to the first such change
-_ZERO = 1e-12  # share of a weight that is rounding error
+_FACES = 5  # There are at most so many steps on faces one after another, without a sweep.
 
 
 def violations(gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -154,12 +152,12 @@ def minimum(
     the Hessian is used times (1 + ridge): a relative error of H up to `ridge` must not make it indefinite.
     """
     z, slope, diagonal = weights.copy(), gradient.copy(), hessian.diagonal() * (1 + ridge)
-    for _ in range(_ROUNDS):
+    for _ in range(MOST_STEPS):
         signs = np.sign(z)
-        if _sweep(hessian, diagonal, z, slope, _SWEEPS, tol) <= tol or time.perf_counter() >= deadline:
+        if _sweep(hessian, diagonal, z, slope, MOST_STEPS, tol) <= tol or time.perf_counter() >= deadline:
             break
         turned = np.count_nonzero(np.sign(z) != signs)
-        for _ in range(_FACES if faces and turned <= _TURNED * np.count_nonzero(z) else 0):
+        for _ in range(_FACES if faces and turned == 0 else 0):
             if not _step_on_face(hessian, diagonal, z, slope):
                 break
     return z
@@ -182,9 +180,9 @@ def _step_on_face(hessian: np.ndarray, diagonal: np.ndarray, z: np.ndarray, slop
     turning = step * here < -(here**2)
     lengths = [min(1.0, float(np.min(-here[turning] / step[turning], initial=1.0)))]
     best, found = 0.0, None
-    for length in [*lengths, *_LENGTHS] if turning.any() else lengths:
+    for length in [*lengths, 1.0] if turning.any() else lengths:
         there = here + length * step
-        there[(there * here < 0) | (np.abs(there) < _ZERO * np.abs(here))] = 0.0
+        there[(there * here < 0) | (np.abs(there) < ROUNDING * np.abs(here))] = 0.0
         change = there - here
         value = slope[free] @ change + 0.5 * (change @ (square @ change)) + np.abs(there).sum() - np.abs(here).sum()
         if value < best:
@@ -226,10 +224,8 @@ def _sweep(hessian, diagonal, z, slope, n_sweeps, tol):
 
 # --- the length of a step --------------------------------------------------------------------------------
 
-FLAT = (0.25, 1e-4, 1e-8)
+FLAT = (ACCEPTED, float(np.sqrt(np.finfo(np.float64).eps)))
 """Shares of the first slope, below which a length is accepted; the next one if the objective is not lower there."""
-
-_DOUBLINGS, _STEPS, _WIDTH = 6, 60, 1e-12  # limits of the search; slopes may change by much within a short step
 
 
 class Line(NamedTuple):
@@ -303,5 +299,5 @@ def best_length(line, losses_slope, flat):
     above = slope_at(line, 1.0)
     if _is_flat(begin, above, line.weights, line.direction, line.l1_ratio, flat):
         return 1.0
-    limits = RootLimits(_DOUBLINGS, _STEPS, -flat * begin, _WIDTH)
+    limits = RootLimits(MOST_STEPS, MOST_STEPS, -flat * begin, ROUNDING)
     return illinois_root(line, Bracket(0.0, begin, 1.0, above), limits)

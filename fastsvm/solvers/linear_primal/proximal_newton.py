@@ -49,10 +49,10 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import scores as scores_of
 from fastsvm.losses import Demands, dual_losses, loss_curvature, loss_slope, primal_losses, targets_and_costs
-from fastsvm.solvers.linear_dual.problem import OVERFLOW, Certificate, LinearProblem, combination
+from fastsvm.solvers.linear_dual.problem import OVERFLOW, PIECE_ROWS, ROUNDING, Certificate, LinearProblem, combination
 from fastsvm.solvers.linear_dual.proximal_point import relative_gap
 from fastsvm.solvers.linear_primal.newton_direction import NewtonDirections
-from fastsvm.solvers.linear_primal.penalties import FLAT, Line, Penalty, best_length, suits
+from fastsvm.solvers.linear_primal.penalties import FLAT, INNER, Line, Penalty, best_length, suits
 from fastsvm.solvers.linear_primal.quadratic_model import QuadraticModel, empty_model, update_models
 from fastsvm.solvers.outer_loop import Memoryless, OutOfTime, Report
 from fastsvm.sources import check_finite
@@ -60,13 +60,9 @@ from fastsvm.tuning import LinearTuning
 
 __all__ = ["LinearPrimalSettings", "LinearPrimalState", "ProximalNewton"]
 
-_LEAST_ADDED = 512  # features
-_NEAR = 0.8  # of the bound of its gradient, from which on a feature may be added
-_MOST_FEATURES = 4096  # of a working set
-_LARGEST_RESIDUAL = 0.1  # of a truncated Newton direction, as a share of the gradient
-_LEAST_CURVATURE = 1e-3  # of a loss, relative to its slope
-_ROUNDING = 1e-13  # relative error of an objective
-_ROWS = 8192  # of a piece of work
+_NEAR = 0.8  # A feature may be added from this share of the bound of its gradient on, before it violates its condition.
+_MOST_FEATURES = 4096  # A working set has at most so many features: factors of larger Hessians take seconds.
+_LEAST_CURVATURE = 1e-3  # The curvature of a loss is at least this share of its slope, or steps would be too long.
 
 
 class LinearPrimalSettings(NamedTuple):
@@ -107,8 +103,7 @@ class ProximalNewton(Memoryless):
         most = int(np.sqrt(settings.memory / (8 * self.n_scores)))
         self._most_features = max(1, min(most, _MOST_FEATURES))
         self.certificate: Certificate | None = None
-        of_hessian = settings.tuning.most_of_hessian(problem.source.sparse)
-        few = min(self._most_features, of_hessian, len(problem.source))
+        few = min(self._most_features, settings.tuning.hessian_features + 1, len(problem.source))
         too_many = settings.penalty.l1_ratio == 0 and self.n_weights > few
         self._directions = NewtonDirections(problem, pool) if too_many else None
         n = len(problem.source)  # fresh memory costs more than what is computed in it
@@ -138,17 +133,17 @@ class ProximalNewton(Memoryless):
         """Return the state at weights, with objectives and gradients by a pass over the rows."""
         loss, demands = self.problem.loss, self.problem.demands
         dual = self._dual
-        pieces = list(spans(len(dual), _ROWS))
+        pieces = list(spans(len(dual), PIECE_ROWS))
         losses, conjugates = np.zeros((len(pieces), self.n_scores)), np.zeros((len(pieces), self.n_scores))
 
         def add_losses(a: int, b: int) -> None:
             some = np.ascontiguousarray(scores[:, a:b])
             _write_slopes(loss, *targets_and_costs(demands.of_rows(slice(a, b))), some, dual[a:b])
-            primal_losses(loss, demands, a, some, losses[a // _ROWS])
+            primal_losses(loss, demands, a, some, losses[a // PIECE_ROWS])
 
         def add_conjugates(a: int, b: int) -> None:
             some = demands.of_rows(slice(a, b))
-            dual_losses(loss, some, dual[a:b] * factors, conjugates[a // _ROWS])
+            dual_losses(loss, some, dual[a:b] * factors, conjugates[a // PIECE_ROWS])
 
         self.pool.run(add_losses, pieces)
         combined = combination(self.problem, dual, self.pool)
@@ -215,8 +210,8 @@ class ProximalNewton(Memoryless):
                 models[c] = empty_model(features, scores.shape[1])
             self._write_curvatures(scores[c], c, curvatures[k])
         deadline = self.settings.deadline
-        kept = self.settings.tuning.kept_hessian
-        updated = update_models(self.problem, [models[c] for c in active], curvatures, self.pool, kept, deadline)
+        some, tuning = [models[c] for c in active], self.settings.tuning
+        updated = update_models(self.problem, some, curvatures, self.pool, tuning, deadline)
         for c, model in zip(active, updated, strict=True):
             models[c] = model
         return tuple(models)
@@ -229,12 +224,13 @@ class ProximalNewton(Memoryless):
             known = _of_score(demands.of_rows(slice(a, b)), c)
             _write_curvatures(loss, *known, scores[a:b], _LEAST_CURVATURE, loss.curvature, out[a:b])
 
-        self.pool.run(write, list(spans(len(out), _ROWS)))
+        self.pool.run(write, list(spans(len(out), PIECE_ROWS)))
 
     def _working_set(self, weights: np.ndarray, gradient: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Return the features of the next model; `known` itself if it has all that violate their conditions."""
-        n, most = len(weights) - (self.problem.constant == 0), self._most_features
-        if n <= min(self.settings.tuning.whole_features, most) or self.settings.penalty.l1_ratio == 0:
+        n, most, tuning = len(weights) - (self.problem.constant == 0), self._most_features, self.settings.tuning
+        is_whole = n <= most and (n <= tuning.hessian_features + 1 or not tuning.working_sets)
+        if is_whole or self.settings.penalty.l1_ratio == 0:
             return known if len(known) else np.arange(n)
         violation, used = self.settings.penalty.violations(gradient, weights), weights != 0
         if len(known):
@@ -243,7 +239,7 @@ class ProximalNewton(Memoryless):
             if not (outside & ((violation > self.settings.tol) | used)).any():
                 return known
         near = np.flatnonzero(~used & (np.abs(gradient) > _NEAR))
-        n_added = min(len(near), max(_LEAST_ADDED, int(used.sum())))
+        n_added = min(len(near), max(tuning.hessian_features, int(used.sum())))
         near = near[np.argsort(-np.abs(gradient[near]), kind="stable")[:n_added]]
         found = np.concatenate([np.flatnonzero(used), near])
         if len(found) > most:  # blocks of features in turn, those with the largest violations first
@@ -261,7 +257,7 @@ class ProximalNewton(Memoryless):
         curvatures = self._curvatures[c]
         self._write_curvatures(state.scores[c], c, curvatures)
         gap = max(float(state.primal[c] - state.dual_value[c]), 0.0) / max(float(state.primal[c]), 1e-300)
-        share = min(_LARGEST_RESIDUAL, float(np.sqrt(gap)))
+        share = min(INNER, float(np.sqrt(gap)))
         return directions.direction(curvatures, state.gradient[c] + state.weights[c], share, self.settings.deadline)
 
     def _moved(self, state: LinearPrimalState, direction: np.ndarray) -> LinearPrimalState:
@@ -285,7 +281,7 @@ class ProximalNewton(Memoryless):
                 weights = state.weights + length[:, None] * direction
                 scores = state.scores + length[:, None] * change
                 after = self._evaluated(weights, scores, after.dual_value)
-            others = after.primal > state.primal * (1 + _ROUNDING)
+            others = after.primal > state.primal * (1 + ROUNDING)
         worse = ~self._is_better(after, state)
         if not worse.any():
             return after
@@ -302,8 +298,8 @@ class ProximalNewton(Memoryless):
         violation = [
             self.settings.penalty.violations(each.gradient, each.weights).max(axis=1) for each in (after, before)
         ]
-        same = after.primal <= before.primal * (1 + _ROUNDING)
-        return (after.primal < before.primal * (1 - _ROUNDING)) | (same & (violation[0] < violation[1]))
+        same = after.primal <= before.primal * (1 + ROUNDING)
+        return (after.primal < before.primal * (1 - ROUNDING)) | (same & (violation[0] < violation[1]))
 
     # --- the end -----------------------------------------------------------------------------------------
 

@@ -16,17 +16,18 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.dense_products import mirror
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.problem import PANEL, PARTS, ROUNDING, LinearProblem, rows_of_piece
 from fastsvm.solvers.outer_loop import check_time
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource
+from fastsvm.tuning import LinearTuning
 
-__all__ = ["QuadraticModel", "empty_model", "update_models"]
+__all__ = ["RIDGE", "QuadraticModel", "empty_model", "update_models"]
 
-_CHANGED = 0.2  # share of a curvature by which it must change
-_FEW_PRODUCTS = 512  # of a row, which take less time than its loss: all rows are added anew
-_CANCELLED = 1e-3  # share of all that was added that must be left, or rounding error would count
-_PARTS, _PARTED = 4, 512  # sums of sparse rows that threads share, of Hessians of at most so many features
-_LEAST_ROWS, _VALUES, _PANEL = 512, 1 << 14, 128  # of a product: rows or values at a time, features of a piece of work
+_CHANGED = 0.2  # A row is added again if its curvature has changed by more than this share.
+_FEW_PRODUCTS = 512  # So many products of a row take less time than its loss: all rows are added anew.
+_CANCELLED = 1e-3  # So large a share of all that was added must be left, or rounding errors would count.
+RIDGE = ROUNDING / _CANCELLED
+"""Relative error of a Hessian."""
 
 
 @storable("quadratic model")
@@ -56,17 +57,17 @@ def update_models(
     models: list[QuadraticModel],
     curvatures: np.ndarray,
     pool: Pool,
-    kept: bool = True,
+    tuning: LinearTuning,
     deadline: float = np.inf,
 ) -> list[QuadraticModel]:
     """Return models with the curvatures of the rows, by a pass over the rows; the Hessians are modified in place.
 
-    `curvatures` has the shape (n_models, n). Unless the Hessians are `kept`, all rows are added anew. After `deadline`,
-    a moment of time.perf_counter, OutOfTime is raised between two parts of the rows.
+    `curvatures` has the shape (n_models, n). After `deadline`, a moment of time.perf_counter, OutOfTime is raised
+    between two parts of the rows.
     """
     found, changes = [], []
     for model, wanted in zip(models, curvatures, strict=True):
-        if not kept or _products_of_row(problem, model) <= _FEW_PRODUCTS:
+        if not tuning.kept_hessian or _products_of_row(problem, model) <= _FEW_PRODUCTS:
             model.hessian[:] = 0.0
             found.append(model)
             changes.append(wanted)
@@ -78,7 +79,7 @@ def update_models(
         parts = [change[start : start + block.shape[0]] for change in changes]
         if isinstance(block, CSRBlock):
             check_time(deadline)
-            _add_sparse_block(problem, block, found, parts, pool)
+            _add_sparse_block(problem, block, found, parts, pool, tuning)
         else:
             for model, part in zip(found, parts, strict=True):
                 _add_dense_block(problem, block, model, part, pool, deadline)
@@ -125,7 +126,7 @@ def _add_dense_block(
 ) -> None:
     """Add Σ change x xᵀ of a block to the lower triangle of a Hessian."""
     changed, hessian = np.flatnonzero(changes), model.hessian
-    for a, b in spans(len(changed), max(_LEAST_ROWS, _VALUES // len(hessian))):
+    for a, b in spans(len(changed), rows_of_piece(len(hessian))):
         check_time(deadline)
         rows = _columns(problem, block.values, changed[a:b], model.features)
         scaled = rows * changes[changed[a:b], None]
@@ -134,7 +135,7 @@ def _add_dense_block(
         def add(low: int, high: int, rows: np.ndarray = rows, scaled: np.ndarray = scaled) -> None:
             hessian[low:high, :high] += scaled[:, low:high].T @ rows[:, :high]
 
-        pool.run(add, spans(len(hessian), _PANEL))
+        pool.run(add, spans(len(hessian), PANEL))
 
 
 def _columns(problem: LinearProblem, values: np.ndarray, places: np.ndarray, features: np.ndarray) -> np.ndarray:
@@ -152,7 +153,12 @@ def _columns(problem: LinearProblem, values: np.ndarray, places: np.ndarray, fea
 
 
 def _add_sparse_block(
-    problem: LinearProblem, block: CSRBlock, models: list[QuadraticModel], parts: list[np.ndarray], pool: Pool
+    problem: LinearProblem,
+    block: CSRBlock,
+    models: list[QuadraticModel],
+    parts: list[np.ndarray],
+    pool: Pool,
+    tuning: LinearTuning,
 ) -> None:
     """Add Σ change x xᵀ of a block to the lower triangle of each Hessian."""
     block, _ = readable(block, np.arange(block.shape[0]))
@@ -161,7 +167,8 @@ def _add_sparse_block(
         rows, m = np.flatnonzero(changes), len(model.features)
         places = np.full(d + 1, -1, np.int64)
         places[model.features] = np.arange(m)
-        several = list(spans(len(rows), len(rows) // _PARTS + 1)) if m <= _PARTED else [(0, len(rows))]
+        n_parts = PARTS if m <= tuning.hessian_features + 1 else 1  # larger sums would take much memory
+        several = list(spans(len(rows), len(rows) // n_parts + 1))
         sums.append([model.hessian, *(np.zeros((m, m)) for _ in several[1:])])
         pieces += [(k, rows[a:b], places, out) for (a, b), out in zip(several, sums[k], strict=False)]
 

@@ -8,14 +8,17 @@ and Hofmann 2016, Starting small: learning with adaptive sample sizes).
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.problem import MOST_STEPS, LinearProblem
 from fastsvm.solvers.linear_primal.proximal_newton import LinearPrimalSettings, ProximalNewton
 from fastsvm.solvers.outer_loop import Limits, drive
 
 __all__ = ["weights_of_some_rows"]
 
-_LEAST, _OF_A_WEIGHT, _EACH = 2000, 20, 10  # rows: at least, for each weight, and each so many of all
-_GAP, _STEPS = 0.1, 20
+_EACH = 10
+"""One row of so many is taken, if these are so many for each weight, up to a gap of one such part."""
+
+_LEAST = 2000
+"""The steps on fewer rows take as long as those that they spare."""
 
 
 def weights_of_some_rows(problem: LinearProblem, settings: LinearPrimalSettings, pool: Pool) -> np.ndarray | None:
@@ -24,7 +27,7 @@ def weights_of_some_rows(problem: LinearProblem, settings: LinearPrimalSettings,
     Rows on disk are too few.
     """
     n, d = problem.source.shape
-    if not (settings.tuning.some_rows and problem.source.resident) or n < _EACH * max(_LEAST, _OF_A_WEIGHT * (d + 1)):
+    if not (settings.tuning.some_rows and problem.source.resident) or n < _EACH * max(_LEAST, _EACH * (d + 1)):
         return None
     rows = np.arange(0, n, _EACH)
     demands, total = problem.demands.of_rows(rows), float(problem.demands.costs.sum())
@@ -32,6 +35,6 @@ def weights_of_some_rows(problem: LinearProblem, settings: LinearPrimalSettings,
     if share == 0:
         return None
     some = problem._replace(source=problem.source.take(rows), demands=demands._replace(costs=demands.costs / share))
-    solver = ProximalNewton(some, settings._replace(tol=_GAP, criterion="gap"), pool)
-    state, _, _ = drive(solver, solver.init(), Limits(_STEPS, settings.deadline), lambda state, report: False)
+    solver = ProximalNewton(some, settings._replace(tol=1 / _EACH, criterion="gap"), pool)
+    state, _, _ = drive(solver, solver.init(), Limits(MOST_STEPS, settings.deadline), lambda state, report: False)
     return state.weights

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from fastsvm.tuning import changed, tuned
+
 
 @pytest.fixture(scope="module")
 def two():
@@ -50,3 +52,10 @@ def line_300():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(300, 5))
     return X, X @ [1.0, -2.0, 0.5, 0.0, 0.3] + 0.7 + 0.3 * rng.normal(size=300)
+
+
+@pytest.fixture
+def unmerged():
+    """Let equal rows stay apart, of which dual ascent learns."""
+    with tuned(changed({"linear": {"small_values": 0, "newton": False}})):
+        yield

@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import fastsvm
 from fastsvm import LinearOneClassSVM, OneClassSVM
-from fastsvm.estimators.linear import training_task
 from fastsvm.tuning import changed, tuned
 
 NUS = [0.01, 0.1, 0.3, 0.5, 0.9]
@@ -76,9 +75,9 @@ def test_one_row():
 
 
 @pytest.mark.parametrize("merging", [True, False])
-def test_weights_are_repeated_rows(merging, rows, monkeypatch):
+def test_weights_are_repeated_rows(merging, rows, request):
     if not merging:
-        monkeypatch.setattr(training_task, "_FEW_VALUES", 0)
+        request.getfixturevalue("unmerged")
     count = np.random.default_rng(0).integers(0, 4, len(rows))
     weighted = LinearOneClassSVM(nu=0.2, tol=1e-9, random_state=0).fit(rows, sample_weight=1.0 * count)
     repeated = LinearOneClassSVM(nu=0.2, tol=1e-9, random_state=0).fit(np.repeat(rows, count, axis=0))
@@ -131,8 +130,8 @@ def test_epochs_suffice_without_rounds_where_newton_steps_take_too_much_memory(r
 
 
 @pytest.mark.parametrize("X", [np.ones((40, 3)), np.eye(40), np.tile(np.eye(8), (5, 1))], ids=["same", "apart", "some"])
-def test_rows_that_are_alike(X, monkeypatch):
-    monkeypatch.setattr(training_task, "_FEW_VALUES", 0)
+@pytest.mark.usefixtures("unmerged")
+def test_rows_that_are_alike(X):
     model = LinearOneClassSVM(nu=0.25, tol=1e-9).fit(X)
     n_different = len(np.unique(X, axis=0))
     assert model.objective_ == pytest.approx(-50 * np.square(X).sum(axis=1)[0] / n_different, rel=1e-8)

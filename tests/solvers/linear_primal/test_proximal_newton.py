@@ -136,7 +136,7 @@ def test_a_loss_with_a_kink_is_refused():
 @pytest.mark.parametrize("by_products", [False, True])
 def test_a_step_ends_when_its_time_is_up(penalty, layout, by_products):
     """Also where directions come from products with the rows, which the penalty ½‖w‖² has."""
-    tuning = LinearTuning(hessian_features=3, sparse_hessian_features=3) if by_products else LinearTuning()
+    tuning = LinearTuning(hessian_features=3) if by_products else LinearTuning()
     X, y = noisy(300, 8)
     demands, empty = Demands(2.0 * y - 1, np.ones(300), np.ones(1)), np.empty(0)
     problem = LinearProblem(MemorySource.of(layout(X)), empty, empty, LOSSES["log_loss"](), demands, 1.0)

@@ -16,21 +16,13 @@ from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.one_class import GivenSumAscent, least_objective
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.sparse_rounds import WideAscent
-from fastsvm.solvers.linear_dual.state import PART_BYTES, LinearDualSettings, LinearDualState
+from fastsvm.solvers.linear_dual.state import MOST_AHEAD, PART_BYTES, LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.tuning import LinearTuning
 
 __all__ = ["DualFit", "DualFitState", "block_rows_of"]
 
-_BLOCK_ROWS = ((512, 192), (128, 128), (0, 64))  # of at least so many features, so many rows
-_STREAMED_ROWS = 32  # of a block whose Gram matrix is computed again in each epoch
 _SAMPLE_BYTES = 48, 8  # of a sample's label, weights, cost and number, and of its dual variable for each score
-_GRAM_SHARE, _WINDOW_SHARE = 4, 8  # of the memory; three windows are there at once
-_PART_SHARE = 64  # of the memory for a part of a window, of which six may be there at once
-_DENSE_SHARE = 96  # bytes of the memory for a value: Newton steps have up to three copies in float64 beside all else
-_MOST_WINDOW = 32 << 20  # bytes
-_WINDOW_WORK = 1 << 31  # multiplications of rows in memory between two readings of the clock
-
 
 _SOLVERS: dict[str, Any] = {"ascent": LinearDualAscent, "rounds": WideAscent, "given-sum": GivenSumAscent}
 
@@ -119,10 +111,9 @@ class DualFit:
 
 
 def block_rows_of(n_features: int, tuning: LinearTuning) -> int:
-    """Return the number of rows of a block whose Gram matrix is kept."""
-    if not tuning.blocks:
-        return 1
-    return next(rows for least, rows in _BLOCK_ROWS if n_features >= least)
+    """Return the number of rows of a block whose Gram matrix is kept: more if each row takes long."""
+    size = tuning.block_rows if tuning.blocks else 1
+    return 2 * size if n_features >= 2 * size > 2 else size
 
 
 def _settings(
@@ -131,22 +122,23 @@ def _settings(
     source, k = problem.source, problem.n_scores
     n, d = source.shape
     item = product_type(source.dtype).itemsize
+    share = memory // tuning.memory_share
     if source.resident:
         size = block_rows_of(d, tuning)
         per_row = max(1, round(source.values_per_row)) * k
-        window = max(size, _WINDOW_WORK // per_row // size * size)
+        window = max(size, tuning.step_work // per_row // size * size)
     else:
         beside, of_score = _SAMPLE_BYTES
-        memory = max(memory // 2, memory - n * (beside + of_score * k))
-        size = _STREAMED_ROWS if tuning.blocks else 1
-        window = max(1, min(memory // _WINDOW_SHARE, _MOST_WINDOW) * n // max(1, source.nbytes))
-    kept = memory // _GRAM_SHARE // (size * size * item)
+        share = max(memory // 2, memory - n * (beside + of_score * k)) // tuning.memory_share
+        size = -(-tuning.block_rows // 2) if tuning.blocks else 1  # Gram matrices are computed in each epoch
+        window = max(1, min(share // 2, MOST_AHEAD * PART_BYTES) * n // max(1, source.nbytes))
+    kept = share // (size * size * item)
     if not tuning.cached_grams or (not source.resident and kept * size < n):  # a few would save little
         kept = 0
     n_visits = 0 if estimator.window_visits == "auto" else int(estimator.window_visits)
-    values = memory // _DENSE_SHARE
+    values = share // (3 * 8)  # Newton steps have up to three copies of the rows in float64
     found = LinearDualSettings(
         estimator.tol, seed, size, kept, window, n_visits, values, estimator.criterion,
-        part_bytes=min(PART_BYTES, memory // _PART_SHARE), tuning=tuning,
+        part_bytes=min(PART_BYTES, share // (2 * MOST_AHEAD)), tuning=tuning,
     )  # fmt: skip
     return found if problem.total is None else found._replace(least=least_objective(problem))

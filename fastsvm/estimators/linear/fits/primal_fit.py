@@ -18,8 +18,6 @@ from fastsvm.tuning import LinearTuning
 
 __all__ = ["PrimalFit", "PrimalFitState"]
 
-_HESSIAN_SHARE = 4  # of the memory
-
 
 @storable("linear primal fit")
 class PrimalFitState(NamedTuple):
@@ -57,7 +55,7 @@ class PrimalFit:
         self._resident = problem.source.resident
         self._finished = self._consistent = False
         penalty = L1(tuning) if estimator._has_l1_penalty() else L2()
-        self._deadline, most = session.deadline, memory // _HESSIAN_SHARE
+        self._deadline, most = session.deadline, memory // tuning.memory_share
         settings = LinearPrimalSettings(estimator.tol, estimator.criterion, most, penalty, session.deadline, tuning)
         self.solver = ProximalNewton(problem, settings, pool)
         self._pool = pool

@@ -72,7 +72,7 @@ class SGDFit:
         check_columns(estimator.memory, task.source.shape[1], _COPIES, len(task.balance))
         self.estimator, self.seed, tuning = estimator, seed, current_tuning().sgd
         if not partial and np.count_nonzero(task.weights) <= tuning.few_rows:
-            task = merged(task)
+            task = merged(task, current_tuning().linear.small_values)
         memory = parse_memory(estimator.memory)
         source, shift, scale = as_stored(task.source)
         weights = task.weights * (np.count_nonzero(task.weights) / task.total)

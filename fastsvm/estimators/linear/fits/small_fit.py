@@ -13,21 +13,14 @@ from fastsvm.estimators.linear.progress import DualAscentMonitor
 from fastsvm.estimators.linear.training_task import Task
 from fastsvm.losses import Demands, Loss, is_piecewise
 from fastsvm.solvers.linear_dual.chosen_loss import chosen_loss
-from fastsvm.solvers.linear_dual.few_samples import CERTIFICATE, begin_scores, solve_scores
+from fastsvm.solvers.linear_dual.few_samples import CERTIFICATE, MOST_EPOCHS, SPEED, begin_scores, solve_scores
 from fastsvm.solvers.linear_dual.gram_ascent import certify_scores, solve_on_gram
-from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.problem import PANEL, PIECE_VALUES, ROUNDING, LinearProblem
 from fastsvm.solvers.linear_dual.proximal_point import relative_gap
 from fastsvm.sources import DenseBlock
 from fastsvm.tuning import LinearTuning
 
 __all__ = ["SmallFit", "small_fit"]
-
-_EPOCHS_OF_ROWS = 60  # samples for each epoch that is taken before the Gram matrix is computed
-_EPOCHS_OF_MATRIX, _MOST_EPOCHS = 120, 200  # of sparse rows: multiplications of a factorisation that take their time
-_GRAM_RIDGE = 1e-13  # of its mean diagonal
-_GRAM_ROWS = 96  # rows of the Gram matrix that are a piece of work
-_SHORT = 1 << 14  # values, in all scores, of a fit of some milliseconds
-_PART = 1 << 18  # multiplications of an epoch of few samples that are worth a thread
 
 
 class SmallFit:
@@ -98,7 +91,7 @@ def small_fit(
     def solve(stop: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return _solve_wide(problem, accepted, stop, pool, tuning) if on_gram else _solve_few(problem, stop, pool)
 
-    is_short = len(task.balance) * n * (d + 1) <= _SHORT  # starting a thread would take as long as the fit
+    is_short = len(task.balance) * n * (d + 1) <= tuning.short_values  # starting a thread would take as long as the fit
     weights, found, dual = solve(np.zeros(1, np.int64)) if is_short else stoppable(solve, deadline)
     certificate = {name: np.ascontiguousarray(column) for name, column in zip(CERTIFICATE, found.T, strict=True)}
     fit = SmallFit(weights, certificate, dual, time.perf_counter() - begin)
@@ -127,8 +120,8 @@ def _solve_wide(
     block, k, loss, demands = problem.with_constant(), problem.n_scores, problem.loss, problem.demands
     n, d = block.shape
     (weights, dual, found), size = _empty(n, d, k), block.stored.size
-    most = n // (_EPOCHS_OF_ROWS * k) if isinstance(block, DenseBlock) else n**3 // (_EPOCHS_OF_MATRIX * size)
-    limits = max(1, min(most, _MOST_EPOCHS)), accepted
+    most = int((n * size / 2 + k * n**3 / 6) / (4 * SPEED * k * size))  # together they take the time of Newton steps
+    limits = max(1, min(most, MOST_EPOCHS)), accepted
     found[:], found[:, 3], dual[:] = np.inf, 0.0, 0.0
     if tuning.first_epochs and is_piecewise(type(loss)):
         parts = _parts(k, size)
@@ -142,14 +135,17 @@ def _solve_wide(
         else:
             _solve_factor(problem, gram, stop, (dual, found), pool)
     weights = np.ascontiguousarray((rows.T @ dual.T).T)
-    certify_scores(loss, demands, weights, np.ascontiguousarray((rows @ weights.T).T), dual, found)
+    scores = np.ascontiguousarray((rows @ weights.T).T)
+    certify_scores(loss, demands, weights, scores, dual, found)
+    if not np.isfinite(scores).all():  # of rows that cost nothing too
+        found[:] = np.nan
     return weights, found, dual
 
 
 def _solve_factor(problem: LinearProblem, gram: np.ndarray, stop: np.ndarray, out: tuple, pool: Pool) -> None:
     """Write the dual variables and the certificate, by steps on weights of fewer features with the same Gram matrix."""
     n, (dual, found) = len(gram), out
-    gram.flat[:: n + 1] += _GRAM_RIDGE * gram.trace() / n  # equal rows make it singular
+    gram.flat[:: n + 1] += ROUNDING * gram.trace() / n  # equal rows make it singular
     factor = np.ascontiguousarray(linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False))
     weights = np.empty((len(dual), n))
     pool.run(
@@ -165,7 +161,7 @@ def _empty(n: int, d: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _parts(k: int, n_values: int) -> list[tuple[int, int]]:
     """Return parts of the scores that are worth a thread."""
-    return list(spans(k, max(1, _PART // n_values)))
+    return list(spans(k, max(1, PIECE_VALUES // n_values)))
 
 
 def _gram(rows: Any, pool: Pool) -> np.ndarray:
@@ -179,5 +175,5 @@ def _gram(rows: Any, pool: Pool) -> np.ndarray:
         np.matmul(rows[a:b], rows[:b].T, out=gram[a:b, :b])
         gram[:a, a:b] = gram[a:b, :a].T
 
-    pool.run(fill, list(spans(len(rows), _GRAM_ROWS))[::-1])  # the longest first
+    pool.run(fill, list(spans(len(rows), PANEL))[::-1])  # the longest first
     return gram

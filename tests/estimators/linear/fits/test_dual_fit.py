@@ -17,7 +17,6 @@ from linear_svms import (
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from fastsvm.estimators.linear import training_task
 from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
 from fastsvm.solvers.linear_dual.sparse_epochs import SparseEpochs
 from fastsvm.tuning import changed, tuned
@@ -64,9 +63,9 @@ def test_a_weight_counts_as_so_many_rows(name, layout, request):
     assert weighted.objective_ == repeated.objective_
 
 
-def test_repeated_rows_that_are_not_merged(three, monkeypatch):
+@pytest.mark.usefixtures("unmerged")
+def test_repeated_rows_that_are_not_merged(three):
     X, y = three
-    monkeypatch.setattr(training_task, "_FEW_VALUES", 0)
     count = np.random.default_rng(0).integers(0, 4, 120)
     weighted = made("crammer_singer").fit(X, y, sample_weight=2.0 * count)
     repeated = made("crammer_singer", C=2.0).fit(np.repeat(X, count, axis=0), np.repeat(y, count))
@@ -74,9 +73,9 @@ def test_repeated_rows_that_are_not_merged(three, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "layout"), [("hinge", np.asarray), ("weston_watkins", sparse.csr_array)])
-def test_rows_of_weight_zero_are_left_out(name, layout, three, monkeypatch):
+@pytest.mark.usefixtures("unmerged")
+def test_rows_of_weight_zero_are_left_out(name, layout, three):
     X, y = three
-    monkeypatch.setattr(training_task, "_FEW_VALUES", 0)
     weight = (np.arange(120) % 3 > 0) * 1.0
     wanted = made(name).fit(layout(X[weight > 0]), y[weight > 0])
     model = made(name).fit(layout(X), y, sample_weight=weight)
