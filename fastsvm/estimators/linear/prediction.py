@@ -1,7 +1,7 @@
 """Scores and predictions of fitted linear models."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -88,14 +88,14 @@ class LinearModel(IterativeEstimator, BaseEstimator):
         """Return whether a fit was completed."""
         return hasattr(self, "coef_")
 
-    def sparsify(self) -> "LinearModel":
+    def sparsify(self) -> Self:
         """Store `coef_` as a CSR matrix, which is smaller if most weights are zero. Predictions stay the same.
 
         A model that is fitted further has an array again.
 
         Returns
         -------
-        LinearModel
+        estimator
             The estimator itself.
 
         Raises
@@ -107,12 +107,12 @@ class LinearModel(IterativeEstimator, BaseEstimator):
         self.coef_ = sparse.csr_matrix(self.coef_)
         return self
 
-    def densify(self) -> "LinearModel":
+    def densify(self) -> Self:
         """Store `coef_` as an array again, after `sparsify`.
 
         Returns
         -------
-        LinearModel
+        estimator
             The estimator itself.
 
         Raises
