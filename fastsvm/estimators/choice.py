@@ -80,7 +80,7 @@ def _at_once(facts: LinearFacts) -> bool:
 
 def _gram(facts: LinearFacts, tuning: LinearTuning) -> bool:
     is_smooth, width = math.isfinite(facts.loss.curvature), facts.n_weights
-    most = width if width < tuning.many_features or is_smooth else tuning.more_samples * width
+    most = width if is_smooth else tuning.more_samples * width
     if not (facts.piecewise and facts.n_samples < most and facts.n_samples <= tuning.most_gram_samples):
         return False
     return tuning.gram and _at_once(facts) and (facts.is_few(tuning) or facts.fits_gram)

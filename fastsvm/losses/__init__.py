@@ -5,6 +5,7 @@ from fastsvm.losses.epsilon_insensitive import EpsilonInsensitive
 from fastsvm.losses.hinge import Hinge
 from fastsvm.losses.huber import Huber
 from fastsvm.losses.interface import (
+    MOST_STEPS,
     Demands,
     Loss,
     RowAt,
@@ -45,6 +46,7 @@ from fastsvm.losses.weston_watkins import WestonWatkins
 
 __all__ = [
     "LOSSES",
+    "MOST_STEPS",
     "CrammerSinger",
     "Demands",
     "EpsilonInsensitive",

@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 MOST_STEPS = 200
-"""A search for a root of one variable ends after a few steps; rounding errors end it after so many."""
+"""Newton's method, a sequence of its problems or a search for a root ends after few steps, or after so many."""
 
 ROUNDINGS = 4
 """A dual variable within so many units of rounding is at its bound."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from fastsvm.losses.interface import (
     MOST_STEPS,
+    ROUNDINGS,
     conjugate_of_classes,
     feasible,
     least_curvature,
@@ -23,7 +24,7 @@ from fastsvm.losses.registry import register_loss
 
 __all__ = ["WestonWatkins"]
 
-_EPS = float(np.finfo(np.float64).eps)
+_EPS = ROUNDINGS * float(np.finfo(np.float64).eps)
 
 
 @register_loss("weston_watkins", of="classes", curvature=np.inf, bounded=True)

@@ -29,9 +29,8 @@ class LinearTuning(NamedTuple):
     least_epochs: int = 100
     # The Gram matrix of up to so many samples is worth computing.
     most_gram_samples: int = 2048
-    # With at least so many features, of which a piecewise linear loss leaves few variables free, the Gram matrix pays
-    # for so many times as many samples as features.
-    many_features: int = 64
+    # A piecewise linear loss leaves few variables free: its Gram matrix pays for so many times as many samples as
+    # features.
     more_samples: int = 4
     # Equal rows of tables of at most so many values are merged. Of more values, a smooth loss is minimised by Newton's
     # method with threads: found on tables of 115,000 to 900,000 values, where it took a quarter to nine tenths of the

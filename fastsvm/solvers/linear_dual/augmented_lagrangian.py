@@ -39,6 +39,7 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
 from fastsvm.losses import (
+    MOST_STEPS,
     Demands,
     Loss,
     box,
@@ -48,9 +49,9 @@ from fastsvm.losses import (
     cost_of,
     loss_value,
 )
+from fastsvm.solvers.linear_dual.few_samples import LESS
 from fastsvm.solvers.linear_dual.problem import (
     ACCEPTED,
-    MOST_STEPS,
     PANEL,
     ROUNDING,
     GivenSum,
@@ -60,7 +61,6 @@ from fastsvm.solvers.linear_dual.problem import (
 
 __all__ = ["NewtonSolution", "newton_applies", "newton_solve"]
 
-_LESS = 0.1  # The first ridge, in units of the mean ‖x‖², and its factor from round to round.
 _FINER = 1e-2  # A round ends at a squared gradient of this share of the gap that is asked, and of less if that fails.
 _MAX_FAILURES = 3  # So many rounds in a row without progress show that rounding errors prevent it.
 
@@ -129,10 +129,10 @@ def _solve_score(score: "_Score", dual: np.ndarray, tol: float) -> NewtonSolutio
             best = found
         failures = 0 if found.gap < before else failures + 1
         if not solved and found.gap >= before:
-            ridge /= _LESS  # the round was too ill-conditioned
+            ridge /= LESS  # the round was too ill-conditioned
         elif solved:
             accuracy *= 1.0 if found.gap <= before / 2 else _FINER
-            ridge = max(_LESS * ridge, least)
+            ridge = max(LESS * ridge, least)
     return best
 
 
@@ -178,7 +178,7 @@ class _Score(NamedTuple):
         size = self.size()
         _, own = box(self.loss, float(self.demands.costs.max() * self.demands.balance.max()))
         least = ROUNDING * size
-        return _LESS * size, min(least, own) if own > 0 else least
+        return LESS * size, min(least, own) if own > 0 else least
 
     def round(self, begin: NewtonSolution, ridge: float, accuracy: float) -> tuple[NewtonSolution, bool]:
         """Minimise the augmented Lagrangian at the variables of `begin`.

@@ -298,7 +298,9 @@ class LinearDualAscent:
         report = self._report(state, 1)._replace(stalled=state.epoch > 2 * progress_at + _PATIENCE)
         if gap <= self.settings.tol or self.settings.criterion != "gap":
             state, report = self._certified(state, report)
-        due = self.newton_applies and newton_is_due(state, self.shorter_side, last, report.stalled)
+        due = self.newton_applies and newton_is_due(
+            state, self.shorter_side, last, report.stalled, self.settings.tuning
+        )
         if report.converged or not due:
             return state, report
         return self._certified(*self._newton_step(state, report))

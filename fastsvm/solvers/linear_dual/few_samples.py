@@ -23,6 +23,7 @@ from fastsvm._compiled.compiler import jit, outlined
 from fastsvm.linalg.cholesky_rows import factorise, solve_factorised
 from fastsvm.linalg.single_rows import add_row, row_score, sq_norm
 from fastsvm.losses import (
+    MOST_STEPS,
     box,
     conjugate,
     conjugate_curvature,
@@ -31,10 +32,10 @@ from fastsvm.losses import (
     projected_gradient,
     write_costs,
 )
-from fastsvm.solvers.linear_dual.problem import ACCEPTED, MOST_STEPS, ROUNDING
+from fastsvm.solvers.linear_dual.problem import ACCEPTED, ROUNDING
 from fastsvm.sources import DenseBlock
 
-__all__ = ["CERTIFICATE", "MOST_EPOCHS", "SPEED", "begin_scores", "solve_scores", "stride_of"]
+__all__ = ["CERTIFICATE", "LESS", "MOST_EPOCHS", "SPEED", "begin_scores", "solve_scores", "stride_of"]
 
 CERTIFICATE = ("primal", "dual", "kkt_violation", "n_epochs")
 """Columns of what is known of each score."""
@@ -45,8 +46,9 @@ MOST_EPOCHS = 200
 SPEED = 8
 """Products and factorisations of matrices take so many times less time for a multiplication than epochs."""
 
-_FAST = 0.6  # Epochs go on while each leaves no more than this share of the gap: Newton steps gain less.
-_LESS = 0.1  # The curvature of the first envelope, in mean squares of the lengths of rows, and its factor after each.
+
+LESS = 0.1
+"""The curvature of the first envelope, in mean squares of the lengths of rows, and its factor after each."""
 
 
 @jit
@@ -110,7 +112,7 @@ def _begin_at_zero(demands, c, targets, costs, dual, weights):
 def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
     """Solve problems with envelopes of the loss until the gap is rounding error; return the number of Newton steps."""
     targets, costs, center, stop = asked
-    curvature, n_steps, before = _LESS * mean_square, 0, np.inf
+    curvature, n_steps, before = LESS * mean_square, 0, np.inf
     for _ in range(MOST_STEPS):
         for i in range(center.size):
             center[i] = dual[i]
@@ -124,7 +126,7 @@ def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
         if gap <= ROUNDING * (size + _dot(weights, weights) / 2) or stop[0] != 0:
             break
         is_too_small = curvature < np.sqrt(ROUNDING) * mean_square and gap > before / 2
-        curvature *= 1 / _LESS if is_too_small else _LESS
+        curvature *= 1 / LESS if is_too_small else LESS
         before = gap
     for i in range(center.size):
         center[i] = 0.0
@@ -160,7 +162,7 @@ def _ascent(loss, asked, given, limits, dual, weights, scores):
             if dual[i] != 0:
                 value -= conjugate(loss, dual[i], targets[i], costs[i])
         gap = primal - value
-        is_slow, share = gap > _FAST * before, gap / primal if primal > 0 else 0.0
+        is_slow, share = gap > before / 2, gap / primal if primal > 0 else 0.0
         if gap <= accepted * primal or stop[0] != 0 or (is_slow and epoch + 1 >= most_slow):
             return epoch + 1, share
         before = gap

@@ -24,14 +24,23 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.cholesky_rows import delete_row, factorise, solve_factorised
-from fastsvm.losses import box, conjugate, coordinate_update, cost_of, loss_value, projected_gradient, write_costs
+from fastsvm.losses import (
+    MOST_STEPS,
+    box,
+    conjugate,
+    coordinate_update,
+    cost_of,
+    loss_value,
+    projected_gradient,
+    write_costs,
+)
 from fastsvm.solvers.linear_dual.few_samples import MOST_EPOCHS, SPEED, stride_of
-from fastsvm.solvers.linear_dual.problem import MOST_STEPS, ROUNDING
+from fastsvm.solvers.linear_dual.problem import ROUNDING
 
 __all__ = ["certify_scores", "solve_on_gram"]
 
 _EPS = float(np.finfo(np.float64).eps)
-_NEAR_EXACT = 1e-9  # At this relative gap, steps that do not halve it have come to rounding error.
+_NEAR_EXACT = float(np.sqrt(ROUNDING))  # At this gap, steps that do not halve it have come to rounding error.
 
 
 @jit

@@ -142,7 +142,6 @@ def _isotropic(costs: np.ndarray, mean_square: float, width: int) -> Metric:
 SAMPLED_ROWS = 256
 """Rows of which the metric of dense rows knows."""
 
-_STREAMED_DIRECTIONS = 4  # Without cached Gram matrices each principal direction costs as much as a score.
 _MOST_STRONGER = 16  # The metric for several parts is at most so many times stronger.
 _LONG = 4  # Squared norms are clipped to so many times their median: longer rows have small variables.
 
@@ -201,7 +200,8 @@ def metric_of_moments(problem: LinearProblem, parts: list[RowMoments], costs: np
         squares = np.add.reduce([part.squares for part in parts]) / sum(part.n_rows for part in parts)
         squares[-1] = problem.constant**2
         return diagonal(costs, squares)
-    most = SAMPLED_ROWS if source.resident else _STREAMED_DIRECTIONS
+    # Without cached Gram matrices each principal direction costs as much as a score.
+    most = SAMPLED_ROWS if source.resident else math.isqrt(math.isqrt(SAMPLED_ROWS))
     sample = np.concatenate([part.sample for part in parts]) if len(parts) > 1 else parts[0].sample
     return principal(costs, sample, most, np.finfo(product_type(source.dtype)).eps)
 

@@ -16,7 +16,6 @@ from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source, W
 
 __all__ = [
     "ACCEPTED",
-    "MOST_STEPS",
     "OVERFLOW",
     "PANEL",
     "PARTS",
@@ -92,9 +91,6 @@ class GivenSum(NamedTuple):
 
 ROUNDING = 512 * float(np.finfo(np.float64).eps)
 """Sums over many rows in float64 have a relative error of some hundred units of rounding."""
-
-MOST_STEPS = 60
-"""Newton's method, a sequence of its problems or a search for a step ends after few steps, or after so many."""
 
 ACCEPTED = 0.25
 """A step is accepted where the slope along it is at most this share of the first slope (Nocedal and Wright, section

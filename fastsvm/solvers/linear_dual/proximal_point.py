@@ -34,9 +34,9 @@ from fastsvm.tuning import LinearTuning
 
 __all__ = ["NEWTON_FACTOR", "ProximalPoint", "newton_is_due", "recorded", "relative_gap"]
 
-_WEAKER = 0.25  # A weaker metric is this multiple of the one before.
 # In an epoch of a solved subproblem the dual objective grows by at most so many times the proximal term.
 _CLIMB = 2.0
+_WEAKER = 0.25  # A weaker metric is this multiple of the one before.
 
 
 class ProximalPoint:
@@ -145,12 +145,9 @@ class ProximalPoint:
 # --- evaluations -----------------------------------------------------------------------------------------
 
 _PROGRESS = 0.98  # An evaluation finds progress if the gap is at most this share of the least before.
-_STRICTER = (
-    3.0  # The inexactness is divided by this where there is no progress, and multiplied by its root where there is.
-)
+_STRICTER = 3.0  # The inexactness is divided by this without progress, and multiplied by its root with progress.
 _GROWTH = 3  # Evaluations are at most one epoch apart, and one more for each so many epochs that are done; without
 # progress, they are at most so many apart.
-_NEWTON_EPOCHS = 20  # Newton steps are tried after so many epochs, and after more if they would take longer.
 NEWTON_FACTOR = 2
 """Newton steps take the time of so many epochs for each feature or row, whichever are fewer."""
 
@@ -197,7 +194,7 @@ def _epochs_until_next(state: LinearDualState, gap: float, settings: LinearDualS
     return int(np.clip(np.log(gap / settings.tol) / rate, 1, most))
 
 
-def newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalled: bool) -> bool:
+def newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalled: bool, tuning: LinearTuning) -> bool:
     """Return whether to try Newton steps, which take about as long as the epochs so far.
 
     They may take longer where ascent has `stalled`. In the `last` epoch they are tried even if they failed before.
@@ -205,5 +202,5 @@ def newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalled
     """
     if stalled:
         return state.epoch >= shorter_side / NEWTON_FACTOR
-    epochs = _NEWTON_EPOCHS + NEWTON_FACTOR * shorter_side
+    epochs = tuning.slow_rounds + NEWTON_FACTOR * shorter_side
     return state.epoch >= (epochs if last else max(epochs, state.next_finish))

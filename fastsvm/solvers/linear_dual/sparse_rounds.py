@@ -58,6 +58,8 @@ class WideAscent(AscentAfterRounds):
         block = unsigned(readable(cast(CSRBlock, problem.block), self.rows)[0])
         squares = np.empty(len(self.rows))
         write_squares(block, problem.constant, squares)
+        if not np.isfinite(squares).all():  # of rows that cost nothing too
+            explain(next(problem.windows_in_memory(len(self.rows))))
         self._rows, self._scores = (block, squares, problem.constant), np.zeros((self.n_scores, len(squares)))
         n_passes = settings.tuning.step_work // max(1, 8 * len(block.data))
         by_violation = settings.criterion != "gap"

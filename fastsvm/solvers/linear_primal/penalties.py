@@ -25,8 +25,8 @@ from scipy import linalg
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
-from fastsvm.losses import Loss, loss_slope
-from fastsvm.solvers.linear_dual.problem import ACCEPTED, MOST_STEPS, ROUNDING
+from fastsvm.losses import MOST_STEPS, Loss, loss_slope
+from fastsvm.solvers.linear_dual.problem import ACCEPTED, ROUNDING
 from fastsvm.solvers.linear_primal.quadratic_model import RIDGE
 from fastsvm.tuning import LinearTuning
 
@@ -129,8 +129,6 @@ class L2:
 
 # --- the minimum of a model with an L1 penalty -----------------------------------------------------------
 
-_FACES = 5  # There are at most so many steps on faces one after another, without a sweep.
-
 
 def violations(gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the distances of 0 from the subdifferential of a smooth function plus ‖w‖₁, for each weight."""
@@ -157,7 +155,7 @@ def minimum(
         if _sweep(hessian, diagonal, z, slope, MOST_STEPS, tol) <= tol or time.perf_counter() >= deadline:
             break
         turned = np.count_nonzero(np.sign(z) != signs)
-        for _ in range(_FACES if faces and turned == 0 else 0):
+        for _ in range(MOST_STEPS if faces and turned == 0 else 0):
             if not _step_on_face(hessian, diagonal, z, slope):
                 break
     return z

@@ -8,7 +8,8 @@ and Hofmann 2016, Starting small: learning with adaptive sample sizes).
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.linear_dual.problem import MOST_STEPS, LinearProblem
+from fastsvm.losses import MOST_STEPS
+from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_primal.proximal_newton import LinearPrimalSettings, ProximalNewton
 from fastsvm.solvers.outer_loop import Limits, drive
 
@@ -17,9 +18,6 @@ __all__ = ["weights_of_some_rows"]
 _EACH = 10
 """One row of so many is taken, if these are so many for each weight, up to a gap of one such part."""
 
-_LEAST = 2000
-"""The steps on fewer rows take as long as those that they spare."""
-
 
 def weights_of_some_rows(problem: LinearProblem, settings: LinearPrimalSettings, pool: Pool) -> np.ndarray | None:
     """Return the weights for each tenth row, shape (n_scores, n_weights); None if there are too few rows for that.
@@ -27,7 +25,8 @@ def weights_of_some_rows(problem: LinearProblem, settings: LinearPrimalSettings,
     Rows on disk are too few.
     """
     n, d = problem.source.shape
-    if not (settings.tuning.some_rows and problem.source.resident) or n < _EACH * max(_LEAST, _EACH * (d + 1)):
+    is_small = n * (d + 1) <= settings.tuning.small_values
+    if is_small or not (settings.tuning.some_rows and problem.source.resident) or n < _EACH**2 * (d + 1):
         return None
     rows = np.arange(0, n, _EACH)
     demands, total = problem.demands.of_rows(rows), float(problem.demands.costs.sum())

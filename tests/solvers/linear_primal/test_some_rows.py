@@ -6,7 +6,7 @@ import pytest
 from fastsvm import LogisticRegression
 from fastsvm.tuning import changed, tuned
 
-N = 20_000
+N = 40_000
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, 3)).astype(np.float32)
 CLASSES = (X @ [1.0, -2.0, 0.5] + RNG.standard_normal(N) > 0).astype(int)

@@ -138,7 +138,7 @@ def _solve_wide(
     scores = np.ascontiguousarray((rows @ weights.T).T)
     certify_scores(loss, demands, weights, scores, dual, found)
     if not np.isfinite(scores).all():  # of rows that cost nothing too
-        found[:] = np.nan
+        found[:, :-1] = np.nan
     return weights, found, dual
 
 
