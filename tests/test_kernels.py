@@ -309,7 +309,9 @@ def test_products_of_bytes_are_exact(n, d):
 @needs_bytes
 @pytest.mark.parametrize("name", ["linear", "rbf"])
 def test_the_largest_products_of_bytes_do_not_overflow(name):
-    X = np.zeros((6, byte_rows._MOST), np.uint8)
+    most = np.iinfo(np.int32).max // (2 * 255**2)
+    assert byte_rows.multiplies_bytes(most) and not byte_rows.multiplies_bytes(most + 1)
+    X = np.zeros((6, most), np.uint8)
     X[1:3], X[3] = 255, 128
     given = {"gamma": 1e-10}
     found = byte_matrix(make(name, **given), X, np.float64)

@@ -58,7 +58,6 @@ from fastsvm.solvers.linear_dual.problem import (
     primal_of,
 )
 from fastsvm.solvers.linear_dual.proximal_point import (
-    NEWTON_FACTOR,
     ProximalPoint,
     newton_is_due,
     recorded,
@@ -72,6 +71,9 @@ from fastsvm.sources import Window, windows
 __all__ = ["AscentAfterRounds", "LinearDualAscent"]
 
 _WIDTH = 16  # The number of weights is padded to a multiple of this, so that vectors have no rest.
+_COARSE = 3e-4  # Above this relative gap the metric is weakened after an evaluation without progress.
+_CLOSE = 0.1  # Below this relative gap the violation is computed, if it decides the end.
+_AGAIN = 4  # Newton steps that failed are tried again after so many times the epochs so far.
 _CREEPING = 100  # Within so many epochs the gap should be halved, or the metric changes.
 _PATIENCE = 1000  # So many epochs without progress, beside as many as before, show that the fit has stalled.
 
@@ -291,16 +293,14 @@ class LinearDualAscent:
             raise ValueError(OVERFLOW)
         state, gap = recorded(state, weights, primal, self.settings)
         progress_at = state.progress_at
-        if progress_at < state.epoch and state.inexactness <= 1.0:
+        if progress_at < state.epoch and state.inexactness <= 1.0 and gap > _COARSE:
             state = self.proximal.at_level(state, 1)
         elif state.epoch > state.halved_at + _CREEPING:
             state = self.proximal.with_other_metric(state)
         report = self._report(state, 1)._replace(stalled=state.epoch > 2 * progress_at + _PATIENCE)
-        if gap <= self.settings.tol or self.settings.criterion != "gap":
+        if gap <= (self.settings.tol if self.settings.criterion == "gap" else _CLOSE):
             state, report = self._certified(state, report)
-        due = self.newton_applies and newton_is_due(
-            state, self.shorter_side, last, report.stalled, self.settings.tuning
-        )
+        due = self.newton_applies and newton_is_due(state, self.shorter_side, last, report.stalled)
         if report.converged or not due:
             return state, report
         return self._certified(*self._newton_step(state, report))
@@ -335,7 +335,7 @@ class LinearDualAscent:
         state = state._replace(
             best=best, primal=np.where(better, found.primal, state.primal),
             dual_value=self._dual_value(state.dual, self.proximal.conjugates(state.dual), position),
-            next_finish=NEWTON_FACTOR * state.epoch,
+            next_finish=_AGAIN * state.epoch,
         )  # fmt: skip
         state = self.proximal.placed(state, position, best)
         state = state._replace(gap=relative_gap(state.primal, state.dual_value, self.settings.least))

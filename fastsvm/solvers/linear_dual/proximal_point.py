@@ -32,7 +32,7 @@ from fastsvm.solvers.linear_dual.state import (
 )
 from fastsvm.tuning import LinearTuning
 
-__all__ = ["NEWTON_FACTOR", "ProximalPoint", "newton_is_due", "recorded", "relative_gap"]
+__all__ = ["ProximalPoint", "newton_is_due", "recorded", "relative_gap"]
 
 # In an epoch of a solved subproblem the dual objective grows by at most so many times the proximal term.
 _CLIMB = 2.0
@@ -145,11 +145,11 @@ class ProximalPoint:
 # --- evaluations -----------------------------------------------------------------------------------------
 
 _PROGRESS = 0.98  # An evaluation finds progress if the gap is at most this share of the least before.
-_STRICTER = 3.0  # The inexactness is divided by this without progress, and multiplied by its root with progress.
-_GROWTH = 3  # Evaluations are at most one epoch apart, and one more for each so many epochs that are done; without
-# progress, they are at most so many apart.
-NEWTON_FACTOR = 2
-"""Newton steps take the time of so many epochs for each feature or row, whichever are fewer."""
+_STRICTER, _LAXER = 3.0, 1.5  # The inexactness is divided by the first without progress, and else times the second.
+_GROWTH = 3  # Evaluations are at most one epoch apart, and one more for each so many epochs that are done.
+_SOON = 8  # After two evaluations without progress, the next one is at most so many epochs later.
+_NEWTON_EPOCHS, _NEWTON_FACTOR = 20, 2  # Newton steps take the time of so many epochs, and so many for each feature or
+# row, whichever are fewer.
 
 
 def relative_gap(primal: np.ndarray, dual: np.ndarray, least: float = 1e-300) -> float:
@@ -171,7 +171,7 @@ def recorded(
     primal = np.where(better, primal, state.primal)
     gap = relative_gap(primal, state.dual_value, settings.least)
     progress_at = state.epoch if gap < _PROGRESS * state.gap else state.progress_at
-    change = 1 / _STRICTER if progress_at < state.epoch else np.sqrt(_STRICTER)
+    change = 1 / _STRICTER if progress_at < state.epoch else _LAXER
     state = state._replace(
         best=best, primal=primal, gap=min(gap, state.gap), progress_at=progress_at,
         inexactness=float(np.clip(state.inexactness * change, 1.0, MAX_INEXACTNESS)),
@@ -186,7 +186,7 @@ def _epochs_until_next(state: LinearDualState, gap: float, settings: LinearDualS
     """Return the number of epochs until the next evaluation: not before the gap may be within tolerance."""
     most = 1 + state.epoch // _GROWTH
     if state.progress_at < state.last_evaluation:  # the remedies for slow progress depend on evaluations
-        most = min(most, _GROWTH)
+        most = min(most, _SOON)
     known = np.isfinite(state.gap) and 0 < gap < state.gap
     rate = np.log(state.gap / gap) / max(1, state.epoch - state.last_evaluation) if known else 0.0
     if rate == 0 or gap <= settings.tol or settings.criterion != "gap":
@@ -194,13 +194,13 @@ def _epochs_until_next(state: LinearDualState, gap: float, settings: LinearDualS
     return int(np.clip(np.log(gap / settings.tol) / rate, 1, most))
 
 
-def newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalled: bool, tuning: LinearTuning) -> bool:
+def newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalled: bool) -> bool:
     """Return whether to try Newton steps, which take about as long as the epochs so far.
 
     They may take longer where ascent has `stalled`. In the `last` epoch they are tried even if they failed before.
     `shorter_side` is the smaller of the numbers of features and of rows.
     """
     if stalled:
-        return state.epoch >= shorter_side / NEWTON_FACTOR
-    epochs = tuning.slow_rounds + NEWTON_FACTOR * shorter_side
+        return state.epoch >= shorter_side / _NEWTON_FACTOR
+    epochs = _NEWTON_EPOCHS + _NEWTON_FACTOR * shorter_side
     return state.epoch >= (epochs if last else max(epochs, state.next_finish))

@@ -317,9 +317,8 @@ class Shard:
 
 # --- the solver ------------------------------------------------------------------------------------------
 
-_CAUTION = 0.9
-"""The next factor is more than the measured one by the inverse of this, and at least this share of the last: where it
-jumps, momentum is lost."""
+_MARGIN, _DECAY = 1.25, 0.9  # The next factor is so many times the measured one, and at least this share of the last:
+# where it jumps, momentum is lost.
 
 
 class Shards(Protocol):
@@ -470,7 +469,7 @@ class ShardedAscent(LinearDualAscent):
         slope, square, own = map(by_problem, (before - after - _products(change, path.weights), square, own))
         best = slope / np.where(square > 0, square, 1.0)
         share = np.where((square > 0) & (best < 0.5), np.maximum(best, 0.0), 1.0)
-        measured = np.maximum(square / np.where(own > 0, own, 1.0) / _CAUTION, _CAUTION * self._factor)
+        measured = np.maximum(_MARGIN * square / np.where(own > 0, own, 1.0), _DECAY * self._factor)
         self._factor = np.clip(measured, 1.0, self.turns.n_together)
         self._share = share = np.ones(self.n_scores) * share
         path = path._replace(
