@@ -31,6 +31,13 @@ __all__ = [
 ]
 
 _WEIGHT = 0.7  # The proximal term has this weight, in multiples of cost times mean ‖x‖².
+_DIRECTIONS, _STREAMED_DIRECTIONS = (
+    16,
+    4,
+)  # There are at most so many principal directions. Without cached Gram matrices,
+# as of rows on disk, each costs as much as a score.
+_CERTAIN = 4  # There are so many sampled rows for each of them.
+_ONE_CLASS = 0.25  # The costs of one class have no scale. They are this for a constant feature of one.
 _WEAK = 0.1  # A proximal term of less weight is not needed.
 
 
@@ -114,7 +121,7 @@ def principal(costs: np.ndarray, sample: np.ndarray, most: int, eps: float) -> M
     m, width = sample.shape
     squares, vectors = np.linalg.eigh(sample @ sample.T / m)
     squares, vectors = np.maximum(squares[::-1], 0), vectors[:, ::-1]
-    count = min(most, math.isqrt(m), np.count_nonzero(squares > np.sqrt(ROUNDING) * squares[0]))
+    count = min(most, max(1, m // _CERTAIN), np.count_nonzero(squares > np.sqrt(ROUNDING) * squares[0]))
     rest = squares[count:].sum()
     lengths = count * squares[:count] - rest  # λ_i is proportional to these
     chosen = lengths > 0
@@ -182,7 +189,7 @@ def moments_of(problem: LinearProblem, width: int, most: int = SAMPLED_ROWS) -> 
 def metric_of(problem: LinearProblem, width: int) -> Metric:
     """Return the metric for rows with `width` weights."""
     found = moments_of(problem, width)
-    costs = None if problem.total is None else np.full(1, 1 / problem.constant**2)  # its costs have no scale
+    costs = None if problem.total is None else np.full(1, _ONE_CLASS / problem.constant**2)
     return metric_of_moments(problem, [found], costs)
 
 
@@ -200,8 +207,7 @@ def metric_of_moments(problem: LinearProblem, parts: list[RowMoments], costs: np
         squares = np.add.reduce([part.squares for part in parts]) / sum(part.n_rows for part in parts)
         squares[-1] = problem.constant**2
         return diagonal(costs, squares)
-    # Without cached Gram matrices each principal direction costs as much as a score.
-    most = SAMPLED_ROWS if source.resident else math.isqrt(math.isqrt(SAMPLED_ROWS))
+    most = _DIRECTIONS if source.resident else _STREAMED_DIRECTIONS
     sample = np.concatenate([part.sample for part in parts]) if len(parts) > 1 else parts[0].sample
     return principal(costs, sample, most, np.finfo(product_type(source.dtype)).eps)
 
