@@ -230,8 +230,8 @@ class SMO(Decomposition):
     def _at_bounds(self, state: KernelDualState) -> KernelDualState:
         """Return the state with multipliers at a bound that rounding left beside it, and F changed accordingly.
 
-        Only those move whose change is invisible in F at any
-        scale of the kernel: where kernel values are large, all multipliers are far below their bounds.
+        Only those move whose change is invisible in F at any scale of the kernel: where kernel values are large, all
+        multipliers are far below their bounds.
         """
         alpha, (y, upper) = state.alpha.copy(), self.problem.box
         move_to_bounds(alpha, upper, INVISIBLE * self.tol / max(1.0, self.gradient.products.largest))

@@ -148,8 +148,8 @@ _PROGRESS = 0.98  # An evaluation finds progress if the gap is at most this shar
 _STRICTER, _LAXER = 3.0, 1.5  # The inexactness is divided by the first without progress, and else times the second.
 _GROWTH = 3  # Evaluations are at most one epoch apart, and one more for each so many epochs that are done.
 _SOON = 8  # After two evaluations without progress, the next one is at most so many epochs later.
-_NEWTON_EPOCHS, _NEWTON_FACTOR = 20, 2  # Newton steps take the time of so many epochs, and so many for each feature or
-# row, whichever are fewer.
+# Newton steps take the time of so many epochs, and so many for each feature or row, whichever are fewer.
+_NEWTON_EPOCHS, _NEWTON_FACTOR = 20, 2
 
 
 def relative_gap(primal: np.ndarray, dual: np.ndarray, least: float = 1e-300) -> float:

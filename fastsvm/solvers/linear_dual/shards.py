@@ -317,8 +317,9 @@ class Shard:
 
 # --- the solver ------------------------------------------------------------------------------------------
 
-_MARGIN, _DECAY = 1.25, 0.9  # The next factor is so many times the measured one, and at least this share of the last:
-# where it jumps, momentum is lost.
+# The next factor is so many times the measured one, and at least this share of the last. Where it jumps, momentum is
+# lost.
+_MARGIN, _DECAY = 1.25, 0.9
 
 
 class Shards(Protocol):
