@@ -35,6 +35,7 @@ __all__ = ["main", "rows", "summary"]
 
 _LIMIT = 1.1  # times the seconds from which on a path is worth something
 _THREADS = 2
+_ENOUGH_S = 10.0  # of turns of one side: many paths are measured on many cases
 _CHOSEN = {
     "kernel": ("breast_cancer", "a9a", "a9a-C100", "mnist-odd-even-20000", "cifar-animal-vehicle-20000"),
     "tables": ("cod-rna-C1-gamma2", "cod-rna-C100-gamma0.5", "kdd-attacks", "board-C100", "sums-C100", "one-hot-C10"),
@@ -55,6 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--case", action="append", metavar="NAME", help="only this case, * is any text (repeatable)")
     parser.add_argument("--timeout", type=float, default=300, metavar="S", help="limit of a fit (300)")
     parser.add_argument("--processor", action="store_true", help="count what processors spend: other work is going on")
+    parser.add_argument("--resume", type=Path, metavar="FILE", help="a study that ended early: its cases are kept")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder ({RESULTS})")
     asked = parser.parse_args(arguments)
     options = Options(0, asked.timeout, min(_THREADS, os.cpu_count() or 1), 4000, True, False)
@@ -62,12 +64,19 @@ def main(arguments: list[str] | None = None) -> int:
     study = Study("ablation", asked.out, options=options.json() | {"clock": clock})
     chosen = [path for path in PATHS if _is_asked(path.name, asked.path)]
     found: dict[str, list[Pairing]] = {path.name: [] for path in chosen}
-    work = [(suite, case) for suite, case in _cases() if _is_asked(case.name, asked.case)]
+    kept = json.loads(asked.resume.read_text(encoding="utf-8"))["cases"] if asked.resume else []
+    for one in kept:
+        study.content["cases"].append(one)
+        for result in one["results"]:
+            if result["sides"][1] in found:
+                found[result["sides"][1]].append(Pairing.of_json(result, clock))
+    done = {one["name"] for one in kept}
+    work = [pair for pair in _cases() if _is_asked(pair[1].name, asked.case) and pair[1].name not in done]
     for suite, case in tqdm(work, desc="cases", unit="case", disable=None):
         paths = [path for path in chosen if suite in path.suites]
         sides = [Side(path.name, tuning=path.off) for path in paths]
         try:
-            pairings = compare(case, suite, [Side("all"), *sides], options, _LIMIT, clock) if sides else []
+            pairings = compare(case, suite, [Side("all"), *sides], options, _LIMIT, clock, _ENOUGH_S) if sides else []
         except DataMissing as error:
             tqdm.write(f"{case.name} is skipped: {error}.")
             continue

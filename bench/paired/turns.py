@@ -31,10 +31,11 @@ __all__ = ["Pairing", "Side", "compare"]
 
 _WORKER = "bench.workers.paired"
 _LEAST_ROUNDS, _MOST_ROUNDS = 3, 12
+_ROUNDS_OF_LONG_CASE = 2
 _ROUNDS_OF_PROCESS = 2  # where each folder has a process of its own
 _NARROW = 1.04  # quotient of the ends of an interval that is narrow enough
 _CONFIDENCE = 0.95
-_ENOUGH_S = 120.0  # of turns of one side: a longer case has the fewest rounds
+_ENOUGH_S = 120.0  # of turns of one side: a longer case has no more rounds than it must
 _UNTOUCHED = 1.1  # quotient of the seconds of two sides that did the same, beyond which they are measured further
 _SAME = 1e-9  # of the objective: rounding, by which two certified intervals may miss each other
 
@@ -135,6 +136,13 @@ class Pairing:
         slack = _SAME * max(1.0, abs(high), abs(most))
         return [] if low <= most + slack and least <= high + slack else ["no optimum is within both certificates"]
 
+    @classmethod
+    def of_json(cls, kept: dict[str, Any], clock: str) -> "Pairing":
+        """Return the pairing of which `json` told, with all its records."""
+        sides, records = tuple(kept["sides"]), tuple(kept["records"])
+        untouched = len(records[0]) == 1 and not kept["differs"]
+        return cls(kept["case"], sides, records, "; ".join(kept["wrong"]), untouched, clock)
+
     def json(self) -> dict[str, Any]:
         """Return what is kept, with None for what is not known."""
         numbers = {"ratio": self.ratio, "interval": self.interval, "seconds": (self.seconds(0), self.seconds(1))}
@@ -155,7 +163,13 @@ def _optimum(record: dict[str, Any]) -> tuple[float, float] | None:
 
 
 def compare(
-    case: Case, suite: str, sides: Sequence[Side], options: Options, limit: float, clock: str = "seconds"
+    case: Case,
+    suite: str,
+    sides: Sequence[Side],
+    options: Options,
+    limit: float,
+    clock: str = "seconds",
+    enough_s: float = _ENOUGH_S,
 ) -> list[Pairing]:
     """Let the first side take turns with each of the others, and return what came out for each.
 
@@ -173,6 +187,8 @@ def compare(
         The ratio that decides.
     clock : {"seconds", "processor_s"}
         What counts.
+    enough_s : float
+        Seconds of turns of one side from which on no round is added.
     """
     found = {side: Pairing(case.name, (sides[0].name, side.name), clock=clock) for side in sides[1:]}
     with _Rounds(case, suite, sides, options) as rounds:
@@ -188,17 +204,19 @@ def compare(
                 for kept, record in zip(pairing.records, of_side, strict=True):
                     kept.append(record)  # type: ignore[arg-type]
                 pairing.untouched = side.folder == sides[0].folder and pairing.is_untouched()
-                if pairing.untouched or _is_known(pairing, limit):
+                if pairing.untouched or _is_known(pairing, limit, enough_s):
                     left.remove(side)
     return list(found.values())
 
 
-def _is_known(pairing: Pairing, limit: float) -> bool:
+def _is_known(pairing: Pairing, limit: float, enough_s: float) -> bool:
     """Return whether the ratio is known well enough, or as well as may be afforded."""
     n_rounds, (low, high) = len(pairing.ratios), pairing.interval
     is_known = high <= _NARROW * low or low > limit or high < 1 / limit
     taken = max(sum(one["seconds"] for one in records) for records in pairing.records)
-    return n_rounds == _MOST_ROUNDS or (n_rounds >= _LEAST_ROUNDS and (is_known or taken > _ENOUGH_S))
+    if taken > enough_s:
+        return n_rounds >= _ROUNDS_OF_LONG_CASE
+    return n_rounds == _MOST_ROUNDS or (n_rounds >= _LEAST_ROUNDS and is_known)
 
 
 class _Rounds:

@@ -1,5 +1,6 @@
 """Is a ratio stated with its noise, and is a certificate that cannot be true found?"""
 
+import json
 import math
 
 import pytest
@@ -30,6 +31,13 @@ def test_interval_of_a_ratio_holds_its_pairs_whatever_the_load():
     noisy = pairing(records([1.1, 2.0, 3.9]), records([1.0, 2.0, 3.0]))
     low, high = noisy.interval
     assert low < 1 < noisy.ratio < high
+
+
+def test_pairing_that_was_kept_says_the_same():
+    found = pairing(records([1.1, 2.2]), records([1.0, 2.1]))
+    again = Pairing.of_json(json.loads(json.dumps(found.json())), "seconds")
+    assert again.json() == {**found.json(), "sides": again.sides}
+    assert (again.interval, again.differs) == (found.interval, found.differs)
 
 
 def test_each_process_counts_once():
