@@ -209,12 +209,15 @@ def _tiled_products(rows, panels, out, resume):
 def _plain_panel_products(rows, panels, out, resume):
     if not resume:
         out[:] = 0
-    width = panels.shape[2]
-    for p in range(panels.shape[0]):
-        for i in range(rows.shape[0]):
-            target = out[i, p * width : (p + 1) * width]
-            for k in range(rows.shape[1]):
-                target += rows[i, k] * panels[p, k]
+    d, width = rows.shape[1], panels.shape[2]
+    sums = np.empty(width, out.dtype)
+    for start in range(0, d, FEATURES):
+        for p in range(panels.shape[0]):
+            for i in range(rows.shape[0]):
+                sums[:] = 0
+                for k in range(start, min(start + FEATURES, d)):
+                    sums += rows[i, k] * panels[p, k]
+                out[i, p * width : (p + 1) * width] += sums
 
 
 add_products = jit(_plain_panel_products) if PLAIN else outlined(_tiled_products)

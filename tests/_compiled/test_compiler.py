@@ -3,6 +3,7 @@ import pytest
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.generic import generic
+from fastsvm._compiled.processor import PLAIN
 from fastsvm._compiled.scalars import exp, maximum, minimum
 
 
@@ -96,6 +97,7 @@ def use(importing, package, cache):
     return float(value), int(hits), int(misses)
 
 
+@pytest.mark.skipif(PLAIN, reason="plain Numba keeps no machine code")
 def test_a_second_process_finds_the_code_and_an_edited_helper_is_seen(importing, package, tmp_path):
     cache = tmp_path / "cache"
     first = use(importing, package, cache)
@@ -133,6 +135,7 @@ def test_code_for_a_class_that_another_version_has_does_no_harm(gone, importing,
     assert importing.run(program.format("", "(3.0, 4.0)"), package.parent, **cache).split() == ["3.0"]
 
 
+@pytest.mark.skipif(PLAIN, reason="plain Numba keeps no machine code")
 def test_the_code_of_the_newest_versions_is_kept(importing, package, tmp_path):
     probe = package / "probe.py"
     text = probe.read_text(encoding="utf-8")
@@ -169,6 +172,7 @@ FROM_CODE = "probe.caller(RBF(2.0), 3.0) - 1.0"
 FROM_OTHER_CODE = "probe.other_caller(RBF(2.0), 3.0) - 1.0"
 
 
+@pytest.mark.skipif(PLAIN, reason="plain Numba keeps no machine code")
 def test_a_function_is_called_by_compiled_code_and_by_python_in_any_order(importing, package, tmp_path):
     """What compiled code alone has called has no machine code of its own until Python calls it."""
     probe = package / "probe.py"

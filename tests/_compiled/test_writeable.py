@@ -7,6 +7,7 @@ from scipy import sparse
 from fastsvm import SVC, LinearSVC, SGDRegressor
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.numba_internals import _Dispatcher
+from fastsvm._compiled.processor import PLAIN
 from fastsvm._compiled.writeable import writeable
 
 
@@ -29,6 +30,7 @@ def compiled(monkeypatch):
     return found
 
 
+@pytest.mark.skipif(PLAIN, reason="plain Numba compiles without our dispatcher")
 def test_what_is_compiled_is_told(compiled):
     first = jit(lambda values: values[0])
     assert first(np.ones(3)) == first(locked(np.ones(3))) == first(np.zeros(2) + 1)
