@@ -2,7 +2,7 @@
 
 from fastsvm import _interrupt, kernels  # noqa: F401, for its effect
 from fastsvm._compiled.threads import note_usual_limits
-from fastsvm.compression.compress import compress
+from fastsvm.compression import compress
 from fastsvm.estimators import (
     SVC,
     SVR,

@@ -7,11 +7,11 @@ map serves training and prediction, dense and sparse rows, memory and disk.
 import math
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from fastsvm._compiled.generic import generic
+from fastsvm._compiled.compiler import generic
 from fastsvm._compiled.scalars import exp
 
 __all__ = [
@@ -118,7 +118,7 @@ def kernel_value(kernel: Kernel, pairing: float, sq_x: float, sq_z: float) -> fl
     raise NotImplementedError
 
 
-def is_kernel(value: Any) -> bool:
+def is_kernel(value: object) -> bool:
     """Return whether a value is an object whose class has a scalar map.
 
     Parameters
@@ -147,9 +147,12 @@ def _kernel(pairing: str, *, translation_invariant: bool) -> Callable[[type[Kind
         def equal(self: Kind, other: object) -> bool:
             return type(other) is kind and tuple.__eq__(self, other)
 
-        own = {"pairing": pairing, "translation_invariant": translation_invariant, "__eq__": equal}
-        own |= {"__ne__": lambda self, other: not equal(self, other), "__hash__": lambda self: hash((kind, *self))}
-        for name, value in own.items():
+        attributes = {"pairing": pairing, "translation_invariant": translation_invariant, "__eq__": equal}
+        attributes |= {
+            "__ne__": lambda self, other: not equal(self, other),
+            "__hash__": lambda self: hash((kind, *self)),
+        }
+        for name, value in attributes.items():
             setattr(kind, name, value)
         method = vars(kind)["rounding"]
         reason = (method.__doc__ or "").replace("Return", "The bound:")
@@ -397,3 +400,8 @@ KERNELS: dict[str, type] = {
     "laplacian": Laplacian,
     "exponential": Exponential,
 }
+
+
+def kernel_name(kernel: object) -> str | None:
+    """Return the name of a kernel in `KERNELS`; None for anything else."""
+    return next((name for name, kind in KERNELS.items() if type(kernel) is kind), None)

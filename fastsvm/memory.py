@@ -29,8 +29,8 @@ def parse_memory(memory: str | int, enough: int | None = None) -> int:
             if enough is not None and enough <= _LEAST // 2:
                 return _LEAST // 2
             return available() // 2
-        found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]i?)?b?\s*", memory.lower())
-        if found and (size := int(float(found[1]) * _UNITS[found[2] or ""])) > 0:
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]i?)?b?\s*", memory.lower())
+        if match and (size := int(float(match[1]) * _UNITS[match[2] or ""])) > 0:
             return size
     elif isinstance(memory, Integral) and not isinstance(memory, bool) and memory > 0:
         return int(memory)
@@ -55,10 +55,10 @@ def available() -> int:
     """Return an estimate of the bytes that the process may still allocate without swapping."""
     least = []
     try:
-        found = re.search(rb"MemAvailable:\s+(\d+)", _contents("/proc/meminfo"))
-        if found is None:
+        match = re.search(rb"MemAvailable:\s+(\d+)", _contents("/proc/meminfo"))
+        if match is None:
             raise OSError("no MemAvailable")
-        least.append(int(found[1]) * 1024)
+        least.append(int(match[1]) * 1024)
     except OSError:
         least.append(_of_windows() or _half_of_all() or _UNKNOWN)
     try:  # a container's limit (cgroup v2)

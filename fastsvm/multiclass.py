@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fastsvm._compiled.compiler import jit, jit_in_order
-from fastsvm._compiled.writeable import writeable
+from fastsvm._compiled.compiler import jit, jit_in_order, writeable
 
 __all__ = [
     "Expansion",
@@ -129,16 +128,16 @@ def pair_coefficients(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarra
 def _pair_numbers(n_classes: int) -> np.ndarray:
     """Return the number of the pair of each class and the r-th other class, shape (n_classes, n_classes - 1)."""
     first, second = np.triu_indices(n_classes, 1)
-    found = np.empty((n_classes, n_classes - 1), np.int64)
-    found[first, second - 1] = found[second, first] = np.arange(len(first))
-    return found
+    numbers = np.empty((n_classes, n_classes - 1), np.int64)
+    numbers[first, second - 1] = numbers[second, first] = np.arange(len(first))
+    return numbers
 
 
 def votes(decisions: np.ndarray, n_classes: int) -> np.ndarray:
     """Return the votes of each class. A decision is positive if the first class of the pair wins."""
-    found = np.zeros((len(decisions), n_classes))
-    _add_votes(writeable(np.ascontiguousarray(decisions, np.float64)), found)
-    return found
+    counts = np.zeros((len(decisions), n_classes))
+    _add_votes(writeable(np.ascontiguousarray(decisions, np.float64)), counts)
+    return counts
 
 
 def elected(decisions: np.ndarray, n_classes: int, break_ties: bool) -> np.ndarray:

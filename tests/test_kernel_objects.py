@@ -327,7 +327,7 @@ def mine(kernel, dot, sq_x, sq_z):
 """
 USE = """
 from fastsvm import probe
-from fastsvm._compiled.code_cache.folders import writeable_folder
+from fastsvm._compiled.code_cache import writeable_folder
 print(probe.value(Mine(), 1.0), len(list(writeable_folder().rglob("*probe*"))))
 """
 OURS = "from fastsvm.kernels import Linear as Mine\n" + USE

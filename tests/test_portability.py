@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fastsvm import memory
-from fastsvm._compiled.code_cache import folders
-from fastsvm.files import atomic_file, locks
+from fastsvm._compiled import code_cache
+from fastsvm.files import atomic_file
 from fastsvm.jobs.stopping import Stopped, StopSignals, ended_by_signals
 
 AS_ON_WINDOWS = '''
@@ -90,11 +90,11 @@ def test_fits_files_and_commands_as_on_windows(importing, tmp_path):
 
 
 def test_without_locks_every_file_is_free(monkeypatch, tmp_path):
-    monkeypatch.setattr(locks, "fcntl", None)
-    assert not locks.has_locks()
+    monkeypatch.setattr(atomic_file, "fcntl", None)
+    assert not atomic_file.has_locks()
     path = tmp_path / "file"
     with path.open("w") as first, path.open("a") as second:
-        assert locks.take(first) and locks.take(second) and not locks.is_taken(second)
+        assert atomic_file.take(first) and atomic_file.take(second) and not atomic_file.is_taken(second)
     with atomic_file.scratch_folder(path) as room:
         assert room.is_dir()
     assert not room.exists()
@@ -156,19 +156,19 @@ def test_peak_memory_elsewhere(monkeypatch):
     ("platform", "folder"), [("win32", "appdata"), ("darwin", "home/Library/Caches"), ("linux", "home/.cache")]
 )
 def test_the_cache_folder_is_that_of_the_system(platform, folder, monkeypatch, tmp_path):
-    monkeypatch.setattr(folders.numba.config, "CACHE_DIR", "")
+    monkeypatch.setattr(code_cache.numba.config, "CACHE_DIR", "")
     monkeypatch.setattr(sys, "platform", platform)
     for name, value in {"HOME": "home", "USERPROFILE": "home", "LOCALAPPDATA": "appdata"}.items():
         monkeypatch.setenv(name, str(tmp_path / value))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert folders._cache_root() == tmp_path / folder
+    assert code_cache._cache_root() == tmp_path / folder
 
 
 def test_without_numbers_of_users_the_private_folder_has_a_name(monkeypatch, tmp_path):
     monkeypatch.delattr(os, "getuid", raising=False)
     monkeypatch.setenv("USERNAME", "ada")
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    assert folders._private_root() == tmp_path / "fastsvm-cache-ada"
+    assert code_cache._private_root() == tmp_path / "fastsvm-cache-ada"
 
 
 def test_without_pathconf_names_have_255_bytes(monkeypatch, tmp_path):

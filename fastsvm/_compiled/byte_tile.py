@@ -7,7 +7,7 @@ in each lane. All results are exact, so that all processors find the same.
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import binding, ir
@@ -19,6 +19,10 @@ from fastsvm._compiled.processor import PLAIN, processor_has
 __all__ = ["INSTRUCTIONS", "PRODUCTS", "Instruction", "byte_tile", "multiply_add", "write_byte_tile"]
 
 _INT = ir.IntType(32)
+
+
+Multiply = Callable[[ir.Value, ir.Value, ir.Value], ir.Value]
+"""Adds products of other rows and of the operand to sums."""
 
 
 class Instruction(NamedTuple):
@@ -69,7 +73,7 @@ PRODUCTS = _chosen()
 """What `byte_tile` is compiled with, or None. The environment variable FASTSVM_BYTE_PRODUCTS names another, or is 0."""
 
 
-def multiply_add(builder: Any, instruction: Instruction) -> Callable[[Any, Any, Any], Any]:
+def multiply_add(builder: ir.IRBuilder, instruction: Instruction) -> Multiply:
     """Return a function that writes the instruction: it adds products of other rows and of the operand to sums."""
     lanes = instruction.vector_bytes // 4
     sums = ir.VectorType(_INT, lanes)
@@ -85,46 +89,46 @@ def multiply_add(builder: Any, instruction: Instruction) -> Callable[[Any, Any, 
     kind = ir.FunctionType(sums, [sums, features, features] if whole else [sums] * 3)
     function = builder.module.declare_intrinsic(name, (), kind)
 
-    def write(total: Any, other: Any, own: Any) -> Any:
+    def write(total: ir.Value, other: ir.Value, operand: ir.Value) -> ir.Value:
         kind = features if whole else sums
-        return builder.call(function, [total, builder.bitcast(other, kind), builder.bitcast(own, kind)])
+        return builder.call(function, [total, builder.bitcast(other, kind), builder.bitcast(operand, kind)])
 
     return write
 
 
-def _pairs_of_16_bits(builder: Any, lanes: int) -> Callable[[Any, Any, Any], Any]:
+def _pairs_of_16_bits(builder: ir.IRBuilder, lanes: int) -> Multiply:
     """Return a function that writes what LLVM recognises as one multiplication (pmaddwd) and one addition."""
     pairs, wide = ir.VectorType(ir.IntType(16), 2 * lanes), ir.VectorType(_INT, 2 * lanes)
-    places = ir.VectorType(_INT, lanes)
+    lane_numbers = ir.VectorType(_INT, lanes)
     nothing = ir.Constant(wide, ir.Undefined)
 
-    def write(total: Any, other: Any, own: Any) -> Any:
-        products = builder.mul(*(builder.sext(builder.bitcast(one, pairs), wide) for one in (other, own)))
-        halves = (ir.Constant(places, list(range(first, 2 * lanes, 2))) for first in (0, 1))
+    def write(total: ir.Value, other: ir.Value, operand: ir.Value) -> ir.Value:
+        products = builder.mul(*(builder.sext(builder.bitcast(one, pairs), wide) for one in (other, operand)))
+        halves = (ir.Constant(lane_numbers, list(range(first, 2 * lanes, 2))) for first in (0, 1))
         return builder.add(total, builder.add(*(builder.shuffle_vector(products, nothing, half) for half in halves)))
 
     return write
 
 
-def _transposed(builder: Any, columns: list[Any]) -> Iterator[Any]:
+def _transposed(builder: ir.IRBuilder, columns: list[ir.Value]) -> Iterator[ir.Value]:
     """Yield the rows of four columns, given as vectors with a multiple of four numbers."""
     lanes = columns[0].type.count
 
-    def pick(a: Any, b: Any, *pattern: int) -> Any:
+    def pick(a: ir.Value, b: ir.Value, *pattern: int) -> ir.Value:
         """Pick places of each 128 bits of two vectors; 4 to 7 mean the second vector."""
-        places = [place % 4 + 4 * part + lanes * (place // 4) for part in range(lanes // 4) for place in pattern]
-        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INT, lanes), places))
+        lanes_of_row = [place % 4 + 4 * part + lanes * (place // 4) for part in range(lanes // 4) for place in pattern]
+        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INT, lanes), lanes_of_row))
 
     a, b, c, d = columns
     low, high = (pick(a, c, 0, 4, 1, 5), pick(b, d, 0, 4, 1, 5)), (pick(a, c, 2, 6, 3, 7), pick(b, d, 2, 6, 3, 7))
     fours = [pick(*pair, *pattern) for pair in (low, high) for pattern in ((0, 4, 1, 5), (2, 6, 3, 7))]
     for row in range(lanes):
         part, k = divmod(row, 4)
-        places = ir.Constant(ir.VectorType(_INT, 4), list(range(4 * part, 4 * part + 4)))
-        yield builder.shuffle_vector(fours[k], ir.Constant(fours[k].type, ir.Undefined), places)
+        lanes_of_row = ir.Constant(ir.VectorType(_INT, 4), list(range(4 * part, 4 * part + 4)))
+        yield builder.shuffle_vector(fours[k], ir.Constant(fours[k].type, ir.Undefined), lanes_of_row)
 
 
-def write_byte_tile(builder: Any, instruction: Instruction, arguments: tuple[Any, ...]) -> None:
+def write_byte_tile(builder: ir.IRBuilder, instruction: Instruction, arguments: tuple[ir.Value, ...]) -> None:
     """Write the code of `byte_tile`."""
     operand, rows, row_stride, n_features, out, out_stride = arguments
     word, lanes = operand.type, instruction.vector_bytes // 4
@@ -133,15 +137,15 @@ def write_byte_tile(builder: Any, instruction: Instruction, arguments: tuple[Any
     vectors, zeros = instruction.rows // lanes, ir.Constant(sums_kind, [0] * lanes)
     add = multiply_add(builder, instruction)
 
-    def place(base: Any, stride: Any, k: int) -> Any:
+    def place(base: ir.Value, stride: ir.Value, k: int) -> ir.Value:
         return builder.add(base, builder.mul(stride, word(k)))
 
-    def load(address: Any, kind: Any) -> Any:
+    def load(address: ir.Value, kind: ir.Type) -> ir.Value:
         value = builder.load(builder.inttoptr(address, kind.as_pointer()))
         value.align = 1
         return value
 
-    def broadcast(value: Any) -> Any:
+    def broadcast(value: ir.Value) -> ir.Value:
         undefined = ir.Constant(sums_kind, ir.Undefined)
         return builder.shuffle_vector(builder.insert_element(undefined, value, _INT(0)), undefined, zeros)
 

@@ -1,16 +1,21 @@
-"""The decorators of all compiled functions.
+"""The decorators of all compiled functions, and arrays in the form for which they are compiled.
 
-`jit` makes every compiled function of the package. Machine code is cached in a folder of our own; code for a user's
-classes is not cached.
+`jit` makes every compiled function of the package, `generic` one with a body for each class of its first argument.
+Machine code is cached in a folder of our own; code for a user's classes is not cached.
 """
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import joblib
 import numba
+import numpy as np
+from numba.core import event
+from numba.extending import overload
 
 from fastsvm._compiled.processor import JIT_DISABLED, PLAIN
 
@@ -19,12 +24,15 @@ if not PLAIN:
 
 __all__ = [
     "OPTIONS",
+    "Recording",
+    "generic",
     "inlined",
     "jit",
     "jit_in_order",
     "outlined",
-    "overload_options",
+    "recorded",
     "thread_count",
+    "writeable",
 ]
 
 _config: Any = numba.config  # Numba sets its settings at import, so type checkers know none of them
@@ -65,7 +73,7 @@ def jit_in_order(function: Callable) -> Callable:
     return _compiled(function, OPTIONS | {"fastmath": FASTMATH - {"reassoc"}})
 
 
-def _compiled(function: Callable, options: dict[str, Any]) -> Callable:
+def _compiled(function: Callable, options: Any) -> Callable:
     if JIT_DISABLED:
         return function
     if PLAIN:
@@ -73,11 +81,6 @@ def _compiled(function: Callable, options: dict[str, Any]) -> Callable:
     # A wrapper for calls by address would take a twentieth of the time to compile; nothing calls by address.
     more = {"nopython": True, "boundscheck": None, "nogil": True, "no_cfunc_wrapper": True}
     return numba_internals.compiled(function, more | options)
-
-
-def overload_options() -> Any:
-    """Return the options with which the bodies of a generic function are compiled."""
-    return OPTIONS if PLAIN else OPTIONS | {"no_cfunc_wrapper": True, "pipeline_class": numba_internals.Compiler}
 
 
 def outlined(function: Callable) -> Callable:
@@ -93,3 +96,109 @@ def outlined(function: Callable) -> Callable:
 def inlined(function: Callable) -> Callable:
     """Compile `function` as part of its callers, for inner loops that are too short for a call."""
     return function if JIT_DISABLED else numba.njit(inline="always")(function)
+
+
+_NAMED: dict[str, type] = {}
+
+
+def _name_apart(kind: type) -> None:
+    """Make the name of a class unique: Numba cannot tell NamedTuples with the same name and fields apart.
+
+    Otherwise a user's class RBF would run the code of ours, and a redefined class would run the code of the old one.
+    """
+    while _NAMED.setdefault(kind.__name__, kind) is not kind:
+        kind.__name__ += "_"
+
+
+class generic:
+    """A function that chooses its body by the NamedTuple class of its first argument.
+
+    In compiled code the choice is made at compile time, so it costs nothing. The code can be cached, unlike code that
+    takes functions or jitclass instances as arguments.
+
+    For a class without a body, the function passed to `default` may return one.
+    """
+
+    def __new__(cls, stub: Callable) -> Any:
+        """Return the dispatching function, whose `register` adds the body for a class."""
+        bodies: dict[type, Callable] = {}
+        defaults: list[Callable[[type], Callable | None]] = []
+
+        def body_for(kind: type) -> Callable | None:
+            body = bodies.get(kind)
+            return defaults[0](kind) if body is None and defaults else body
+
+        @functools.wraps(stub)
+        def dispatch(first: tuple, *rest: object) -> object:
+            body = body_for(type(first))
+            if body is None:
+                raise KeyError(f"{stub.__name__} has no body for {type(first)}")
+            return body(first, *rest)
+
+        def choose(first: object, *rest: object) -> Callable | None:
+            kind = getattr(first, "instance_class", None)
+            return None if kind is None else body_for(kind)
+
+        def register(kind: type) -> Callable[[Callable], Callable]:
+            if not (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+                raise TypeError(f"{stub.__name__} can only be compiled for classes of NamedTuple; {kind} is none.")
+            if kind in bodies:  # code that is already compiled would keep the first one
+                raise ValueError(f"{kind} has a {stub.__name__} already: define the class anew for another.")
+
+            def add(body: Callable) -> Callable:
+                _name_apart(kind)
+                bodies[kind] = body
+                return body
+
+            return add
+
+        ours = {} if PLAIN else {"no_cfunc_wrapper": True, "pipeline_class": numba_internals.Compiler}
+        overload(dispatch, strict=False, jit_options=OPTIONS | ours)(choose)
+        dispatch.register, dispatch.bodies = register, bodies  # type: ignore[attr-defined]
+        dispatch.default = defaults.append  # type: ignore[attr-defined]
+        return dispatch
+
+
+@dataclass
+class Recording:
+    """Names of the functions that were compiled, and the seconds that took. Code that was loaded is not among them."""
+
+    functions: set[str] = field(default_factory=set)
+    seconds: float = 0.0
+
+
+@contextmanager
+def recorded() -> Iterator[Recording]:
+    """Record compilations, in all threads. The result is complete at the end of the block."""
+    recording = Recording()
+    with event.install_recorder("numba:compile") as recorder:
+        yield recording
+    depth, begin = 0, 0.0
+    for moment, happened in recorder.buffer:  # the compilation of a function contains those of its callees
+        if happened.is_start:
+            begin = moment if depth == 0 else begin
+            depth += 1
+            continue
+        depth -= 1
+        function = happened.data["dispatcher"].py_func
+        recording.functions.add(f"{function.__module__}.{function.__qualname__}")
+        recording.seconds += moment - begin if depth == 0 else 0.0
+
+
+def writeable(array: np.ndarray) -> np.ndarray:
+    """Return a view that NumPy takes for writeable, to be read by compiled functions.
+
+    Numba compiles every function anew for arrays that are read-only, such as those of memory maps, of data frames, and
+    of joblib's processes.
+    """
+    if array.flags.writeable:
+        return array
+    interface = array.__array_interface__ | {"data": (array.__array_interface__["data"][0], False)}
+    return np.asarray(_Memory(array, interface))
+
+
+class _Memory:
+    """Memory of an array, which it keeps alive, described to NumPy in another way."""
+
+    def __init__(self, owner: np.ndarray, interface: dict[str, object]) -> None:
+        self.owner, self.__array_interface__ = owner, interface

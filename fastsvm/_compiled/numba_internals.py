@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import binding
 from numba import _dynfunc  # type: ignore[attr-defined]
@@ -27,9 +27,17 @@ from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typed_passes import NativeLowering
 from numba.np.ufunc import parallel as _parallel
 
-from fastsvm._compiled.code_cache.digests import KEPT, PACKAGE, function_digest
-from fastsvm._compiled.code_cache.folders import folders, writeable_folder
+from fastsvm._compiled.code_cache import KEPT, PACKAGE, folders, function_digest, writeable_folder
 from fastsvm._compiled.processor import HAS_WIDE_VECTORS
+
+if TYPE_CHECKING:
+    from llvmlite import ir
+    from numba.core.codegen import CPUCodegen
+    from numba.core.compiler import StateDict
+    from numba.core.cpu import CPUContext
+    from numba.core.funcdesc import FunctionDescriptor
+    from numba.core.types import Type
+    from numba.core.typing import Signature
 
 __all__ = ["OUTLINED", "Compiler", "compiled", "threads_are_started"]
 
@@ -60,12 +68,12 @@ class _Closed(JITCodeLibrary):
     first depends on what this process compiled or loaded before.
     """
 
-    def __init__(self, codegen: Any, name: str, linked_only: bool) -> None:
+    def __init__(self, codegen: "CPUCodegen", name: str, linked_only: bool) -> None:
         super().__init__(codegen, name)
         self.linked_only = linked_only
-        self._apart: dict[Any, None] = {}  # libraries of outlined functions, in the order of their calls
+        self._apart: dict[JITCodeLibrary, None] = {}  # libraries of outlined functions, in the order of their calls
 
-    def add_linking_library(self, library: Any) -> None:
+    def add_linking_library(self, library: JITCodeLibrary) -> None:
         """Add the code of a callee."""
         if library.name in OUTLINED:
             library._ensure_finalized()
@@ -74,7 +82,7 @@ class _Closed(JITCodeLibrary):
         else:
             super().add_linking_library(library)
 
-    def add_ir_module(self, ir_module: Any) -> None:
+    def add_ir_module(self, ir_module: "ir.Module") -> None:
         """Add code of this function in vectors of the full width; one that is outlined is not to be inlined."""
         for function in ir_module.functions:  # here, since llvmlite before 0.48 would set attributes on what it returns
             if function.is_declaration:
@@ -117,7 +125,7 @@ class _Closed(JITCodeLibrary):
         return self.serialize_using_bitcode() if self.linked_only else super().serialize_using_object_code()
 
     @classmethod
-    def restored(cls, codegen: Any, name: str, bitcode: bytes) -> "_Closed":
+    def restored(cls, codegen: "CPUCodegen", name: str, bitcode: bytes) -> "_Closed":
         """Return the code that `serialize_using_object_code` stored for callers alone."""
         library = cls(codegen, name, linked_only=True)
         library._final_module = binding.parse_bitcode(bitcode)
@@ -125,7 +133,7 @@ class _Closed(JITCodeLibrary):
         return library
 
 
-def _unrunnable(library: _Closed, function: Any, environment: Any) -> Any:
+def _unrunnable(library: _Closed, function: "FunctionDescriptor", environment: object) -> Callable:
     """Return what stands for a function that is linked only: Numba finds its code by this object."""
     name = function.qualname.split(".")[-1]
     return _dynfunc.make_function(function.lookup_module(), name, "code for callers", 0, environment, (library,))
@@ -136,7 +144,7 @@ def _is_linked_only(result: Any) -> bool:
     return getattr(result.library, "linked_only", False)
 
 
-def _linked_only(context: Any, stored: tuple) -> CompileResult | None:
+def _linked_only(context: "CPUContext", stored: tuple) -> CompileResult | None:
     """Return the code for callers that a cache has stored, or None if it has stored machine code.
 
     `stored` is what `CompileResult._reduce` returned.
@@ -173,7 +181,7 @@ class _Lowering(NativeLowering):
 
     _name = "fastsvm_lowering"
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: "StateDict") -> bool:
         """Lower; make no machine code of a function without a wrapper for calls from Python."""
         alone = state.flags.no_cpython_wrapper
         state.library = _Closed(state.targetctx.codegen(), state.func_id.func_qualname, alone)
@@ -203,7 +211,7 @@ class Compiler(CompilerBase):
 # --- its cache -------------------------------------------------------------------------------------------
 
 
-def _is_ours(kind: Any) -> bool:
+def _is_ours(kind: "Type") -> bool:
     """Return whether all NamedTuple classes in an argument's type belong to the package."""
     owner = getattr(kind, "instance_class", None)
     ours = owner is None or owner.__module__.partition(".")[0] == PACKAGE.name
@@ -226,12 +234,12 @@ class _Stored(caching.CompileResultCacheImpl):
         self._locator = SimpleNamespace(_py_file=inspect.getfile(function))  # where warnings point to
         self._lineno = function.__code__.co_firstlineno
 
-    def rebuild(self, target_context: Any, payload: Any) -> Any:
+    def rebuild(self, target_context: "CPUContext", payload: tuple) -> CompileResult | None:
         """Return stored code; None where machine code is needed and only code for callers is stored."""
-        found = _linked_only(target_context, payload)
-        if found is None:
+        for_callers = _linked_only(target_context, payload)
+        if for_callers is None:
             return super().rebuild(target_context, payload)
-        return found if _Dispatcher.nested() else None
+        return for_callers if _Dispatcher.nested() else None
 
 
 class _Index(caching.IndexDataCacheFile):
@@ -269,7 +277,7 @@ class _OurCode(caching.FunctionCache):
         digest = function_digest(self._py_func.__module__, top, inspect.getfile(self._py_func))
         return f"{digest}.py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
 
-    def _index(self, folder: Path) -> Any:
+    def _index(self, folder: Path) -> _Index:
         return _Index(str(folder), f"{self._name_of_files}-{self._version}", self._version)
 
     @property
@@ -282,26 +290,26 @@ class _OurCode(caching.FunctionCache):
         if (folder := writeable_folder()) is not None:
             self._index(folder).flush()
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    def load_overload(self, sig: tuple["Type", ...], target_context: "CPUContext") -> CompileResult | None:
         """Return the code for the types `sig`, or None."""
-        found = super().load_overload(sig, target_context) if all(map(_is_ours, sig)) else None
-        if found is None:
+        code = super().load_overload(sig, target_context) if all(map(_is_ours, sig)) else None
+        if code is None:
             _tell_of_compiling()
-        return found
+        return code
 
-    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+    def _load_overload(self, sig: tuple["Type", ...], target_context: "CPUContext") -> CompileResult | None:
         key = self._index_key(sig, target_context.codegen())
         for folder in folders():
             try:
                 stored = self._index(folder).load(key)
             except OSError:  # the folder belongs to somebody else
                 continue
-            found = None if stored is None else self._impl.rebuild(target_context, stored)
-            if found is not None:
-                return found
+            code = None if stored is None else self._impl.rebuild(target_context, stored)
+            if code is not None:
+                return code
         return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: tuple["Type", ...], data: Any) -> None:
         """Store the code for the types `sig`, where there is a place."""
         folder = writeable_folder()
         if folder is None or not all(map(_is_ours, sig)) or not self._impl.check_cachable(data):
@@ -333,7 +341,7 @@ class _Dispatcher(CPUDispatcher):
         """Return whether the function that is being compiled is for another one that is, too."""
         return cls._depth > 1
 
-    def compile(self, sig: Any) -> Any:
+    def compile(self, sig: "str | tuple[Type, ...] | Signature") -> Callable:
         """Compile for the types `sig`, anew where there is code for callers alone and Python calls."""
         with global_compiler_lock:
             kinds = tuple(sigutils.normalize_signature(sig)[0])
@@ -358,9 +366,9 @@ def _without_wrapper(flags: Any) -> Any:
     return flags
 
 
-def compiled(function: Callable, options: dict[str, Any]) -> Callable:
+def compiled(function: Callable, options: dict[str, object]) -> Callable:
     """Return a function that is compiled on first use, with its code cached on disk."""
-    found: Any = _Dispatcher(function, targetoptions=options, pipeline_class=Compiler)
-    found._compiler._customize_flags = _without_wrapper
-    found._cache = _OurCode(function)  # in place of Numba's own, which cache=True would set
-    return found
+    dispatcher: Any = _Dispatcher(function, targetoptions=options, pipeline_class=Compiler)
+    dispatcher._compiler._customize_flags = _without_wrapper
+    dispatcher._cache = _OurCode(function)  # in place of Numba's own, which cache=True would set
+    return dispatcher

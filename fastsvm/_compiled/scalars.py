@@ -1,6 +1,6 @@
-"""Scalar functions that LLVM vectorises: minimum, maximum, a b + c, numbers in float16 as float32, and exp."""
+"""Scalar functions that LLVM vectorises, or that are an instruction: minimum, maximum, a b + c, float16, exp, a bit."""
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from llvmlite import binding, ir
@@ -9,10 +9,18 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from fastsvm._compiled.processor import PLAIN, processor_has
 
-__all__ = ["HAS_HALF_FLOATS", "exp", "half_as_single", "maximum", "minimum", "multiply_add"]
+__all__ = [
+    "HAS_HALF_FLOATS",
+    "exp",
+    "half_as_single",
+    "lowest_bit",
+    "maximum",
+    "minimum",
+    "multiply_add",
+]
 
 
-def _extremum(name: str) -> Any:
+def _extremum(name: str) -> Callable:
     """Return an intrinsic for llvm.minnum or llvm.maxnum.
 
     LLVM vectorises a running minimum that is written as a comparison only if it may ignore NaN and the sign of zero.
@@ -140,3 +148,25 @@ def _exp64(x):
 @overload(exp, jit_options={"fastmath": {"contract", "nsz"}})
 def _compiled_exp(x):
     return {types.float32: _exp32, types.float64: _exp64}.get(x)
+
+
+@intrinsic
+def _lowest_bit(typing_context, word):
+    def codegen(context, builder, signature, arguments):
+        kind = ir.FunctionType(ir.IntType(64), [ir.IntType(64), ir.IntType(1)])
+        count = builder.module.declare_intrinsic("llvm.cttz.i64", (), kind)
+        return builder.call(count, [*arguments, ir.IntType(1)(1)])
+
+    return types.int64(types.uint64), codegen
+
+
+@register_jitable
+def _plain_lowest_bit(word: np.uint64) -> int:
+    for bit in range(64):
+        if (word >> np.uint64(bit)) & np.uint64(1):
+            return bit
+    return 64
+
+
+lowest_bit = _plain_lowest_bit if PLAIN else _lowest_bit
+"""`lowest_bit(word)` is the number of the lowest bit that is set in an unsigned word other than zero."""

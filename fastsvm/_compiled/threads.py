@@ -13,15 +13,27 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ContextDecorator, contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import threadpoolctl
 
 from fastsvm._compiled.compiler import thread_count
-from fastsvm._compiled.scratch import borrowed_scratch
+from fastsvm._compiled.processor import VECTOR_BYTES
+from fastsvm.tuning import current_tuning
 
-__all__ = ["Pool", "at_most", "note_usual_limits", "one_threaded_blas", "spans", "stoppable"]
+__all__ = [
+    "Pool",
+    "at_most",
+    "borrowed_scratch",
+    "note_usual_limits",
+    "one_threaded_blas",
+    "scratch_array",
+    "spans",
+    "stoppable",
+]
+
+Result = TypeVar("Result")
 
 _WOKEN = 2  # One thread wakes so many helpers.
 _most_threads: list[int] = []  # limits of `at_most`; the last one applies
@@ -48,12 +60,12 @@ class _Library(NamedTuple):
     """
 
     get: Callable[[], int]
-    set: Callable[[int], Any]
+    set: Callable[[int], object]
     of_thread: bool
     usual: int
 
 
-def _library(controller: Any) -> _Library:
+def _library(controller: "threadpoolctl.LibController") -> _Library:
     """Return the library of a controller of threadpoolctl.
 
     For OpenBLAS, the setter of threadpoolctl 3.8 serves only the first thread that sets a limit, until that thread
@@ -61,13 +73,13 @@ def _library(controller: Any) -> _Library:
     """
     kind, dynlib = controller.internal_api, controller.dynlib
     of_thread = kind in ("mkl", "blis") or getattr(controller, "threading_layer", None) == "openmp"
-    get, own = controller.get_num_threads, ["MKL_Set_Num_Threads_Local"] if kind == "mkl" else []
+    get, setters_of_thread = controller.get_num_threads, ["MKL_Set_Num_Threads_Local"] if kind == "mkl" else []
     if kind == "openblas" and not of_thread:
         names = [name for name in getattr(controller, "check_symbols", ()) if hasattr(dynlib, name)]
         # Called before each batch of work: a call that releases the GIL would wait for the threads that start working.
         get = getattr(ctypes.PyDLL(dynlib._name, handle=dynlib._handle), names[0]) if names else get
-        own = [name.replace("_get_", "_set_") for name in names]
-    setters = [getattr(dynlib, name) for name in own if hasattr(dynlib, name)]
+        setters_of_thread = [name.replace("_get_", "_set_") for name in names]
+    setters = [getattr(dynlib, name) for name in setters_of_thread if hasattr(dynlib, name)]
     return _Library(
         get, setters[0] if setters else controller.set_num_threads, of_thread, _usual.get(controller.filepath, 0)
     )
@@ -75,8 +87,8 @@ def _library(controller: Any) -> _Library:
 
 @functools.cache
 def _libraries() -> list[_Library]:
-    found = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
-    return [library for library in map(_library, found) if library.get() is not None]
+    controllers = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+    return [library for library in map(_library, controllers) if library.get() is not None]
 
 
 class _OneThreadedBLAS(ContextDecorator):
@@ -136,10 +148,10 @@ class _OneThreadedBLAS(ContextDecorator):
         `threadpoolctl.threadpool_limits` sets such a limit.
         """
         if self._inside:
-            given = [*self._given, *getattr(self._own, "given", [])]
+            earlier = [*self._given, *getattr(self._own, "given", [])]
         else:
-            given = [(library, library.get()) for library in _libraries()]
-        return min((limit for library, limit in given if limit < library.usual), default=None)
+            earlier = [(library, library.get()) for library in _libraries()]
+        return min((limit for library, limit in earlier if limit < library.usual), default=None)
 
     def hold(self) -> None:
         """Set the limits again, because another thread may have changed them. Outside of fits, do nothing."""
@@ -150,10 +162,10 @@ class _OneThreadedBLAS(ContextDecorator):
 
     def hold_thread(self) -> list[tuple[_Library, int]]:
         """Limit libraries with a limit per thread in the calling thread; return its earlier limits."""
-        given = [(library, library.get()) for library in _libraries() if library.of_thread]
-        for library, _ in given:
+        earlier = [(library, library.get()) for library in _libraries() if library.of_thread]
+        for library, _ in earlier:
             library.set(1)
-        return given
+        return earlier
 
     def after_fork(self) -> None:
         """Forget, in a forked child, the contexts of other threads, which do not exist there."""
@@ -163,8 +175,8 @@ class _OneThreadedBLAS(ContextDecorator):
         self._inside = {threading.get_ident()} if self._depth_here else set()
 
 
-def _restore(given: list[tuple[_Library, int]]) -> None:
-    for library, limit in given:
+def _restore(limits: list[tuple[_Library, int]]) -> None:
+    for library, limit in limits:
         if limit != 1 and library.get() == 1:
             library.set(limit)
 
@@ -193,10 +205,10 @@ class _Batch:
 
     def __init__(self, n_threads: int) -> None:
         self._free: deque[None] = deque([None] * (n_threads - 1))  # one for each helper that may be woken
-        self._waiting: deque[tuple[Callable[..., Any], tuple]] = deque()
+        self._waiting: deque[tuple[Callable[..., object], tuple]] = deque()
         self._helpers: deque[Future] = deque()
 
-    def start(self, function: Callable[..., Any], pieces: list[tuple]) -> None:
+    def start(self, function: Callable[..., object], pieces: list[tuple]) -> None:
         """Add pieces and wake the first helpers."""
         self._waiting.extend((function, piece) for piece in pieces)
         self._wake(len(pieces))
@@ -279,52 +291,43 @@ class _Batch:
                 raise
 
 
-class _Call:
-    """A call that some thread makes, and its result."""
+def _make(call: Future, function: Callable[[], object]) -> None:
+    """Call a function and keep what it returns or raises."""
+    try:
+        call.set_result(function())
+    except BaseException as error:
+        call.set_exception(error)
+        if not isinstance(error, Exception):  # an interrupt, which ends all calls
+            raise
 
-    def __init__(self, function: Callable[[], Any]) -> None:
-        self._function, self._ended = function, threading.Event()
-        self._result: Any = None
-        self._error: Exception | None = None
 
-    def make(self) -> None:
-        """Call the function, and keep what it returns or raises."""
-        try:
-            self._result = self._function()
-        except Exception as error:
-            self._error = error
-        finally:
-            self._ended.set()
-
-    def result(self, batch: _Batch) -> Any:
-        """Return the result. Until it is there, make other calls of the batch."""
-        while not self._ended.is_set():
-            if not batch.help():
-                self._ended.wait()
-        if self._error is not None:
-            raise self._error
-        return self._result
+def _result_of(call: Future[Result], batch: _Batch) -> Result:
+    """Return the result of a call. Until it is there, make other calls of the batch."""
+    while not call.done():
+        if not batch.help():
+            wait([call])
+    return call.result()
 
 
 @contextmanager
 def at_most(n_threads: int | None) -> Iterator[None]:
     """Limit the threads of pools that are opened in this context; None sets no limit."""
-    given = [] if n_threads is None else [n_threads]
-    _most_threads.extend(given)
+    limits = [] if n_threads is None else [n_threads]
+    _most_threads.extend(limits)
     try:
         yield
     finally:
-        del _most_threads[len(_most_threads) - len(given) :]
+        del _most_threads[len(_most_threads) - len(limits) :]
 
 
-def stoppable(function: Callable[[np.ndarray], Any], deadline: float) -> Any:
+def stoppable(function: Callable[[np.ndarray], Result], deadline: float) -> Result:
     """Return `function(stop)`, called by a thread of its own, so that an interrupt reaches this one.
 
     After an interrupt, or from the deadline (of time.perf_counter) on, `stop[0]` is 1: the function ends soon then.
     """
     stop = np.zeros(1, np.int64)
-    with ThreadPoolExecutor(1, "fastsvm", one_threaded_blas.hold_thread) as own:
-        call = own.submit(function, stop)
+    with ThreadPoolExecutor(1, "fastsvm", one_threaded_blas.hold_thread) as thread:
+        call = thread.submit(function, stop)
         try:
             wait([call], timeout=min(max(0.0, deadline - time.perf_counter()), threading.TIMEOUT_MAX))
         finally:
@@ -358,7 +361,7 @@ class Pool:
             finally:
                 pool.cancel()
 
-    def run(self, function: Callable[..., Any], pieces: Iterable[tuple]) -> None:
+    def run(self, function: Callable[..., object], pieces: Iterable[tuple]) -> None:
         """Call `function(*piece)` for every piece and wait for all of them."""
         one_threaded_blas.hold()
         pieces = list(pieces)
@@ -374,27 +377,27 @@ class Pool:
             batch.cancel()
             raise
 
-    def ahead(self, calls: Iterable[Callable[[], Any]], most: int) -> Generator[Any, None, None]:
+    def ahead(self, calls: Iterable[Callable[[], Result]], most: int) -> Generator[Result, None, None]:
         """Yield the results of calls in their order. While one is used, helpers make the next ones.
 
         At most `most` results are there at once, with the one that is used. This thread takes a call from `calls` when
         there is room for its result.
         """
         one_threaded_blas.hold()
-        batch, source, made = _Batch(self.n_threads), iter(calls), deque[_Call]()
+        batch, source, made = _Batch(self.n_threads), iter(calls), deque[Future[Result]]()
         try:
             while True:
                 while len(made) < most and (function := next(source, None)) is not None:
-                    made.append(_Call(function))
-                    batch.start(made[-1].make, [()])
+                    made.append(Future())
+                    batch.start(_make, [(made[-1], function)])
                 if not made:
                     return
-                yield made.popleft().result(batch)
+                yield _result_of(made.popleft(), batch)
                 batch.forget_ended()
         finally:
             batch.cancel()
 
-    def start(self, function: Callable[..., Any], pieces: Iterable[tuple]) -> None:
+    def start(self, function: Callable[..., object], pieces: Iterable[tuple]) -> None:
         """Start to call `function(*piece)` for every piece. With one thread, return after all calls."""
         one_threaded_blas.hold()
         if self.n_threads == 1:
@@ -416,3 +419,49 @@ def spans(n: int, length: int) -> Iterator[tuple[int, int]]:
     """Yield the bounds of pieces of `length` that cover 0 to `n`."""
     for start in range(0, n, length):
         yield start, min(start + length, n)
+
+
+# --- memory of a thread ----------------------------------------------------------------------------------
+#
+# A thread reuses it for every tile, because touching new memory is expensive. Helpers of a pool take over what others
+# have given back. So there is as much of it as threads work at once, however many take turns.
+
+_memory = threading.local()
+_free: list[dict[str, np.ndarray]] = []  # what helpers have given back
+
+
+def scratch_array(use: str, shape: tuple[int, ...], dtype: np.dtype | type) -> np.ndarray:
+    """Return an array aligned to a cache line. It is valid until the thread calls this again for the same use."""
+    dtype = np.dtype(dtype)
+    size = dtype.itemsize
+    for length in shape:
+        size *= length
+    kept = _kept()
+    memory = kept.get(use)
+    if memory is None or len(memory) < size:
+        memory = np.empty(size + VECTOR_BYTES, np.uint8)
+        memory = memory[-memory.ctypes.data % VECTOR_BYTES :]
+        if size <= current_tuning().storage.block_bytes:
+            kept[use] = memory
+    return memory[:size].view(dtype).reshape(shape)
+
+
+def _kept() -> dict[str, np.ndarray]:
+    """Return the memory of the calling thread by its use."""
+    if not hasattr(_memory, "kept"):
+        _memory.kept = {}
+    return _memory.kept
+
+
+@contextmanager
+def borrowed_scratch() -> Iterator[None]:
+    """Have the calling thread use memory that another has given back, and give it back, too."""
+    try:
+        _memory.kept = _free.pop()  # the last one, which is in the cache
+    except IndexError:
+        _memory.kept = {}
+    try:
+        yield
+    finally:
+        _free.append(_memory.kept)
+        del _memory.kept

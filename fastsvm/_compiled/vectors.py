@@ -1,24 +1,39 @@
-"""Dot products of a few rows with vectors of 512 bits, which LLVM does not choose by itself.
+"""Products of rows in vectors that LLVM does not choose by itself, written for it. Several addresses are one tuple.
 
-Callers have plain loops for processors without such vectors. The addresses of several rows are passed as one tuple.
+Tiles multiply a few rows by vectors of 512 bits; callers have plain loops for processors without them. A panel stores
+one feature of all its rows, then the next, so that a vector holds one sum per row and needs no reduction. Each sum adds
+its features in order, those of one call before they are added to what is there, so that rounding errors grow with the
+length of a call and not with that of the row. A sum depends on its two rows alone, not on the other rows of the panel.
+Lanes are sums that stand side by side in a vector.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from fastsvm._compiled.byte_tile import INSTRUCTIONS, PRODUCTS, multiply_add
-from fastsvm._compiled.processor import VECTOR_BYTES
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.processor import HAS_WIDE_VECTORS, PLAIN, VECTOR_BYTES
+
+if TYPE_CHECKING:
+    from numba.core.base import BaseContext
 
 __all__ = [
     "HAS_BYTE_SQUARES",
+    "LANES",
+    "PANEL_BYTES",
+    "PANEL_ROWS",
+    "PANEL_VECTORS",
     "add_tile_1",
     "add_tile_2",
     "add_tile_5",
+    "add_to_lanes",
     "byte_square_tile",
+    "pack_tile",
+    "panel_tile",
     "product_tile_1",
     "product_tile_2",
     "product_tile_5",
@@ -29,27 +44,52 @@ _ROWS = 4  # A tile has so many rows, whose dot products with up to five others 
 
 HAS_BYTE_SQUARES = INSTRUCTIONS["avx512vnni"] == PRODUCTS
 """Whether `byte_square_tile` can be compiled. Elsewhere tiles of floats are as fast."""
+_BYTES = VECTOR_BYTES if HAS_WIDE_VECTORS else VECTOR_BYTES // 2  # of a vector
+PANEL_VECTORS = 2  # A panel has so many vectors.
+_TOGETHER = 4 if HAS_WIDE_VECTORS else 2  # features in an iteration of the loop; with four, ARM runs out of registers
+PANEL_BYTES = PANEL_VECTORS * _BYTES
+"""Bytes of one feature in a panel."""
+PANEL_ROWS = 8 if HAS_WIDE_VECTORS else 6
+"""Number of rows that `panel_tile` multiplies with a panel; their sums fit in the registers."""
+LANES = 16
+"""Number of sums in a vector: in float32 a cache line, which is also the longest vector of processors."""
+
+
+Step = Callable[[ir.Value, list[ir.Value], ir.Value | None], list[ir.Value]]
+"""Writes what a loop does for a vector, given its start, the values carried and a mask; returns the values."""
 
 
 class _Writer:
-    """Writes vector code. `real` is the type of the products, `stored` the type of the rows."""
+    """Writes code for vectors of `lanes` numbers of the type `real`; rows are stored in the type `stored`."""
 
-    def __init__(self, context: Any, builder: Any, stored: Any, real: Any) -> None:
+    def __init__(
+        self,
+        context: "BaseContext",
+        builder: ir.IRBuilder,
+        stored: Any,
+        real: types.Float,
+        lanes: int | None = None,
+    ) -> None:
         self.builder, self.unsigned = builder, isinstance(stored, types.Integer)
         self.real, self.stored = context.get_value_type(real), context.get_value_type(stored)
         self.real_bytes, self.stored_bytes = real.bitwidth // 8, stored.bitwidth // 8
-        self.lanes = VECTOR_BYTES // self.real_bytes
+        self.lanes = lanes or VECTOR_BYTES // self.real_bytes
         self.vector = ir.VectorType(self.real, self.lanes)
         self._suffix = f"v{self.lanes}f{real.bitwidth}"
-        kind = ir.FunctionType(self.vector, [self.vector] * 3)
-        self.fma = builder.module.declare_intrinsic(f"llvm.fma.{self._suffix}", (), kind)
         self.zeros = ir.Constant(self.vector, [0.0] * self.lanes)
 
-    def _pointer(self, address: Any, kind: Any) -> Any:
+    def multiply_add(self, name: str) -> ir.Function:
+        """Return LLVM's function of three vectors: "fma" rounds once, "fmuladd" where the processor can."""
+        kind = ir.FunctionType(self.vector, [self.vector] * 3)
+        return self.builder.module.declare_intrinsic(f"llvm.{name}.{self._suffix}", (), kind)
+
+    def pointer(self, address: ir.Value, kind: ir.Type) -> ir.Value:
+        """Return the address of a value of some kind as a pointer."""
         return self.builder.inttoptr(address, kind.as_pointer())
 
-    def _load(self, address: Any, kind: Any, size: int, mask: Any) -> Any:
-        pointer = self._pointer(address, kind)
+    def load_as(self, kind: ir.Type, address: ir.Value, size: int, mask: ir.Value | None = None) -> ir.Value:
+        """Load a vector of some kind, of numbers with so many bytes; those where the mask is false are zero."""
+        pointer = self.pointer(address, kind)
         if mask is None:
             value = self.builder.load(pointer)
             value.align = size
@@ -60,30 +100,31 @@ class _Writer:
         load = self.builder.module.declare_intrinsic(name, (), signature)
         return self.builder.call(load, [pointer, word(size), mask, ir.Constant(kind, None)])
 
-    def load(self, address: Any, mask: Any = None) -> Any:
+    def load(self, address: ir.Value, mask: ir.Value | None = None) -> ir.Value:
         """Load numbers of the type `real`; those where the mask is false are zero."""
-        return self._load(address, self.vector, self.real_bytes, mask)
+        return self.load_as(self.vector, address, self.real_bytes, mask)
 
-    def load_row(self, address: Any, mask: Any = None) -> Any:
+    def load_row(self, address: ir.Value, mask: ir.Value | None = None) -> ir.Value:
         """Load numbers of a row and convert them to the type `real`."""
-        value = self._load(address, ir.VectorType(self.stored, self.lanes), self.stored_bytes, mask)
+        value = self.load_as(ir.VectorType(self.stored, self.lanes), address, self.stored_bytes, mask)
         if self.unsigned:
             return self.builder.uitofp(value, self.vector)
         return value if self.stored_bytes == self.real_bytes else self.builder.fpext(value, self.vector)
 
-    def broadcast(self, address: Any) -> Any:
+    def broadcast(self, address: ir.Value) -> ir.Value:
         """Load one number into all lanes."""
-        return self._spread(self.builder.load(self._pointer(address, self.real)))
+        return self.spread(self.builder.load(self.pointer(address, self.real)))
 
-    def _spread(self, value: Any) -> Any:
+    def spread(self, value: ir.Value) -> ir.Value:
+        """Return a vector of one number."""
         kind = ir.VectorType(value.type, self.lanes)
         one = self.builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0))
         lanes = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), lanes)
 
-    def store(self, value: Any, address: Any, mask: Any = None) -> None:
+    def store(self, value: ir.Value, address: ir.Value, mask: ir.Value | None = None) -> None:
         """Store the numbers for which the mask is true."""
-        pointer = self._pointer(address, value.type)
+        pointer = self.pointer(address, value.type)
         if mask is None:
             self.builder.store(value, pointer).align = self.real_bytes
             return
@@ -93,13 +134,13 @@ class _Writer:
         store = self.builder.module.declare_intrinsic(name, (), signature)
         self.builder.call(store, [value, pointer, word(self.real_bytes), mask])
 
-    def sum(self, value: Any) -> Any:
+    def sum(self, value: ir.Value) -> ir.Value:
         """Return the sum over the lanes."""
         kind = ir.FunctionType(self.real, [self.real, self.vector])
         add = self.builder.module.declare_intrinsic(f"llvm.vector.reduce.fadd.{self._suffix}", (), kind)
         return self.builder.call(add, [ir.Constant(self.real, 0.0), value], fastmath=("reassoc",))
 
-    def each(self, n: Any, carried: list[Any], body: Callable[[Any, list[Any], Any], list[Any]]) -> list[Any]:
+    def each(self, n: ir.Value, carried: list[ir.Value], body: Step) -> list[ir.Value]:
         """Write a loop that calls `body(start, values, mask)` for each vector of `n` numbers; return its last values.
 
         The mask is None for full vectors. The last call has a mask and fewer numbers than a vector, perhaps none.
@@ -115,23 +156,26 @@ class _Writer:
         values = [builder.phi(value.type) for value in carried]
         builder.cbranch(builder.icmp_signed("<=", start, last), block, after)
         builder.position_at_end(block)
-        found = body(start, values, None)
+        results = body(start, values, None)
         start.add_incoming(builder.add(start, word(self.lanes)), builder.block)
-        for phi, first, value in zip(values, carried, found, strict=True):
+        for phi, first, value in zip(values, carried, results, strict=True):
             phi.add_incoming(first, before)
             phi.add_incoming(value, builder.block)
         builder.branch(head)
         builder.position_at_end(after)
-        left = self._spread(builder.trunc(builder.sub(n, start), ir.IntType(32)))
+        left = self.spread(builder.trunc(builder.sub(n, start), ir.IntType(32)))
         lanes = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), list(range(self.lanes)))
         return body(start, values, builder.icmp_signed("<", lanes, left))
 
-    def at(self, base: Any, index: Any, size: int) -> Any:
+    def at(self, base: ir.Value, index: ir.Value, size: int) -> ir.Value:
         """Return the address of an element."""
         return self.builder.add(base, self.builder.mul(index, index.type(size)))
 
 
-def _product_tile(count: int) -> Any:
+# --- tiles of rows ---------------------------------------------------------------------------------------
+
+
+def _product_tile(count: int) -> Callable:
     """Return an intrinsic for the dot products of four rows with `count` rows of weights."""
 
     @intrinsic
@@ -140,13 +184,14 @@ def _product_tile(count: int) -> Any:
             _, _, rows, weights, stride, n, out = arguments
             rows = cgutils.unpack_tuple(builder, rows)
             write = _Writer(context, builder, signature.args[0], signature.args[1])
+            fma = write.multiply_add("fma")
             starts = [builder.add(weights, builder.mul(stride, stride.type(c))) for c in range(count)]
 
-            def step(start: Any, sums: list[Any], mask: Any) -> list[Any]:
+            def step(start: ir.Value, sums: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
                 x = [write.load_row(write.at(row, start, write.stored_bytes), mask) for row in rows]
                 w = [write.load(write.at(first, start, write.real_bytes), mask) for first in starts]
                 pairs = [(row, weight) for row in x for weight in w]
-                return [builder.call(write.fma, [*pair, total]) for pair, total in zip(pairs, sums, strict=True)]
+                return [builder.call(fma, [*pair, total]) for pair, total in zip(pairs, sums, strict=True)]
 
             sums = write.each(n, [write.zeros] * (_ROWS * count), step)
             for place, value in enumerate(sums):
@@ -158,7 +203,7 @@ def _product_tile(count: int) -> Any:
     return tile
 
 
-def _add_tile(count: int) -> Any:
+def _add_tile(count: int) -> Callable:
     """Return an intrinsic that adds four rows times factors to `count` rows."""
 
     @intrinsic
@@ -167,17 +212,18 @@ def _add_tile(count: int) -> Any:
             _, _, rows, factors, stride, n, out = arguments
             rows = cgutils.unpack_tuple(builder, rows)
             write = _Writer(context, builder, signature.args[0], signature.args[1])
+            fma = write.multiply_add("fma")
             targets = [builder.add(out, builder.mul(stride, stride.type(c))) for c in range(count)]
-            places = range(_ROWS * count)
-            f = [write.broadcast(builder.add(factors, factors.type(k * write.real_bytes))) for k in places]
+            numbers = range(_ROWS * count)
+            f = [write.broadcast(builder.add(factors, factors.type(k * write.real_bytes))) for k in numbers]
 
-            def step(start: Any, _: list[Any], mask: Any) -> list[Any]:
+            def step(start: ir.Value, _: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
                 x = [write.load_row(write.at(row, start, write.stored_bytes), mask) for row in rows]
                 for c, target in enumerate(targets):
                     address = write.at(target, start, write.real_bytes)
                     total = write.load(address, mask)
                     for i, row in enumerate(x):
-                        total = builder.call(write.fma, [row, f[_ROWS * c + i], total])
+                        total = builder.call(fma, [row, f[_ROWS * c + i], total])
                     write.store(total, address, mask)
                 return []
 
@@ -199,18 +245,17 @@ def byte_square_tile(typing_context, rows, others, n, out):
 
     def codegen(context, builder, signature, arguments):
         n, out = arguments[2:]
-        rows, others = (cgutils.unpack_tuple(builder, given) for given in arguments[:2])
+        rows, others = (cgutils.unpack_tuple(builder, addresses) for addresses in arguments[:2])
         sums, pieces = ir.VectorType(ir.IntType(32), 16), ir.VectorType(ir.IntType(8), VECTOR_BYTES)
         multiply_add_bytes = multiply_add(builder, INSTRUCTIONS["avx512vnni"])
         kind = ir.FunctionType(ir.IntType(32), [sums])
         add = builder.module.declare_intrinsic("llvm.vector.reduce.add.v16i32", (), kind)
         less = ir.Constant(pieces, [128] * VECTOR_BYTES)
-        write = _Writer(context, builder, types.uint8, types.float32)
-        write.lanes = VECTOR_BYTES
+        write = _Writer(context, builder, types.uint8, types.float32, VECTOR_BYTES)
 
-        def step(start: Any, totals: list[Any], mask: Any) -> list[Any]:
-            x = [write._load(builder.add(row, start), pieces, 1, mask) for row in rows]
-            z = [builder.xor(write._load(builder.add(row, start), pieces, 1, mask), less) for row in others]
+        def step(start: ir.Value, totals: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
+            x = [write.load_as(pieces, builder.add(row, start), 1, mask) for row in rows]
+            z = [builder.xor(write.load_as(pieces, builder.add(row, start), 1, mask), less) for row in others]
             pairs = [(one, other) for one in x for other in z]
             return [multiply_add_bytes(total, *pair) for total, pair in zip(totals, pairs, strict=True)]
 
@@ -229,3 +274,193 @@ the products."""
 add_tile_1, add_tile_2, add_tile_5 = map(_add_tile, (1, 2, 5))
 """`add_tile_c(x, w, rows, factors, stride, n, out)` adds to each of c rows the four rows times its four factors.
 The c rows are `stride` bytes apart."""
+
+
+# --- panels ----------------------------------------------------------------------------------------------
+
+
+@intrinsic
+def pack_tile(typing_context, real, rows, row_stride, out):
+    """Write the first 16 bytes of some rows to a panel: four features in float32, two in float64.
+
+    As many rows are read as a vector has numbers. The panel holds one feature of all rows, then the next.
+    """
+    signature = types.void(real, rows, row_stride, out)
+
+    def codegen(context, builder, signature, arguments):
+        _, rows, row_stride, out = arguments
+        write, word = _Writer(context, builder, signature.args[0], signature.args[0]), rows.type
+        size = write.real_bytes
+        features, parts = 16 // size, PANEL_BYTES // PANEL_VECTORS // 16
+        some = ir.VectorType(write.real, features)
+
+        def shuffled(a: ir.Value, b: ir.Value, lanes: list[int]) -> ir.Value:
+            return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes))
+
+        def load(row: int) -> ir.Value:
+            return write.load_as(some, builder.add(rows, builder.mul(row_stride, word(row))), size)
+
+        def joined(vectors: list[ir.Value]) -> ir.Value:
+            while len(vectors) > 1:
+                both = list(range(2 * vectors[0].type.count))
+                vectors = [shuffled(a, b, both) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
+            return vectors[0]
+
+        # Part p of vector r comes from row p * features + r. It remains to transpose squares within the parts.
+        vectors = [joined([load(part * features + r) for part in range(parts)]) for r in range(features)]
+        lanes, half = parts * features, features // 2
+        while half:
+            low = [i if i % (2 * half) < half else lanes + i - half for i in range(lanes)]
+            high = [i + half if i % (2 * half) < half else lanes + i for i in range(lanes)]
+            transposed = list(vectors)
+            for r in range(features):
+                if not r & half:
+                    transposed[r] = shuffled(vectors[r], vectors[r | half], low)
+                    transposed[r | half] = shuffled(vectors[r], vectors[r | half], high)
+            vectors, half = transposed, half // 2
+        for k, value in enumerate(vectors):
+            write.store(value, builder.add(out, word(k * PANEL_BYTES)))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def panel_tile(typing_context, real, rows, panel, features, out):
+    """Write the dot products of `PANEL_ROWS` rows with the rows of a panel, all given by their addresses.
+
+    Features are added in order, with one multiplication and one addition each, and their sum to the value in `out` if
+    that is asked for, so that a sum depends on its two rows alone.
+
+    `real` is a number of the type of all values. `rows` is the address of the first row, the bytes from one row to the
+    next, and the number of the last row, which replaces rows beyond it. `features` is the first feature, the end of the
+    features, and whether to add to `out`. `out` is the address of the first row of sums, and the bytes from one to the
+    next.
+    """
+    signature = types.void(real, rows, panel, features, out)
+
+    def codegen(context, builder, signature, arguments):
+        panel = arguments[2]
+        row_addresses, columns, target = (cgutils.unpack_tuple(builder, arguments[place]) for place in (1, 3, 4))
+        rows, row_stride, last = row_addresses
+        (start, stop, begun), (out, out_stride) = columns, target
+        real, word, half = signature.args[0], rows.type, PANEL_BYTES // PANEL_VECTORS
+        size = real.bitwidth // 8
+        write = _Writer(context, builder, real, real, half // size)
+        multiply_add = write.multiply_add("fmuladd")
+
+        def place(base: ir.Value, offset: int) -> ir.Value:
+            return builder.add(base, word(offset))
+
+        def joined(*ways: tuple[list[ir.Value], ir.Block]) -> list[ir.Value]:
+            """Return the values at a point that several blocks branch to."""
+            merged = []
+            for values in zip(*(values for values, _ in ways), strict=True):
+                phi = builder.phi(values[0].type)
+                for value, (_, block) in zip(values, ways, strict=True):
+                    phi.add_incoming(value, block)
+                merged.append(phi)
+            return merged
+
+        def loop(first: ir.Value, sums: list[ir.Value], step: int) -> tuple[ir.Value, list[ir.Value]]:
+            """Add `step` features at a time while as many are left."""
+            before = builder.block
+            body, after = builder.append_basic_block("features"), builder.append_basic_block("end")
+            bound = builder.sub(stop, word(step))
+            builder.cbranch(builder.icmp_signed("<=", first, bound), body, after)
+            builder.position_at_end(body)
+            k = builder.phi(word)
+            k.add_incoming(first, before)
+            totals = [builder.phi(write.vector) for _ in sums]
+            products = totals
+            for t in range(step):
+                at = builder.add(k, word(t))
+                x_place = builder.mul(at, word(size))
+                of_panel = builder.add(panel, builder.mul(at, word(PANEL_BYTES)))
+                z = [write.load(place(of_panel, v * half)) for v in range(PANEL_VECTORS)]
+                x = [write.broadcast(builder.add(row, x_place)) for row in x_rows]
+                pairs = [(one, other) for one in x for other in z]
+                products = [
+                    builder.call(multiply_add, [*pair, total]) for pair, total in zip(pairs, products, strict=True)
+                ]
+            following = builder.add(k, word(step))
+            k.add_incoming(following, body)
+            for total, value, first_sum in zip(totals, products, sums, strict=True):
+                total.add_incoming(first_sum, before)
+                total.add_incoming(value, body)
+            builder.cbranch(builder.icmp_signed("<=", following, bound), body, after)
+            builder.position_at_end(after)
+            reached, *values = joined(([first, *sums], before), ([following, *products], body))
+            return reached, values
+
+        numbers = [builder.select(builder.icmp_signed("<", word(r), last), word(r), last) for r in range(PANEL_ROWS)]
+        x_rows = [builder.add(rows, builder.mul(number, row_stride)) for number in numbers]
+        targets = [builder.add(out, builder.mul(number, out_stride)) for number in numbers]
+        sum_addresses = [(target, v * half) for target in targets for v in range(PANEL_VECTORS)]
+        reached, sums = loop(start, [write.zeros] * len(sum_addresses), _TOGETHER)
+        _, sums = loop(reached, sums, 1)
+        before, carry, end = builder.block, builder.append_basic_block("carry"), builder.append_basic_block("end")
+        builder.cbranch(builder.icmp_signed("!=", begun, begun.type(0)), carry, end)
+        builder.position_at_end(carry)
+        # Rows beyond the last are the last one: all of them read before any is written.
+        carried = [builder.fadd(write.load(place(*at)), value) for at, value in zip(sum_addresses, sums, strict=True)]
+        builder.branch(end)
+        builder.position_at_end(end)
+        sums = joined((sums, before), (carried, carry))
+        for at, value in zip(sum_addresses, sums, strict=True):
+            write.store(value, place(*at))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+# --- sums side by side -----------------------------------------------------------------------------------
+
+
+@intrinsic
+def _add_list(typing_context, real, factors, span, lanes, sums):
+    """Add factor times `lanes` to the sums of each row of a list. Arguments but the first and the span are addresses.
+
+    LLVM would load the lanes again for each row, because it cannot know that the sums are elsewhere.
+    """
+    signature = types.void(real, factors, span, lanes, sums)
+
+    def codegen(context, builder, signature, arguments):
+        (row_list, factor_list), (start, stop) = (cgutils.unpack_tuple(builder, pair) for pair in arguments[1:3])
+        lanes, sums = arguments[3:]
+        number, word = ir.IntType(32), ir.IntType(64)
+        write = _Writer(context, builder, signature.args[0], signature.args[0], LANES)
+        multiply_add, size = write.multiply_add("fmuladd"), write.real_bytes
+        values = write.load(lanes)
+        before, head = builder.block, builder.append_basic_block("head")
+        body, after = builder.append_basic_block("row"), builder.append_basic_block("end")
+        builder.branch(head)
+        builder.position_at_end(head)
+        t = builder.phi(word)
+        t.add_incoming(start, before)
+        builder.cbranch(builder.icmp_signed("<", t, stop), body, after)
+        builder.position_at_end(body)
+        row = builder.sext(builder.load(write.pointer(write.at(row_list, t, 4), number)), word)
+        factor = write.broadcast(write.at(factor_list, t, size))
+        place = write.at(sums, row, LANES * size)
+        write.store(builder.call(multiply_add, [factor, values, write.load(place)]), place)
+        t.add_incoming(builder.add(t, word(1)), body)
+        builder.branch(head)
+        builder.position_at_end(after)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _vector_add(rows, factors, span, lanes, sums):
+    _add_list(sums[0, 0], (rows.ctypes.data, factors.ctypes.data), span, lanes.ctypes.data, sums.ctypes.data)
+
+
+def _plain_add(rows, factors, span, lanes, sums):
+    for t in range(span[0], span[1]):
+        sums[rows[t]] += factors[t] * lanes
+
+
+add_to_lanes = jit(_plain_add if PLAIN else _vector_add)
+"""`add_to_lanes(rows, factors, span, lanes, sums)` adds factors[t] times `lanes` to sums[rows[t]] for t in a span.
+The rows are int32. Each sum is rounded once where the processor can multiply and add at once."""

@@ -141,7 +141,7 @@ def _add_force(parser: argparse.ArgumentParser) -> None:
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
     """Add the options of files that are not in HDF5."""
-    from fastsvm.formats.registry import FORMATS, formats_with
+    from fastsvm.formats.readers import FORMATS, formats_with
 
     words = f"{', '.join(FORMATS)} (default: recognised by content and name)"
     parser.add_argument("--format", metavar="FORMAT", help=words)
@@ -185,7 +185,7 @@ def _add_compress(added: Any) -> None:
 
 
 def _add_convert(added: Any) -> None:
-    from fastsvm.formats.registry import formats_with
+    from fastsvm.formats.readers import formats_with
 
     def add(option: str, words: str, **given: Any) -> None:
         convert.add_argument(

@@ -16,8 +16,8 @@ from distributed import get_worker
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool
-from fastsvm._compiled.writeable import writeable
 from fastsvm.dask.tasks import Account, counting, counting_rows
 from fastsvm.estimators.fitting.validation import check_training_set
 from fastsvm.estimators.linear.fits.linear_problem import demands_of

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm.compression.compress import Compression, compress
+from fastsvm.compression import Compression, compress
 from fastsvm.displays._canvas import axes_on, pyplot
 
 __all__ = ["CompressionDisplay"]

@@ -1,24 +1,43 @@
-"""Fitted estimators from parts that another program computed.
+"""Fitted estimators from parts that another program computed, and what estimators of both packages share.
 
 Unknown is how the fit went: there are no `objective_`, `duality_gap_`, `kkt_violation_`, `converged_`, `n_iter_` and
 `history_`. `stop_reason_` is "imported".
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.preprocessing import StandardScaler
 
 from fastsvm.estimators import ESTIMATORS
 from fastsvm.estimators.fitting.predictions import OutlierDetector
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
-from fastsvm.persistence.model_checks import check_fitted
-from fastsvm.sources import MemorySource, feature_statistics
+from fastsvm.persistence.model_checks import Attributes, check_fitted
+from fastsvm.sources import MemorySource, Source, feature_statistics
 
-__all__ = ["KernelParts", "estimator_named", "kernel_model", "landmark_model", "linear_model"]
+__all__ = [
+    "KernelParts",
+    "Samples",
+    "Twins",
+    "estimator_named",
+    "kernel_model",
+    "landmark_model",
+    "linear_model",
+    "scaler_of",
+    "shared_parameters",
+    "standardization_of",
+    "standardized",
+    "unscaled",
+]
 
-_REASON = "imported"
+Samples: TypeAlias = Any
+"""An array, a CSR matrix, or what a kernel that is a function takes."""
+Twins: TypeAlias = dict[str, tuple[type[BaseEstimator], type[BaseEstimator]]]
+"""Estimators here and in scikit-learn, by name."""
+_NOT_SHARED = ("kernel", "probability", "memory", "cache_size")  # a cache has other defaults here
 
 
 class KernelParts(NamedTuple):
@@ -27,10 +46,10 @@ class KernelParts(NamedTuple):
     `dual_coef`, an array or CSR matrix of float64, has shape (n_classes - 1, n_support), and one row without classes.
     """
 
-    dual_coef: Any
+    dual_coef: np.ndarray | sparse.csr_matrix
     intercept: np.ndarray
     n_support: np.ndarray  # It counts the vectors of each class; it is one number without classes.
-    support_vectors: Any  # They are as they were passed to the fit; empty for a precomputed kernel.
+    support_vectors: Samples  # They are as they were passed to the fit; empty for a precomputed kernel.
     support: np.ndarray  # They are the vectors' rows of int64 in the samples of the fit.
     shape_fit: tuple[int, int]
     gamma: float  # It is 0 if the kernel has none.
@@ -38,7 +57,7 @@ class KernelParts(NamedTuple):
     standardization: Standardization | None = None
 
 
-def estimator_named(name: str) -> type:
+def estimator_named(name: str) -> type[BaseEstimator]:
     """Return the estimator of a name; ValueError says that there is none."""
     kinds = {kind.__name__: kind for kind in ESTIMATORS.values()}
     if name not in kinds:
@@ -46,46 +65,42 @@ def estimator_named(name: str) -> type:
     return kinds[name]
 
 
-def kernel_model(kind: type, parameters: dict[str, Any], parts: KernelParts, **known: Any) -> Any:
+def kernel_model(
+    kind: type[BaseEstimator], parameters: Attributes, parts: KernelParts, **known: object
+) -> BaseEstimator:
     """Return the kernel machine of some parts; `known` are other fitted attributes.
 
     It raises ValueError if a parameter is not valid, or the parts do not fit together.
     """
-    model = kind(**parameters)
-    coef = parts.dual_coef
-    found = {
+    coef, vectors = parts.dual_coef, parts.support_vectors
+    attributes = {
         "support_": np.asarray(parts.support, np.int64),
-        "support_vectors_": parts.support_vectors,
+        "support_vectors_": vectors,
         "n_support_": np.asarray(parts.n_support, np.int32),
-        "dual_coef_": sparse.csr_matrix(coef) if sparse.issparse(parts.support_vectors) else np.asarray(coef),
-        "intercept_": np.asarray(parts.intercept, np.float64),
+        "dual_coef_": sparse.csr_matrix(coef) if sparse.issparse(vectors) else np.asarray(coef),
         "shape_fit_": tuple(map(int, parts.shape_fit)),
-        "n_features_in_": int(parts.shape_fit[1]),
-        "stop_reason_": _REASON,
     }
-    if parts.classes is not None:
-        found["classes_"] = parts.classes
-    found |= _geometry(parts).attributes() | attributes_of(parts.standardization)
-    is_table = sparse.issparse(parts.support_vectors) or isinstance(parts.support_vectors, np.ndarray)
-    return _checked(model, found | known, of_numbers=is_table)
+    is_table = sparse.issparse(vectors) or isinstance(vectors, np.ndarray)
+    return _fitted(kind(**parameters), attributes | _of_parts(parts) | known, of_numbers=is_table)
 
 
-def landmark_model(kind: type, parameters: dict[str, Any], parts: KernelParts) -> Any:
+def landmark_model(kind: type[BaseEstimator], parameters: Attributes, parts: KernelParts) -> BaseEstimator:
     """Return the kernel machine whose landmarks are the support vectors of some parts, which all scores share.
 
     It raises ValueError if a parameter is not valid, or the parts do not fit together.
     """
-    found = {
+    attributes = {
         "components_": parts.support_vectors,
         "component_indices_": np.asarray(parts.support, np.int64),
         "coef_": np.array(parts.dual_coef, np.float64, order="C"),
-        "intercept_": np.array(parts.intercept, np.float64),
-        "n_features_in_": int(parts.shape_fit[1]),
-        "stop_reason_": _REASON,
     }
-    if parts.classes is not None:
-        found["classes_"] = parts.classes
-    return _checked(kind(**parameters), found | _geometry(parts).attributes() | attributes_of(parts.standardization))
+    return _fitted(kind(**parameters), attributes | _of_parts(parts))
+
+
+def _of_parts(parts: KernelParts) -> Attributes:
+    """Return the attributes that machines of support vectors and of landmarks have."""
+    intercept, n_features = np.array(parts.intercept, np.float64), int(parts.shape_fit[1])
+    return _common(intercept, n_features, parts.classes, parts.standardization) | _geometry(parts).attributes()
 
 
 def _geometry(parts: KernelParts) -> SampleGeometry:
@@ -100,21 +115,21 @@ def _geometry(parts: KernelParts) -> SampleGeometry:
         return SampleGeometry(
             parts.gamma, None, float(sq_norms.max(initial=0)), float(sq_norms.sum() / vectors.shape[0])
         )
-    source: Any = MemorySource.of(vectors)
+    source: Source = MemorySource.of(vectors)
     if parts.standardization is not None:
         source = parts.standardization.apply(source)
     return SampleGeometry.of(parts.gamma, feature_statistics(source))
 
 
 def linear_model(
-    kind: type,
-    parameters: dict[str, Any],
+    kind: type[BaseEstimator],
+    parameters: Attributes,
     coef: np.ndarray,
     intercept: np.ndarray,
     classes: np.ndarray | None,
     standardization: Standardization | None = None,
-    **known: Any,
-) -> Any:
+    **known: object,
+) -> BaseEstimator:
     """Return the linear machine with weights for samples as they are passed; `known` are other fitted attributes.
 
     `coef` and `intercept` have shapes (n_scores, n_features) and (n_scores,); one score of two classes stands for the
@@ -122,24 +137,71 @@ def linear_model(
     standardised during the fit. ValueError says that a parameter is not valid, or that the parts do not fit together.
     """
     is_of_one_class = issubclass(kind, OutlierDetector)
-    found = {
-        "coef_": np.array(coef if classes is not None or is_of_one_class else coef[0], np.float64, order="C"),
-        "intercept_": np.array(intercept, np.float64),
-        "n_features_in_": coef.shape[1],
-        "stop_reason_": _REASON,
-        **attributes_of(standardization),
-        **known,
-    }
-    if classes is not None:
-        found["classes_"] = classes
+    attributes = _common(np.array(intercept, np.float64), coef.shape[1], classes, standardization) | known
+    attributes["coef_"] = np.array(coef if classes is not None or is_of_one_class else coef[0], np.float64, order="C")
     if is_of_one_class:
-        found["offset_"] = -found["intercept_"]
-    return _checked(kind(**parameters), found)
+        attributes["offset_"] = -attributes["intercept_"]
+    return _fitted(kind(**parameters), attributes)
 
 
-def _checked(model: Any, attributes: dict[str, Any], of_numbers: bool = True) -> Any:
+def _common(
+    intercept: np.ndarray, n_features: int, classes: np.ndarray | None, standardization: Standardization | None
+) -> Attributes:
+    """Return the attributes that all machines have."""
+    attributes = {"intercept_": intercept, "n_features_in_": n_features, "stop_reason_": "imported"}
+    return attributes | attributes_of(standardization) | ({} if classes is None else {"classes_": classes})
+
+
+def _fitted(model: BaseEstimator, attributes: Attributes, of_numbers: bool = True) -> BaseEstimator:
     """Return the model with its attributes, which must fit together if the samples are numbers."""
-    model.__dict__.update(attributes)
+    vars(model).update(attributes)
     if of_numbers:
         check_fitted(model)
     return model
+
+
+# --- what estimators of both packages have ---------------------------------------------------------------
+
+
+def shared_parameters(model: BaseEstimator, kind: type[BaseEstimator]) -> Attributes:
+    """Return the parameters of an estimator that another class has too."""
+    defaults = kind().get_params(deep=False)
+    passed = model.get_params(deep=False)
+    shared = {name: value for name, value in passed.items() if name in defaults and name not in _NOT_SHARED}
+    if "verbose" in shared:
+        shared["verbose"] = type(defaults["verbose"])(shared["verbose"])  # 0 and False mean the same
+    return shared
+
+
+def scaler_of(map_: Standardization) -> StandardScaler:
+    """Return the scaler that does the same, fitted."""
+    scaler = StandardScaler(with_mean=map_.shift is not None)
+    scaler.scale_ = 1 / map_.scale
+    scaler.mean_, scaler.var_ = map_.shift, scaler.scale_**2
+    scaler.n_features_in_ = len(map_.scale)
+    return scaler
+
+
+def standardization_of(scaler: StandardScaler) -> Standardization:
+    """Return the map of a fitted scaler."""
+    n = scaler.n_features_in_
+    scale = np.ones(n) if scaler.scale_ is None else 1 / np.asarray(scaler.scale_, np.float64)
+    return Standardization(np.asarray(scaler.mean_, np.float64) if scaler.with_mean else None, scale)
+
+
+def standardized(vectors: Samples, map_: Standardization | None) -> Samples:
+    """Return samples as a model standardises them, in float64; as they are without a map."""
+    if map_ is None:
+        return vectors
+    return map_.apply(MemorySource.of(vectors), np.float64).in_memory().block.user_array()
+
+
+def unscaled(vectors: Samples, map_: Standardization | None) -> Samples:
+    """Return samples before they were standardised; a sparse matrix becomes one in CSR."""
+    if not sparse.issparse(vectors):
+        return vectors if map_ is None else vectors / map_.scale + (0 if map_.shift is None else map_.shift)
+    if map_ is None:
+        return sparse.csr_matrix(vectors)
+    if map_.shift is not None and map_.shift.any():
+        raise ValueError("A scaler that centres sparse samples cannot be undone.")
+    return sparse.csr_matrix(vectors.multiply(1 / map_.scale))

@@ -5,18 +5,31 @@ weight of a constant feature, times the value of that feature. The text does not
 fitted: what comes back is the one that minimises the objective of the text's solver.
 """
 
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from fastsvm.estimators import LinearOneClassSVM, LogisticRegression, SGDClassifier, SGDRegressor
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.exchange.imported import estimator_named, linear_model
-from fastsvm.exchange.labels import whole_labels
-from fastsvm.exchange.liblinear_text import ONE_CLASS, LiblinearText
+from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, whole_labels
+from fastsvm.files.atomic_file import atomic_write
+from fastsvm.persistence.model_checks import Attributes
 
-__all__ = ["SOLVERS", "liblinear_text_of", "model_of_liblinear_text"]
+__all__ = [
+    "ONE_CLASS",
+    "SOLVERS",
+    "LiblinearText",
+    "liblinear_text_of",
+    "model_of_liblinear_text",
+    "read_liblinear_text",
+    "write_liblinear_text",
+]
+
+ONE_CLASS = "ONECLASS_SVM"
 
 
 class LinearSolver(NamedTuple):
@@ -24,34 +37,122 @@ class LinearSolver(NamedTuple):
 
     solver_type: str
     estimator: str
-    parameters: dict[str, Any]
+    parameters: Attributes
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the machine is a classifier."""
+        return self.estimator in ("LinearSVC", "LogisticRegression")
 
 
 SOLVERS = (
+    LinearSolver("L2R_LR", "LogisticRegression", {"penalty": "l2"}),
     LinearSolver("L2R_L2LOSS_SVC_DUAL", "LinearSVC", {"loss": "squared_hinge"}),
     LinearSolver("L2R_L2LOSS_SVC", "LinearSVC", {"loss": "squared_hinge"}),
     LinearSolver("L2R_L1LOSS_SVC_DUAL", "LinearSVC", {"loss": "hinge"}),
     LinearSolver("MCSVM_CS", "LinearSVC", {"multi_class": "crammer_singer"}),
+    LinearSolver("L1R_L2LOSS_SVC", "LinearSVC", {"loss": "squared_hinge", "penalty": "l1"}),
+    LinearSolver("L1R_LR", "LogisticRegression", {"penalty": "l1"}),
+    LinearSolver("L2R_LR_DUAL", "LogisticRegression", {"penalty": "l2"}),
     LinearSolver("L2R_L2LOSS_SVR", "LinearSVR", {"loss": "squared_epsilon_insensitive"}),
     LinearSolver("L2R_L2LOSS_SVR_DUAL", "LinearSVR", {"loss": "squared_epsilon_insensitive"}),
     LinearSolver("L2R_L1LOSS_SVR_DUAL", "LinearSVR", {"loss": "epsilon_insensitive"}),
-    LinearSolver("L2R_LR", "LogisticRegression", {"penalty": "l2"}),
-    LinearSolver("L2R_LR_DUAL", "LogisticRegression", {"penalty": "l2"}),
-    LinearSolver("L1R_LR", "LogisticRegression", {"penalty": "l1"}),
-    LinearSolver("L1R_L2LOSS_SVC", "LinearSVC", {"loss": "squared_hinge", "penalty": "l1"}),
     LinearSolver(ONE_CLASS, "LinearOneClassSVM", {}),
 )
+_BY_TYPE = {each.solver_type: each for each in SOLVERS}
 
 
-def model_of_liblinear_text(text: LiblinearText, n_features: int | None) -> Any:
+# --- the text --------------------------------------------------------------------------------------------
+
+
+class LiblinearText(NamedTuple):
+    """What the text of a model says, in LIBLINEAR's order and signs."""
+
+    solver_type: str  # It is a word such as "L2R_L2LOSS_SVC_DUAL".
+    labels: np.ndarray | None  # Of two classes a positive score stands for the first.
+    weights: np.ndarray  # They have shape (n_features, n_scores).
+    bias: float  # It is the value of a constant feature; below 0 if there is none.
+    bias_weights: np.ndarray  # They are the weights of the constant feature, shape (n_scores,).
+    rho: float = 0.0  # It is subtracted from the score of "ONECLASS_SVM".
+
+
+def write_liblinear_text(path: str | Path, text: LiblinearText) -> None:
+    """Write the text of a model, atomically."""
+    with atomic_write(path) as part, part.open("w", encoding="ascii", newline="\n") as file:
+        file.write(f"solver_type {text.solver_type}\n")
+        file.write(f"nr_class {2 if text.labels is None else len(text.labels)}\n")
+        if text.labels is not None:
+            file.write(f"label {' '.join(map(str, text.labels))}\n")
+        file.write(f"nr_feature {len(text.weights)}\nbias {text.bias!r}\n")
+        file.write(f"rho {text.rho!r}\nw\n" if text.solver_type == ONE_CLASS else "w\n")
+        rows = text.weights.tolist() + ([text.bias_weights.tolist()] if text.bias >= 0 else [])
+        for row in rows:
+            file.write(" ".join(map(repr, row)) + " \n")
+
+
+def read_liblinear_text(path: str | Path) -> LiblinearText:
+    """Read the text of a model. Memory is at most some thirty times that of the file.
+
+    If the text is damaged, ValueError names the number of the line.
+    """
+    lines = TextLines(path, "the text of a LIBLINEAR model")
+    values: ValueReaders = {
+        "solver_type": lambda words: lines.choice(words, tuple(_BY_TYPE)),
+        "label": lambda words: lines.whole(words[1:]),
+        **dict.fromkeys(("nr_class", "nr_feature"), lines.count),
+        **dict.fromkeys(("bias", "rho"), lines.number_of),
+    }
+    header = lines.header(values, "w", "the weights")
+    n_classes = _checked(lines, header)
+    kind, n_features = header["solver_type"], header["nr_feature"]
+    n_scores = n_classes if n_classes > 2 or kind == "MCSVM_CS" else 1
+    n_rows = n_features + (header["bias"] >= 0)
+    rows: list[np.ndarray] = []
+    for words in lines:
+        if len(words) != n_scores:
+            raise lines.error(f"there should be {n_scores} weights, found {len(words)}")
+        rows.append(lines.numbers(words))
+        if len(rows) > n_rows:
+            raise lines.error(f"nr_feature and bias ask for {n_rows} lines of weights, here is one more")
+    if len(rows) != n_rows:
+        raise lines.error(f"nr_feature and bias ask for {n_rows} lines of weights, there are {len(rows)}", "nr_feature")
+    weights = np.array(rows).reshape(n_rows, n_scores)
+    return LiblinearText(
+        solver_type=kind,
+        labels=header["label"] if _BY_TYPE[kind].has_classes else None,
+        weights=weights[:n_features],
+        bias=header["bias"],
+        bias_weights=weights[n_features] if n_rows > n_features else np.zeros(n_scores),
+        rho=header["rho"] if kind == ONE_CLASS else 0.0,
+    )
+
+
+def _checked(lines: TextLines, header: Header) -> int:
+    """Return the number of classes, 2 for machines without. The labels must be as many, and different."""
+    solver = _BY_TYPE.get(header.get("solver_type", ""))
+    has_classes = solver is not None and solver.has_classes
+    more = ["label"] if has_classes else ["rho"] if solver is not None and solver.solver_type == ONE_CLASS else []
+    lines.require(header, ["solver_type", "nr_class", "nr_feature", "bias", *more])
+    if not has_classes:
+        return 2
+    n_classes = header["nr_class"]
+    if n_classes < 2:
+        raise lines.error(f"nr_class is {n_classes}, but must be 2 at least", "nr_class")
+    if len(header["label"]) != n_classes or len(np.unique(header["label"])) < n_classes:
+        problem = f"{n_classes} classes ask for as many different labels, found {header['label'].tolist()}"
+        raise lines.error(problem, "label")
+    return n_classes
+
+
+# --- from text to a model, and back ----------------------------------------------------------------------
+
+
+def model_of_liblinear_text(text: LiblinearText, n_features: int | None) -> BaseEstimator:
     """Return the estimator that a text describes.
 
     It raises ValueError if there is no such estimator, or `n_features` is less than the text has.
     """
-    solver = next((each for each in SOLVERS if each.solver_type == text.solver_type), None)
-    if solver is None:
-        raise ValueError(f"fastsvm has no linear machine for the solver {text.solver_type}")
-    weights = text.weights
+    solver, weights = _BY_TYPE[text.solver_type], text.weights
     if n_features is not None:
         if n_features < len(weights):
             raise ValueError(f"n_features={n_features}, but the text has {len(weights)}; leave it out or raise it")
@@ -69,13 +170,13 @@ def model_of_liblinear_text(text: LiblinearText, n_features: int | None) -> Any:
         if len(coef) == len(classes) == 2:
             coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
     kind = estimator_named(solver.estimator)
-    given = {"fit_intercept": text.bias > 0} | ({"intercept_scaling": text.bias} if text.bias > 0 else {})
-    known = kind().get_params()
-    parameters = solver.parameters | {name: value for name, value in given.items() if name in known}
+    of_bias = {"fit_intercept": text.bias > 0} | ({"intercept_scaling": text.bias} if text.bias > 0 else {})
+    defaults = kind().get_params()
+    parameters = solver.parameters | {name: value for name, value in of_bias.items() if name in defaults}
     return linear_model(kind, parameters, coef, intercept + 0.0, classes)
 
 
-def liblinear_text_of(model: Any) -> LiblinearText:
+def liblinear_text_of(model: BaseEstimator) -> LiblinearText:
     """Return the text of a fitted linear machine; labels that are not whole numbers raise ValueError."""
     coef = dense_coef(model)
     intercept, classes = np.atleast_1d(model.intercept_), getattr(model, "classes_", None)
@@ -91,7 +192,7 @@ def liblinear_text_of(model: Any) -> LiblinearText:
     return LiblinearText(name, labels, coef.T, 1.0 if intercept.any() else -1.0, intercept)
 
 
-def _solver_of(model: Any) -> str:
+def _solver_of(model: BaseEstimator) -> str:
     """Return the solver whose text predicts the same; where there are several, the one with the same objective."""
     if isinstance(model, LogisticRegression):
         return "L1R_LR" if model._has_l1_penalty() else "L2R_LR"

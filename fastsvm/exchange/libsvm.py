@@ -4,21 +4,45 @@ LIBSVM subtracts `rho`, its classes have any order, and of two classes a positiv
 The estimators add an intercept, their classes are sorted, and of two a positive decision stands for the second.
 """
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.estimators.kernel.standardization import Standardization
-from fastsvm.exchange.imported import KernelParts, estimator_named, kernel_model
-from fastsvm.exchange.labels import whole_labels
-from fastsvm.exchange.libsvm_text import LibsvmText
-from fastsvm.kernels import RBF, Linear, Polynomial, Sigmoid
+from fastsvm.exchange.imported import KernelParts, estimator_named, kernel_model, standardized
+from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, whole_labels
+from fastsvm.files.atomic_file import atomic_write
+from fastsvm.kernels import kernel_name
 from fastsvm.multiclass import class_pairs
-from fastsvm.sources import MemorySource, Origin
+from fastsvm.persistence.model_checks import Attributes
+from fastsvm.sources import Origin
 
-__all__ = ["MACHINES", "Layout", "layout_of", "libsvm_text_of", "model_of_libsvm_text"]
+__all__ = [
+    "MACHINES",
+    "Layout",
+    "LibsvmText",
+    "layout_of",
+    "libsvm_text_of",
+    "model_of_libsvm_text",
+    "read_libsvm_text",
+    "write_libsvm_text",
+]
+
+_KERNELS = {
+    "linear": (),
+    "polynomial": ("degree", "gamma", "coef0"),
+    "rbf": ("gamma",),
+    "sigmoid": ("gamma", "coef0"),
+    "precomputed": (),
+}
+"""Parameters of each kernel, in the order of the text."""
+_NAMES = {"polynomial": "poly"}  # in parameters, where they differ from those of the text
+_OF_PROBABILITIES = ("probA", "probB", "prob_density_marks")
 
 
 class Machine(NamedTuple):
@@ -29,31 +53,165 @@ class Machine(NamedTuple):
 
     svm_type: str
     estimator: str
+    has_classes: bool = False
     rho_attribute: str | None = None
 
 
 MACHINES = (
-    Machine("c_svc", "SVC"),
-    Machine("nu_svc", "NuSVC"),
-    Machine("one_class", "OneClassSVM", "offset_"),
+    Machine("c_svc", "SVC", has_classes=True),
+    Machine("nu_svc", "NuSVC", has_classes=True),
+    Machine("one_class", "OneClassSVM", rho_attribute="offset_"),
     Machine("epsilon_svr", "SVR"),
     Machine("nu_svr", "NuSVR"),
 )
-_KERNELS = {"linear": Linear, "polynomial": Polynomial, "rbf": RBF, "sigmoid": Sigmoid}
-_NAMES = {"polynomial": "poly"}  # in parameters, where they differ from those of the text
+_BY_TYPE = {each.svm_type: each for each in MACHINES}
+
+
+# --- the text --------------------------------------------------------------------------------------------
+
+
+class LibsvmText(NamedTuple):
+    """What the text of a model says, in LIBSVM's order and signs.
+
+    Rows of `coef`, of shape (n_classes - 1, n_support), are for other classes: for a support vector of class c, row r
+    is for the r-th other class. Without classes there is one. `vectors` are in columns by the index in the text, shape
+    (n_support, largest index + 1). For a precomputed kernel, column 0 has numbers of samples.
+    """
+
+    svm_type: str  # It is "c_svc", "nu_svc", "one_class", "epsilon_svr" or "nu_svr".
+    kernel_type: str  # It is "linear", "polynomial", "rbf", "sigmoid" or "precomputed".
+    parameters: dict[str, float]  # They are `degree`, `gamma` and `coef0`, as far as the kernel has them.
+    rho: np.ndarray  # It is subtracted from the decision values of each pair, or from the only one.
+    labels: np.ndarray | None  # They are in the order of the pairs.
+    counts: np.ndarray | None  # They count the support vectors of each class.
+    coef: np.ndarray
+    vectors: sparse.csr_matrix
+    probabilities: bool = False  # It says whether the text has parameters of probabilities.
+
+
+def write_libsvm_text(path: str | Path, text: LibsvmText) -> None:
+    """Write the text of a model, atomically."""
+    with atomic_write(path) as part, part.open("w", encoding="ascii", newline="\n") as file:
+        for line in _header(text):
+            file.write(line + "\n")
+        indptr, indices, data = text.vectors.indptr, text.vectors.indices, text.vectors.data
+        is_precomputed = text.kernel_type == "precomputed"
+        for row, coef in enumerate(text.coef.T.tolist()):
+            span = slice(indptr[row], indptr[row + 1])
+            values = data[span].astype(np.int64).tolist() if is_precomputed else data[span].tolist()
+            pairs = zip(indices[span].tolist(), values, strict=True)
+            words = [*map(repr, coef), *(f"{index}:{value!r}" for index, value in pairs)]
+            file.write(" ".join(words) + " \n")
+
+
+def _header(text: LibsvmText) -> Iterator[str]:
+    yield f"svm_type {text.svm_type}"
+    yield f"kernel_type {text.kernel_type}"
+    for name in _KERNELS[text.kernel_type]:
+        yield f"{name} {text.parameters[name]!r}"
+    yield f"nr_class {2 if text.labels is None else len(text.labels)}"
+    yield f"total_sv {text.coef.shape[1]}"
+    yield f"rho {' '.join(map(repr, text.rho.tolist()))}"
+    if text.labels is not None and text.counts is not None:
+        yield f"label {' '.join(map(str, text.labels))}"
+        yield f"nr_sv {' '.join(map(str, text.counts))}"
+    yield "SV"
+
+
+def read_libsvm_text(path: str | Path) -> LibsvmText:
+    """Read the text of a model. Memory is at most some thirty times that of the file, most of it for the longest line.
+
+    If the text is damaged, ValueError names the number of the line.
+    """
+    lines = TextLines(path, "the text of a LIBSVM model")
+    a_range = "it begins like a range file of svm-scale, which load_libsvm_range reads"
+    header = lines.header(_key_words(lines), "SV", "the support vectors", {"x": a_range, "y": a_range})
+    lines.require(header, ("svm_type", "kernel_type", "nr_class", "total_sv", "rho"))
+    n_classes = _checked(lines, header)
+    coef: list[np.ndarray] = []
+    indices: list[np.ndarray] = []
+    values: list[np.ndarray] = []
+    for words in lines:
+        if len(words) < n_classes - 1:
+            raise lines.error(f"there should be {n_classes - 1} coefficients, found {len(words)}")
+        coef.append(lines.numbers(words[: n_classes - 1]))
+        each = lines.pairs(words[n_classes - 1 :])
+        if header["kernel_type"] == "precomputed" and not (len(each[0]) and each[0][0] == 0):
+            raise lines.error("a support vector of a precomputed kernel begins with 0: and the number of a sample")
+        indices.append(each[0])
+        values.append(each[1])
+        if len(coef) > header["total_sv"]:
+            raise lines.error(f"total_sv says {header['total_sv']} support vectors, here is one more")
+    if len(coef) != header["total_sv"]:
+        raise lines.error(f"total_sv says {header['total_sv']} support vectors, there are {len(coef)}", "total_sv")
+    return LibsvmText(
+        svm_type=header["svm_type"],
+        kernel_type=header["kernel_type"],
+        parameters={name: header[name] for name in _KERNELS[header["kernel_type"]]},
+        rho=header["rho"],
+        labels=header.get("label"),
+        counts=header.get("nr_sv"),
+        coef=np.ascontiguousarray(np.array(coef).reshape(len(coef), n_classes - 1).T),
+        vectors=_rows(indices, values),
+        probabilities=any(name in header for name in _OF_PROBABILITIES),
+    )
+
+
+def _key_words(lines: TextLines) -> ValueReaders:
+    """Return how the values of the key words before the support vectors are read."""
+    return {
+        "svm_type": lambda words: lines.choice(words, tuple(_BY_TYPE)),
+        "kernel_type": lambda words: lines.choice(words, tuple(_KERNELS)),
+        **dict.fromkeys(("degree", "nr_class", "total_sv"), lines.count),
+        **dict.fromkeys(("gamma", "coef0"), lines.number_of),
+        **dict.fromkeys(("rho", *_OF_PROBABILITIES), lambda words: lines.numbers(words[1:])),
+        "label": lambda words: lines.whole(words[1:]),
+        "nr_sv": lambda words: lines.whole(words[1:], least=0),
+    }
+
+
+def _checked(lines: TextLines, header: Header) -> int:
+    """Return the number of classes, 2 for machines without. The numbers of all values must fit it."""
+    n_classes, has_classes = header["nr_class"], _BY_TYPE[header["svm_type"]].has_classes
+    lines.require(header, [*_KERNELS[header["kernel_type"]], *(("label", "nr_sv") if has_classes else ())])
+    if n_classes < 2 or (not has_classes and n_classes != 2):
+        raise lines.error(f"nr_class is {n_classes}, but must be {'2 at least' if has_classes else '2'}", "nr_class")
+    lengths = {"rho": n_classes * (n_classes - 1) // 2}
+    if has_classes:
+        lengths |= {"label": n_classes, "nr_sv": n_classes}
+    else:
+        header.pop("label", None)
+        header.pop("nr_sv", None)
+    for name, length in lengths.items():
+        if len(header[name]) != length:
+            raise lines.error(f"{name} has {len(header[name])} values, {n_classes} classes ask for {length}", name)
+    if has_classes and len(np.unique(header["label"])) < n_classes:
+        raise lines.error("a label is there twice", "label")
+    if has_classes and header["nr_sv"].sum() != header["total_sv"]:
+        raise lines.error(f"nr_sv has the sum {header['nr_sv'].sum()}, total_sv is {header['total_sv']}", "nr_sv")
+    return n_classes
+
+
+def _rows(indices: list[np.ndarray], values: list[np.ndarray]) -> sparse.csr_matrix:
+    """Return rows of pairs as a matrix, with a column for each index from 0."""
+    indptr = np.cumsum([0, *map(len, indices)])
+    columns = np.concatenate([*indices, np.zeros(0, np.int64)])
+    data = np.concatenate([*values, np.zeros(0)])
+    width = int(columns.max()) + 1 if len(columns) else 1
+    return sparse.csr_matrix((data, columns.astype(np.int32), indptr), shape=(len(indices), width))
 
 
 # --- from text to a model --------------------------------------------------------------------------------
 
 
-def model_of_libsvm_text(text: LibsvmText, n_features: int | None, first_index: int | None) -> Any:
+def model_of_libsvm_text(text: LibsvmText, n_features: int | None, first_index: int | None) -> BaseEstimator:
     """Return the estimator that a text describes.
 
     `n_features` is the number of features, or of samples of a precomputed kernel; None for as many as the text
     mentions. `first_index`, 0 or 1, is the index of the first feature; None for 0 if the text has the index 0, else 1.
     ValueError says that there is no such estimator, or that the text asks for more features.
     """
-    machine = next(each for each in MACHINES if each.svm_type == text.svm_type)
+    machine = _BY_TYPE[text.svm_type]
     has_zero = bool((text.vectors.indices == 0).any())
     first = (0 if has_zero else 1) if first_index is None else first_index
     if has_zero and first == 1 and text.kernel_type != "precomputed":
@@ -72,35 +230,35 @@ def model_of_libsvm_text(text: LibsvmText, n_features: int | None, first_index: 
         gamma=text.parameters.get("gamma", 0.0),
         **_samples(text, n_features, first),
     )
-    known = {} if machine.rho_attribute is None else {machine.rho_attribute: text.rho}
-    model = kernel_model(kind, {"kernel": name, **text.parameters}, parts, **known)
+    attributes = {} if machine.rho_attribute is None else {machine.rho_attribute: text.rho}
+    model = kernel_model(kind, {"kernel": name, **text.parameters}, parts, **attributes)
     if text.kernel_type != "precomputed":
         model._origin = Origin(first, sure=has_zero or first_index is not None)
     return model
 
 
-def _samples(text: LibsvmText, n_features: int | None, first: int) -> dict[str, Any]:
+def _samples(text: LibsvmText, n_features: int | None, first: int) -> Attributes:
     """Return support vectors, and what is known of the samples that they were among."""
     if text.kernel_type == "precomputed":
         numbers = np.asarray(text.vectors[:, [0]].toarray()).ravel()
         if (numbers < 1).any() or (numbers % 1 != 0).any() or len(set(numbers.tolist())) < len(numbers):
             raise ValueError("the numbers of support vectors of a precomputed kernel must be whole, from 1, different")
-        found = int(numbers.max(initial=1))
-        n = _at_least(found, n_features, f"sample {found}")
+        largest = int(numbers.max(initial=1))
+        n = _at_least(largest, n_features, f"sample {largest}")
         return {"support_vectors": np.empty((0, 0)), "support": numbers.astype(np.int64) - 1, "shape_fit": (n, n)}
     vectors = text.vectors[:, first:]
     vectors.sort_indices()
-    n, found = vectors.shape
-    d = _at_least(max(found, 1), n_features, f"feature {found}")
+    n, largest = vectors.shape
+    d = _at_least(max(largest, 1), n_features, f"feature {largest}")
     vectors = sparse.csr_matrix((vectors.data, vectors.indices, vectors.indptr), shape=(n, d))
-    stored: Any = vectors.toarray() if 2 * vectors.nnz >= n * d else vectors  # half of the values are not zero
+    stored = vectors.toarray() if 2 * vectors.nnz >= n * d else vectors  # half of the values are not zero
     return {"support_vectors": stored, "support": np.arange(n), "shape_fit": (max(n, 1), d)}
 
 
-def _at_least(found: int, wanted: int | None, what: str) -> int:
-    if wanted is not None and wanted < found:
+def _at_least(least: int, wanted: int | None, what: str) -> int:
+    if wanted is not None and wanted < least:
         raise ValueError(f"n_features={wanted}, but the text mentions {what}; leave it out or raise it")
-    return found if wanted is None else int(wanted)
+    return least if wanted is None else int(wanted)
 
 
 def _in_order_of_labels(text: LibsvmText, labels: np.ndarray, counts: np.ndarray) -> tuple[LibsvmText, np.ndarray]:
@@ -123,17 +281,17 @@ def _in_order_of_labels(text: LibsvmText, labels: np.ndarray, counts: np.ndarray
             row, old_row = other - (other > new), old_other - (old_other > old)
             coef[row, to[new] : to[new] + counts[old]] = sign * text.coef[old_row, spans[new]]
     rows = np.concatenate(spans)
-    found = text._replace(labels=labels[order], counts=counts[order], coef=coef, rho=rho, vectors=text.vectors[rows])
-    return found, counts[order]
+    ordered = text._replace(labels=labels[order], counts=counts[order], coef=coef, rho=rho, vectors=text.vectors[rows])
+    return ordered, counts[order]
 
 
 # --- from a model to text --------------------------------------------------------------------------------
 
 
-def libsvm_text_of(model: Any, standardized: bool, first_index: int) -> LibsvmText:
+def libsvm_text_of(model: BaseEstimator, of_standardized: bool, first_index: int) -> LibsvmText:
     """Return the text of a fitted kernel machine, whose first feature has the index `first_index`, 0 or 1.
 
-    `standardized` says whether the samples that the text is for are standardised as the model standardises them.
+    `of_standardized` says whether the samples that the text is for are standardised as the model standardises them.
     ValueError says that LIBSVM has no such kernel or labels, or that the model standardises features and the samples
     are not.
     """
@@ -142,7 +300,7 @@ def libsvm_text_of(model: Any, standardized: bool, first_index: int) -> LibsvmTe
     classes = getattr(model, "classes_", None)
     sign = -1 if classes is not None and len(classes) == 2 else 1
     layout = layout_of(model)
-    vectors, intercept = _vectors_of(model, kernel_type, standardized)
+    vectors, intercept = _vectors_of(model, kernel_type, of_standardized)
     vectors = vectors if first_index or kernel_type == "precomputed" else _counted_from_0(vectors)
     return LibsvmText(
         svm_type=svm_type,
@@ -164,14 +322,14 @@ class Layout(NamedTuple):
     rows: np.ndarray  # They tell which support vector of the model each is.
 
 
-def layout_of(model: Any) -> Layout:
+def layout_of(model: BaseEstimator) -> Layout:
     """Return the layout of a fitted kernel machine.
 
     A pair of classes has vectors of these two classes only. In a compressed model of three classes and more all pairs
     share all vectors. So they are repeated for each class but the last, and those of a class have its coefficients in
     the pairs with the classes after it.
     """
-    coef: Any = model.dual_coef_
+    coef = model.dual_coef_
     coef = coef.toarray() if sparse.issparse(coef) else np.asarray(coef)
     n, counts, n_classes = coef.shape[1], np.asarray(model.n_support_, np.int32), len(getattr(model, "classes_", ()))
     if n_classes == 0 or len(coef) == n_classes - 1:
@@ -186,39 +344,37 @@ def layout_of(model: Any) -> Layout:
     )
 
 
-def _kernel_of(model: Any) -> tuple[str, dict[str, float]]:
+def _kernel_of(model: BaseEstimator) -> tuple[str, dict[str, float]]:
     """Return the kernel's name in the text, and its parameters."""
     kernel: Any = resolve_kernel(model, model._gamma)
     if kernel is None:
         return "precomputed", {}
-    name = next((name for name, kind in _KERNELS.items() if type(kernel) is kind), None)
+    name = next((name for name in _KERNELS if kernel_name(kernel) == _NAMES.get(name, name)), None)
     if name is None:
         raise ValueError(
-            f"LIBSVM has the kernels {', '.join(_KERNELS)} and precomputed, this model has {model.kernel!r}. "
-            "fastsvm.to_sklearn returns an estimator that does not need fastsvm."
+            "LIBSVM has the kernels linear, polynomial, rbf, sigmoid and precomputed, this model has "
+            f"{model.kernel!r}. fastsvm.to_sklearn returns an estimator that does not need fastsvm."
         )
     return name, kernel._asdict()
 
 
-def _vectors_of(model: Any, kernel_type: str, standardized: bool) -> tuple[sparse.csr_matrix, np.ndarray]:
+def _vectors_of(model: BaseEstimator, kernel_type: str, of_standardized: bool) -> tuple[sparse.csr_matrix, np.ndarray]:
     """Return the model's support vectors in columns from 1, and intercepts."""
     intercept = np.asarray(model.intercept_, np.float64)
     if kernel_type == "precomputed":
         return sparse.csr_matrix(np.asarray(model.support_, np.float64)[:, None] + 1), intercept
-    vectors: Any = model.support_vectors_
     map_ = Standardization.of_model(model)
-    if map_ is not None:
-        vectors = map_.apply(MemorySource.of(vectors), np.float64).in_memory().block.user_array()
-        if kernel_type == "linear" and not standardized:
-            # k(z, (x - shift) scale) = (z scale)·x - (z scale)·shift
-            vectors = vectors.multiply(map_.scale).tocsr() if sparse.issparse(vectors) else vectors * map_.scale
-            if map_.shift is not None:
-                intercept = intercept - model._coefficients() @ (vectors @ map_.shift)
-        elif not standardized:
+    vectors = standardized(model.support_vectors_, map_)
+    if map_ is not None and not of_standardized:
+        if kernel_type != "linear":
             raise ValueError(
                 f"With standardize=True and the kernel {model.kernel!r}, the text is for standardised samples. Pass "
                 "range_path=, a file to write, with which svm-scale -r makes these from samples as they are."
             )
+        # k(z, (x - shift) scale) = (z scale)·x - (z scale)·shift
+        vectors = vectors.multiply(map_.scale).tocsr() if sparse.issparse(vectors) else vectors * map_.scale
+        if map_.shift is not None:
+            intercept = intercept - model._coefficients() @ (vectors @ map_.shift)
     exact = vectors if sparse.issparse(vectors) else np.asarray(vectors, np.float64)  # float16 is no type of SciPy's
     rows = sparse.csr_matrix(exact).astype(np.float64)
     rows.sort_indices()

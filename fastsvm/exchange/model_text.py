@@ -4,6 +4,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.estimators.fitting.drafts import view_of
@@ -11,10 +12,13 @@ from fastsvm.estimators.fitting.validation import origin_of
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.prediction import LinearModel
 from fastsvm.estimators.nystroem.landmark_estimator import LandmarkEstimator
-from fastsvm.exchange.liblinear import liblinear_text_of, model_of_liblinear_text
-from fastsvm.exchange.liblinear_text import read_liblinear_text, write_liblinear_text
-from fastsvm.exchange.libsvm import MACHINES, libsvm_text_of, model_of_libsvm_text
-from fastsvm.exchange.libsvm_text import read_libsvm_text, write_libsvm_text
+from fastsvm.exchange.liblinear import (
+    liblinear_text_of,
+    model_of_liblinear_text,
+    read_liblinear_text,
+    write_liblinear_text,
+)
+from fastsvm.exchange.libsvm import MACHINES, libsvm_text_of, model_of_libsvm_text, read_libsvm_text, write_libsvm_text
 from fastsvm.exchange.range_text import write_range_text
 from fastsvm.exchange.text_lines import begins_with
 from fastsvm.sources import Origin
@@ -29,12 +33,12 @@ def is_libsvm_text(path: str | Path) -> bool:
     return begins_with(path, _LIBSVM) or begins_with(path, _LIBLINEAR)
 
 
-def is_linear(model: Any) -> bool:
+def is_linear(model: BaseEstimator) -> bool:
     """Return whether a model has a weight for each feature."""
     return isinstance(model, LinearModel) and not isinstance(model, LandmarkEstimator)
 
 
-def save_libsvm(model: Any, path: str | Path, *, range_path: str | Path | None = None) -> None:
+def save_libsvm(model: BaseEstimator, path: str | Path, *, range_path: str | Path | None = None) -> None:
     """Write a fitted model as text that LIBSVM's `svm-predict`, or LIBLINEAR's `predict`, reads.
 
     A kernel machine becomes the text of a LIBSVM model, a linear one that of a LIBLINEAR model. All numbers are exact:
@@ -88,7 +92,8 @@ def save_libsvm(model: Any, path: str | Path, *, range_path: str | Path | None =
     if not is_linear(model) and type(model).__name__ not in {each.estimator for each in MACHINES}:
         raise TypeError(f"LIBSVM and LIBLINEAR have no text for a {type(model).__name__}.")
     check_is_fitted(model)
-    if range_path is not None and (is_linear(model) or Standardization.of_model(model) is None):
+    map_ = None if is_linear(model) else Standardization.of_model(model)
+    if range_path is not None and map_ is None:
         raise ValueError(
             "range_path is for kernel machines with standardize=True; this model takes samples as they are."
         )
@@ -105,8 +110,8 @@ def save_libsvm(model: Any, path: str | Path, *, range_path: str | Path | None =
         write_liblinear_text(path, liblinear_text_of(model))
         return
     text = libsvm_text_of(model, range_path is not None, first_index)
-    if range_path is not None:
-        write_range_text(range_path, Standardization.of_model(model), model.n_features_in_)
+    if range_path is not None and map_ is not None:
+        write_range_text(range_path, map_, model.n_features_in_)
     write_libsvm_text(path, text)
 
 

@@ -5,11 +5,11 @@ file, becomes 0.
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import MinMaxScaler
 
+from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.exchange.text_lines import TextLines
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.tuning import current_tuning
@@ -19,7 +19,7 @@ __all__ = ["load_libsvm_range", "write_range_text"]
 _RARE = 100  # A scaler has arrays of all features, of which so many for each line are usual.
 
 
-def write_range_text(path: str | Path, map_: Any, n_features: int) -> None:
+def write_range_text(path: str | Path, map_: Standardization, n_features: int) -> None:
     """Write the range file with which svm-scale does what a standardisation does."""
     shift = np.zeros(n_features) if map_.shift is None else map_.shift
     lows, highs = shift - 1 / map_.scale, shift + 1 / map_.scale
@@ -104,17 +104,18 @@ def load_libsvm_range(
     first = (0 if has_zero else 1) if first_index is None else first_index
     if first not in (0, 1) or (has_zero and first == 1):
         raise ValueError(f"first_index={first_index}, but {path} has the index {indices[0] if indices else 1}.")
-    found = indices[-1] + 1 - first if indices else 0
-    if n_features is not None and n_features < found:
-        raise ValueError(f"n_features={n_features}, but {path} has feature {found}; leave it out or raise it.")
-    if max(found, n_features or 0) == 0:
+    largest = indices[-1] + 1 - first if indices else 0
+    if n_features is not None and n_features < largest:
+        raise ValueError(f"n_features={n_features}, but {path} has feature {largest}; leave it out or raise it.")
+    if max(largest, n_features or 0) == 0:
         raise lines.damaged("it has no features")
-    if n_features is None and found > max(current_tuning().storage.piece_bytes, _RARE * len(indices)):
+    if n_features is None and largest > max(current_tuning().storage.piece_bytes, _RARE * len(indices)):
         raise ValueError(
-            f"{path} has {len(indices)} features, the last is {found}. Pass n_features={found} if so many are there."
+            f"{path} has {len(indices)} features, the last is {largest}. Pass n_features={largest} if so many are "
+            "there."
         )
     columns = np.array(indices, np.int64) - first
-    return _scaler(bounds, columns, np.array(ranges).reshape(-1, 2), n_features or found)
+    return _scaler(bounds, columns, np.array(ranges).reshape(-1, 2), n_features or largest)
 
 
 def _interval(lines: TextLines, words: list[bytes] | None) -> tuple[float, float]:

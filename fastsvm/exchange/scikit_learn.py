@@ -2,23 +2,55 @@
 
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+from sklearn import linear_model as theirs
+from sklearn import svm
+from sklearn.base import BaseEstimator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.estimators import SVCSearch
+from fastsvm.estimators import (
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    SGDClassifier,
+    SGDRegressor,
+    SVCSearch,
+)
 from fastsvm.estimators.fitting.drafts import view_of
 from fastsvm.estimators.kernel.standardization import Standardization
-from fastsvm.exchange import scikit_learn_kernel as of_kernel
-from fastsvm.exchange import scikit_learn_landmarks as of_landmarks
-from fastsvm.exchange import scikit_learn_linear as of_linear
-from fastsvm.exchange.scikit_learn_parts import standardization_of
+from fastsvm.estimators.linear.loss_parameter import loss_of
+from fastsvm.estimators.linear.prediction import dense_coef, for_rows_as_passed
+from fastsvm.exchange.imported import Twins, linear_model, shared_parameters, standardization_of
+from fastsvm.exchange.scikit_learn_kernel import (
+    KERNEL_TWINS,
+    LANDMARK_TWINS,
+    kernel_from_sklearn,
+    kernel_to_sklearn,
+    landmarks_from_sklearn,
+    landmarks_to_sklearn,
+)
+from fastsvm.persistence.model_checks import Attributes
 
 __all__ = ["from_sklearn", "to_sklearn"]
 
+_LINEAR_TWINS: Twins = {
+    "LinearSVC": (LinearSVC, svm.LinearSVC),
+    "LinearSVR": (LinearSVR, svm.LinearSVR),
+    "LinearOneClassSVM": (LinearOneClassSVM, theirs.SGDOneClassSVM),
+    "LogisticRegression": (LogisticRegression, theirs.LogisticRegression),
+    "SGDClassifier": (SGDClassifier, theirs.SGDClassifier),
+    "SGDRegressor": (SGDRegressor, theirs.SGDRegressor),
+}
+"""Linear machines of both packages, by name."""
+_RATES = ("constant", "optimal", "invscaling", "adaptive")  # of both
 
-def to_sklearn(model: Any) -> Any:
+
+def to_sklearn(model: BaseEstimator) -> Any:
     """Return a fitted estimator of scikit-learn that predicts the same and does not need fastsvm.
 
     It has no part of fastsvm, so that it can be pickled, or converted to ONNX or skops, for machines where fastsvm is
@@ -68,15 +100,19 @@ def to_sklearn(model: Any) -> Any:
     if isinstance(model, SVCSearch):
         raise TypeError("Pass the best_estimator_ of an SVCSearch: scikit-learn has nothing for the search itself.")
     name = type(model).__name__
-    for room in (of_kernel, of_linear, of_landmarks):
-        if room.TWINS.get(name, (None,))[0] is type(model):
+    for twins, convert in (
+        (KERNEL_TWINS, kernel_to_sklearn),
+        (_LINEAR_TWINS, _linear_to_sklearn),
+        (LANDMARK_TWINS, landmarks_to_sklearn),
+    ):
+        if name in twins and type(model) is twins[name][0]:
             check_is_fitted(model)
-            return room.to_sklearn(model)
-    known = ", ".join([*of_kernel.TWINS, *of_linear.TWINS, *of_landmarks.TWINS])
-    raise TypeError(f"Estimators of fastsvm can be converted: {known}. Found {type(model).__module__}.{name}.")
+            return convert(model)
+    names = ", ".join([*KERNEL_TWINS, *_LINEAR_TWINS, *LANDMARK_TWINS])
+    raise TypeError(f"Estimators of fastsvm can be converted: {names}. Found {type(model).__module__}.{name}.")
 
 
-def from_sklearn(model: Any) -> Any:
+def from_sklearn(model: BaseEstimator) -> Any:
     """Return a fitted estimator of fastsvm that predicts as one of scikit-learn does.
 
     How the fit went is not known: `stop_reason_` is "imported", and there are no `objective_`, `duality_gap_`,
@@ -118,22 +154,31 @@ def from_sklearn(model: Any) -> Any:
     >>> model, model.predict([[0.9]])
     (SVC(C=3), array([1]))
     """
-    given, standardization = model, None
+    first, map_, features = model, None, None
     if isinstance(model, Pipeline):
-        standardization, features, model = _steps_of(model)
-        if features is not None:
-            return _named(of_landmarks.from_sklearn(features, model, standardization), given[0])
-    for room in (of_kernel, of_linear):
-        name = room.name_of(model)
-        if name is not None:
-            check_is_fitted(model)
-            found = room.from_sklearn(name, model, standardization)
-            return _named(found, given[0] if given is not model else model)
-    known = ", ".join([*of_kernel.TWINS, *of_linear.TWINS])
-    raise TypeError(f"Estimators of scikit-learn can be converted: {known}. Found {type(model).__name__}.")
+        map_, features, model = _steps_of(model)
+        first = first[0]
+    if features is not None:
+        converted = landmarks_from_sklearn(features, model, map_)
+    else:
+        converted = _machine_from_sklearn(model, map_)
+    if hasattr(first, "feature_names_in_"):
+        converted.feature_names_in_ = first.feature_names_in_
+    return converted
 
 
-def _steps_of(pipeline: Pipeline) -> tuple[Standardization | None, Nystroem | None, Any]:
+def _machine_from_sklearn(model: BaseEstimator, map_: Standardization | None) -> BaseEstimator:
+    """Return the kernel or linear machine of fastsvm; samples are standardised by a map, or not."""
+    for twins, convert in ((KERNEL_TWINS, kernel_from_sklearn), (_LINEAR_TWINS, _linear_from_sklearn)):
+        for ours, kind in twins.values():
+            if type(model) is kind:
+                check_is_fitted(model)
+                return convert(ours, model, map_)
+    names = ", ".join([*KERNEL_TWINS, *_LINEAR_TWINS])
+    raise TypeError(f"Estimators of scikit-learn can be converted: {names}. Found {type(model).__name__}.")
+
+
+def _steps_of(pipeline: Pipeline) -> tuple[Standardization | None, Nystroem | None, BaseEstimator]:
     """Return the scaler's map and the features, if the pipeline has them, and the estimator."""
     steps = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
     kinds = [type(step) for step in steps[:-1]]
@@ -148,8 +193,82 @@ def _steps_of(pipeline: Pipeline) -> tuple[Standardization | None, Nystroem | No
     return map_, steps[-2] if kinds[-1] is Nystroem else None, steps[-1]
 
 
-def _named(found: Any, first: Any) -> Any:
-    """Return the estimator with the names of features that the first step saw."""
-    if hasattr(first, "feature_names_in_"):
-        found.feature_names_in_ = first.feature_names_in_
-    return found
+# --- linear machines -------------------------------------------------------------------------------------
+
+
+def _linear_to_sklearn(model: BaseEstimator) -> BaseEstimator:
+    """Return the estimator of scikit-learn that has the same scores."""
+    kind, parameters = _twin(model)
+    is_twin = kind is _LINEAR_TWINS[type(model).__name__][1]
+    shared = shared_parameters(model, kind) if is_twin else {"fit_intercept": model.fit_intercept}
+    converted = kind(**(shared | parameters))
+    coef = model.coef_
+    converted.coef_ = coef.copy() if sparse.issparse(coef) else np.array(coef, np.float64, order="C")
+    if kind is theirs.SGDOneClassSVM:
+        converted.offset_ = np.array(model.offset_, np.float64)
+    else:
+        converted.intercept_ = np.array(model.intercept_, np.float64)
+    converted.n_features_in_ = int(model.n_features_in_)
+    for name in ("classes_", "feature_names_in_", "n_iter_", "t_"):
+        if hasattr(model, name):
+            setattr(converted, name, getattr(model, name))
+    return converted
+
+
+def _twin(model: BaseEstimator) -> tuple[type[BaseEstimator], Attributes]:
+    """Return the class in scikit-learn, and the parameters that differ."""
+    kind = _LINEAR_TWINS[type(model).__name__][1]
+    if kind is theirs.SGDOneClassSVM:
+        return kind, {}
+    if kind is theirs.LogisticRegression or (kind is svm.LinearSVC and model.loss == "log_loss"):
+        is_l1 = model._has_l1_penalty()
+        if len(model.classes_) > 2:  # whose probabilities LogisticRegression takes from a softmax
+            return theirs.SGDClassifier, {"loss": "log_loss", "penalty": "l1" if is_l1 else "l2"}
+        return theirs.LogisticRegression, _penalty(is_l1) | {"solver": "liblinear"}
+    is_name = isinstance(model.loss, str)
+    if kind is svm.LinearSVC:
+        several = {} if model.multi_class == "ovr" else {"multi_class": "crammer_singer"}
+        return kind, several if is_name else several | {"loss": "squared_hinge"}
+    if kind is svm.LinearSVR:
+        return kind, {} if is_name else {"loss": "epsilon_insensitive"}
+    if loss_of(model.loss).of_classes:
+        if model.loss == "softmax":
+            return theirs.LogisticRegression, {}
+        return svm.LinearSVC, {"multi_class": "crammer_singer"}
+    differing = {} if is_name else {"loss": kind().loss}
+    if model.learning_rate not in _RATES:
+        differing["learning_rate"] = kind().learning_rate
+    return kind, differing
+
+
+def _penalty(is_l1: bool) -> Attributes:
+    """Return the parameters of scikit-learn's `LogisticRegression`, which since 1.8 are a ratio of penalties."""
+    if theirs.LogisticRegression().penalty == "l2":
+        return {"penalty": "l1" if is_l1 else "l2", "l1_ratio": None}
+    return {"l1_ratio": float(is_l1), "penalty": theirs.LogisticRegression().penalty}
+
+
+def _linear_from_sklearn(
+    kind: type[BaseEstimator], model: BaseEstimator, map_: Standardization | None
+) -> BaseEstimator:
+    """Return the estimator of fastsvm; weights for standardised samples become such for samples as they are."""
+    if kind is not LogisticRegression:
+        parameters = shared_parameters(model, kind)
+        if parameters.get("eta0") == 0:  # the default before scikit-learn 1.8, for rates that do not use it
+            del parameters["eta0"]
+    elif model.solver == "liblinear":  # which penalises the intercept
+        is_l1 = model.penalty == "l1" or model.l1_ratio == 1
+        parameters = shared_parameters(model, kind) | {"penalty": "l1" if is_l1 else "l2", "l1_ratio": 0.0}
+    else:
+        of_pairs = len(model.classes_) == 2 or getattr(model, "multi_class", "") == "ovr"
+        kind = SGDClassifier
+        parameters = {"loss": "log_loss" if of_pairs else "softmax", "fit_intercept": model.fit_intercept}
+    coef = dense_coef(model)
+    intercept = -model.offset_ if kind is LinearOneClassSVM else model.intercept_
+    intercept = np.broadcast_to(np.asarray(intercept, np.float64), len(coef))
+    if map_ is not None:
+        parameters["standardize"] = True
+        map_ = map_._replace(shift=np.zeros(coef.shape[1]) if map_.shift is None else map_.shift)
+        coef, intercept = for_rows_as_passed(coef, intercept, *map_)
+    attributes = {"t_": float(model.t_)} if hasattr(model, "t_") else {}
+    return linear_model(kind, parameters, coef, intercept, getattr(model, "classes_", None), map_, **attributes)

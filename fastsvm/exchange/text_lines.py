@@ -1,16 +1,21 @@
 """Lines of text with words and numbers, and errors that name the file and the line."""
 
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from fastsvm.files.atomic_file import check_input
 from fastsvm.tuning import current_tuning
 
-__all__ = ["TextLines", "begins_with"]
+__all__ = ["Header", "TextLines", "ValueReaders", "begins_with", "whole_labels"]
 
+Header: TypeAlias = dict[str, Any]
+"""The values of key words."""
+ValueReaders: TypeAlias = dict[str, Callable[[list[bytes]], object]]
+"""For each key word, how its value is read from the words of its line."""
 _LARGEST = np.iinfo(np.int32).max
 
 
@@ -32,22 +37,65 @@ class TextLines:
             raise ValueError(f"{path} is a folder, not {what}.")
         self.path, self.what, self.number = path, what, 0
         self._places: dict[str, int] = {}
+        self._content = self._read()
 
     def __iter__(self) -> Iterator[list[bytes]]:
-        """Yield the words of each line that has any. Editors of Windows put a byte-order mark before the first."""
+        """Return the iterator of the words of each line that has any; a second loop goes on where the first ended."""
+        return self._content
+
+    def _read(self) -> Iterator[list[bytes]]:  # editors of Windows put a byte-order mark before the first word
         with open(self.path, "rb") as file:
             for self.number, line in enumerate(file, 1):
                 words = (line.removeprefix(BOM_UTF8) if self.number == 1 else line).split()
                 if words:
                     yield words
 
-    def key_word(self, words: Sequence[bytes]) -> str:
-        """Return the first word of the line that was yielded last, which may begin no other line."""
-        name = shown(words[0])
-        if name in self._places:
-            raise self.error(f"{name} is there a second time")
-        self._places[name] = self.number
-        return name
+    def header(
+        self,
+        values: ValueReaders,
+        last: str,
+        what_follows: str,
+        other_files: dict[str, str] | None = None,
+    ) -> Header:
+        """Return the values of the key words up to the line `last`, each of which may begin one line.
+
+        `values` reads the words of a line. A file that begins with a key of `other_files` is refused with its text.
+        """
+        header: Header = {}
+        for words in self:
+            name = shown(words[0])
+            if name in self._places:
+                raise self.error(f"{name} is there a second time")
+            self._places[name] = self.number
+            if name == last:
+                return header
+            if not header and name in (other_files or {}):
+                raise self.damaged((other_files or {})[name])
+            if name not in values:
+                raise self.error(f"there is no key word {name} in {self.what}")
+            header[name] = values[name](words)
+        raise self.damaged(f"it ends before {what_follows}, which the line {last} announces")
+
+    def choice(self, words: Sequence[bytes], choices: Sequence[str]) -> str:
+        """Return the word behind the key word, one of some."""
+        word = shown(self.one(words))
+        if word not in choices:
+            raise self.error(f"{shown(words[0])} is {word}, but must be one of {', '.join(choices)}")
+        return word
+
+    def count(self, words: Sequence[bytes]) -> int:
+        """Return the whole number behind the key word, at least 0."""
+        return int(self.whole([self.one(words)], least=0)[0])
+
+    def number_of(self, words: Sequence[bytes]) -> float:
+        """Return the finite number behind the key word."""
+        return float(self.numbers([self.one(words)])[0])
+
+    def require(self, header: Header, names: Sequence[str]) -> None:
+        """Raise ValueError if a header lacks some key words."""
+        missing = [name for name in names if name not in header]
+        if missing:
+            raise self.damaged(f"it lacks {', '.join(missing)}")
 
     def error(self, problem: str, key_word: str | None = None) -> ValueError:
         """Return the error for the line that was yielded last, or for that of a key word."""
@@ -61,22 +109,22 @@ class TextLines:
     def numbers(self, words: Sequence[bytes]) -> np.ndarray:
         """Return finite numbers, in float64."""
         try:
-            found = np.array([_number(word) for word in words], np.float64)
+            values = np.array([_number(word) for word in words], np.float64)
         except ValueError:
-            raise self.error(f"there should be {_told(words)}") from None
-        if not np.isfinite(found).all():
-            raise self.error(f"{shown(words[int(np.argmin(np.isfinite(found)))])} is not a finite number")
-        return found
+            raise self.error(f"there should be {_wanted(words)}") from None
+        if not np.isfinite(values).all():
+            raise self.error(f"{shown(words[int(np.argmin(np.isfinite(values)))])} is not a finite number")
+        return values
 
     def whole(self, words: Sequence[bytes], least: int = -_LARGEST - 1) -> np.ndarray:
         """Return whole numbers of 32 bits, in int64, each at least `least`."""
         try:
-            found = np.array([_whole(word) for word in words], np.int64)
+            values = np.array([_whole(word) for word in words], np.int64)
         except (ValueError, OverflowError):
             raise self.error(f"there should be whole numbers, found {shown(b' '.join(words))}") from None
-        if len(found) and not least <= found.min() <= found.max() <= _LARGEST:
-            raise self.error(f"numbers from {least} to {_LARGEST} are possible, found {found.min()} to {found.max()}")
-        return found
+        if len(values) and not least <= values.min() <= values.max() <= _LARGEST:
+            raise self.error(f"numbers from {least} to {_LARGEST} are possible, found {values.min()} to {values.max()}")
+        return values
 
     def one(self, words: Sequence[bytes]) -> bytes:
         """Return the word behind the first one of a line."""
@@ -105,7 +153,7 @@ def _whole(word: bytes) -> int:
     return int(word)
 
 
-def _told(words: Sequence[bytes]) -> str:
+def _wanted(words: Sequence[bytes]) -> str:
     """Say which of some words is not a number."""
     for word in words:
         try:
@@ -120,3 +168,17 @@ def shown(word: bytes) -> str:
     most = current_tuning().limits.letters
     text = word[:most].decode("ascii", "backslashreplace")
     return text if len(word) <= most else f"{text}..."
+
+
+def whole_labels(classes: np.ndarray, program: str) -> np.ndarray:
+    """Return labels as int64; ValueError says that some are not whole numbers of 32 bits."""
+    numbers = classes.astype(np.int64) if classes.dtype.kind in "biu" else classes
+    if classes.dtype.kind == "f" and (np.mod(classes, 1) == 0).all():
+        numbers = classes
+    if numbers.dtype.kind not in "if" or np.abs(numbers).max() > np.iinfo(np.int32).max:
+        raise ValueError(
+            f"{program}'s text has whole numbers of 32 bits as labels, this model has {classes[:3].tolist()}"
+            f"{', ...' if len(classes) > 3 else ''}. Fit it to numbers, such as those of sklearn.preprocessing."
+            "LabelEncoder."
+        )
+    return numbers.astype(np.int64)

@@ -82,12 +82,12 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def _digest(file: BinaryIO) -> bytes:
     """Return the checksum of a file up to the stored checksum at its end."""
     left = file.seek(0, 2) - _DIGITS
-    found, most = hashlib.sha256(), current_tuning().storage.piece_bytes
+    digest, most = hashlib.sha256(), current_tuning().storage.piece_bytes
     file.seek(0)
     while left > 0 and (piece := file.read(min(most, left))):
-        found.update(piece)
+        digest.update(piece)
         left -= len(piece)
-    return found.hexdigest().encode()
+    return digest.hexdigest().encode()
 
 
 def _content(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

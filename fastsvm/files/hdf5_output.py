@@ -12,11 +12,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import h5py
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
 __all__ = ["HDF5Output", "hdf5_into", "hdf5_written"]
+
+Result = TypeVar("Result")
 
 
 class HDF5Output:
@@ -26,7 +31,7 @@ class HDF5Output:
         self._disk, self._thread = disk, thread
         self._file: h5py.File | None = None
 
-    def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def do(self, function: Callable[..., Result], *arguments: object) -> Result:
         """Call `function(file, *arguments)` in the thread that writes to the file, and return its result.
 
         It raises OSError if the disk has not accepted all bytes so far.
@@ -35,7 +40,7 @@ class HDF5Output:
         self._disk.raise_error()
         return result
 
-    def _open(self, **options: Any) -> None:
+    def _open(self, **options: int) -> None:
         self._file = h5py.File(self._disk, "w", **options)
 
     def _close(self) -> None:
@@ -44,7 +49,7 @@ class HDF5Output:
 
 
 @contextmanager
-def hdf5_written(path: Path, **options: Any) -> Iterator[HDF5Output]:
+def hdf5_written(path: Path, **options: int) -> Iterator[HDF5Output]:
     """Yield a new HDF5 file, which replaces an existing one; `options` are those of `h5py.File`.
 
     It is closed at the end, and not removed after an error. OSError says that it cannot be written, because of a full
@@ -55,7 +60,7 @@ def hdf5_written(path: Path, **options: Any) -> Iterator[HDF5Output]:
 
 
 @contextmanager
-def hdf5_into(file: FileIO, **options: Any) -> Iterator[HDF5Output]:
+def hdf5_into(file: FileIO, **options: int) -> Iterator[HDF5Output]:
     """Yield a new HDF5 file within an open, empty file without a buffer; see `hdf5_written`."""
     disk = _Disk(file)
     with ThreadPoolExecutor(1, "hdf5 output") as thread:
@@ -96,7 +101,7 @@ class _Disk:
     def tell(self) -> int:
         return self._place
 
-    def write(self, data: Any) -> int:
+    def write(self, data: "ReadableBuffer") -> int:
         data = memoryview(data).cast("B")
         self._try(lambda: self._written(data))
         self._place += len(data)
@@ -108,7 +113,7 @@ class _Disk:
         while data:
             data = data[self._file.write(data) :]
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: "WriteableBuffer") -> int:
         view = memoryview(buffer).cast("B")
         view[:] = bytes(len(view))  # zeros where nothing was written
         self._try(lambda: self._read(view))

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy import sparse
 
 from fastsvm.files.atomic_file import atomic_write, check_input, check_output, scratch_folder
-from fastsvm.formats.readers.rows import Rows
-from fastsvm.formats.readers.stream import Header, Options, Stream
-from fastsvm.formats.registry import FORMATS, formats_with, recognise
-from fastsvm.formats.rounding import TooCoarse, narrowed
+from fastsvm.formats.readers import FORMATS, formats_with, recognise
+from fastsvm.formats.readers.stream import Header, Options, Rows, Stream
 from fastsvm.formats.shuffle import shuffled
 from fastsvm.formats.writer import StoredLabels, write
 from fastsvm.progress_bar import progress_bar
@@ -22,6 +21,9 @@ from fastsvm.tuning import StorageTuning, current_tuning
 __all__ = ["Summary", "convert"]
 
 _EXACT = "exact"
+_VISIBLE = 2e-5  # Rounding shows above this share of the range of a feature: some 1e-4 of its standard deviation.
+_MOST_FEATURES = 1 << 18  # So many features of sparse rows are watched one by one, with 24 bytes for each.
+_SHOWN = "float32 would round {where}, which lies between {low:.10g} and {high:.10g}, by up to {error:.2g}"
 
 
 class Summary(NamedTuple):
@@ -136,7 +138,6 @@ def convert(
     most = min(max(memory // tuning.block_share, tuning.run_bytes), tuning.block_bytes)
     chosen = chosen._replace(block_bytes=most, memory=memory)
     _check_options(format, chosen)
-    order = _Order(seed if shuffle else None, memory * 3 // 4)
     exact = options.get("dtype") == _EXACT
 
     def written(chosen: Options, notes: tuple[str, ...] = ()) -> Summary:
@@ -144,43 +145,39 @@ def convert(
             header = stream.header
             _check_rows(header, source, memory, tuning)
             header = header._replace(notes=header.notes + notes, class_names=names or header.class_names)
-            return _write(Stream(header, _storable(stream.blocks, source)), destination, scratch, order, progress)
+            blocks: Iterator[Rows] = _storable(stream.blocks, source)
+            if shuffle:
+                reading = _counted(blocks, header.n_samples, "reading", progress)
+                blocks = shuffled(_numbered(reading), seed, scratch, memory * 3 // 4)
+            return _write(Stream(header, blocks), destination, scratch, progress)
 
     try:
         return written(chosen)
-    except TooCoarse as found:
-        notes = () if exact else (f"{found}; the values are stored in float64.",)
-        return written(chosen._replace(dtype=found.dtype), notes)
+    except _TooCoarse as error:
+        notes = () if exact else (f"{error}; the values are stored in float64.",)
+        return written(chosen._replace(dtype=error.dtype), notes)
 
 
 @contextmanager
 def _read(source: Path, format: str, options: Options, exact: bool) -> Iterator[Stream]:
     """Open a source. Where the type of values is open, they are read in float64 and narrowed to float32."""
-    known = FORMATS[format]
-    if options.dtype is not None or "dtype" not in known.options:
-        with known.read(source, options) as stream:
+    kind = FORMATS[format]
+    if options.dtype is not None or "dtype" not in kind.options:
+        with kind.read(source, options) as stream:
             yield stream
         return
-    if not known.text:  # the types of its columns may decide, which is known without a pass over the rows
-        with known.read(source, options) as stream:
+    if not kind.text:  # the types of its columns may decide, which is known without a pass over the rows
+        with kind.read(source, options) as stream:
             if stream.header.dtype != np.float32:
                 yield stream
                 return
-    with known.read(source, options._replace(dtype=np.dtype(np.float64))) as stream:
+    with kind.read(source, options._replace(dtype=np.dtype(np.float64))) as stream:
         header = stream.header._replace(dtype=np.dtype(np.float32))
-        yield Stream(header, narrowed(stream.blocks, header, exact))
+        yield Stream(header, _narrowed(stream.blocks, header, exact))
 
 
-class _Order(NamedTuple):
-    seed: int | None
-    limit: int
-
-
-def _write(stream: Stream, destination: Path, scratch: Path, order: _Order, progress: bool) -> Summary:
-    header, blocks = stream.header, stream.blocks
-    if order.seed is not None:
-        reading = _counted(blocks, header.n_samples, "reading", progress)
-        blocks = shuffled(_numbered(reading), order.seed, scratch, order.limit)
+def _write(stream: Stream, destination: Path, scratch: Path, progress: bool) -> Summary:
+    header, blocks = stream
     with atomic_write(destination, scratch / "data.h5") as part:
         with closing(_counted(blocks, header.n_samples, "writing", progress)) as rows:
             n_samples, labels = write(part, header, rows)
@@ -195,12 +192,12 @@ def _write(stream: Stream, destination: Path, scratch: Path, order: _Order, prog
         None if labels is None else labels.n_classes,
         header.class_names,
         destination.stat().st_size,
-        _told(header, labels),
+        _label_note(header, labels),
         header.notes,
     )
 
 
-def _told(header: Header, labels: StoredLabels | None) -> str:
+def _label_note(header: Header, labels: StoredLabels | None) -> str:
     """Return where the labels were found, and how many classes or which range they have."""
     if labels is None or not header.label:
         return header.label
@@ -279,23 +276,23 @@ def _reader_options(options: ConversionOptions) -> Options:
         raise TypeError(
             f"convert() has no options {sorted(unknown)}; it has {', '.join(ConversionOptions.__annotations__)}."
         )
-    given: dict[str, Any] = {name: value for name, value in options.items() if name in Options._fields}
-    dtype, first_index, names = (given.pop(name, None) for name in ("dtype", "first_index", "feature_names"))
+    passed: dict[str, Any] = {name: value for name, value in options.items() if name in Options._fields}
+    dtype, first_index, names = (passed.pop(name, None) for name in ("dtype", "first_index", "feature_names"))
     if first_index not in (None, "auto", 0, 1):
         raise ValueError(f"first_index must be 0, 1 or 'auto', it is {first_index!r}.")
     return Options(
         dtype=None if dtype in (None, _EXACT) else _float_type(dtype),
         first_index=None if first_index in (None, "auto") else int(first_index),
         feature_names=None if names is None else tuple(names),
-        **given,
+        **passed,
     )
 
 
-def _float_type(dtype: Any) -> np.dtype:
-    found = np.dtype(dtype)
-    if found not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise ValueError(f"dtype must be float32 or float64, it is {found}.")
-    return found
+def _float_type(dtype: DTypeLike) -> np.dtype:
+    kind = np.dtype(dtype)
+    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be float32 or float64, it is {kind}.")
+    return kind
 
 
 def _check_options(format: str, options: Options) -> None:
@@ -306,3 +303,72 @@ def _check_options(format: str, options: Options) -> None:
     for name in set(Options._fields) - {"block_bytes", "memory"} - FORMATS[format].options:
         if getattr(options, name) is not None:
             raise ValueError(f"{name} does not apply to {format}, only to {formats_with(name)}.")
+
+
+# --- the type in which values are stored: float32, unless its rounding would lose what distinguishes the rows
+
+
+class _TooCoarse(Exception):
+    """float32 does not hold the values; the message says of which feature.
+
+    `dtype` is the type in which to read the source again: float32 for values out of its range, which the reader refuses
+    by name.
+    """
+
+    def __init__(self, message: str, dtype: type = np.float64) -> None:
+        super().__init__(message)
+        self.dtype = np.dtype(dtype)
+
+
+def _narrowed(blocks: Iterator[Rows], header: Header, exact: bool) -> Iterator[Rows]:
+    """Yield rows of float64 in float32, in the same blocks. With `exact` no value may be rounded at all.
+
+    It raises _TooCoarse if rounding is visible: at once where a value is too large, or with `exact`, else after the
+    last block, so that the answer depends on all rows and not on the size of the blocks.
+    """
+    watched = not header.sparse or header.n_features <= _MOST_FEATURES
+    seen = _Seen(header.n_features if watched and not exact else 0)
+    for block in blocks:
+        with np.errstate(over="ignore"):
+            rounded = block.stored.astype(np.float32)
+        error = np.abs(block.stored - rounded)
+        if not np.isfinite(rounded).all():
+            raise _TooCoarse("float32 does not hold all values", np.float32)
+        if exact and error.any():
+            raise _TooCoarse("float32 rounds some values")
+        if watched and not exact:
+            seen.add(block.X, error)
+        yield block.with_stored(rounded)
+    seen.check(header)
+
+
+class _Seen:
+    """The range of each feature and its largest error of rounding, over the blocks so far."""
+
+    def __init__(self, n_features: int) -> None:
+        self.low, self.high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
+        self.error = np.zeros(n_features)
+
+    def add(self, X: np.ndarray | sparse.csr_array, error: np.ndarray) -> None:
+        if X.shape[0] == 0:
+            return
+        if isinstance(X, np.ndarray):
+            low, high, error = X.min(axis=0), X.max(axis=0), error.max(axis=0)
+        else:
+            low, high = (np.asarray(extreme.todense()).ravel() for extreme in (X.min(axis=0), X.max(axis=0)))
+            by_feature = np.zeros_like(self.error)
+            np.maximum.at(by_feature, X.indices, error)
+            error = by_feature
+        np.minimum(self.low, low, out=self.low)
+        np.maximum(self.high, high, out=self.high)
+        np.maximum(self.error, error, out=self.error)
+
+    def check(self, header: Header) -> None:
+        """Raise _TooCoarse if rounding is visible in some feature. Constant ones distinguish no rows."""
+        width = self.high - self.low
+        lost = (self.error > _VISIBLE * width) & (width > 0)
+        if lost.any():
+            k = int(np.argmax(lost))
+            names = header.feature_names
+            where = f"feature {k}" if names is None else f"feature {k} ({names[k]})"
+            raise _TooCoarse(_SHOWN.format(where=where, low=self.low[k], high=self.high[k], error=self.error[k]))

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.readers.rows import Rows, stack
+from fastsvm.formats.readers.stream import Rows, stack
 from fastsvm.tuning import current_tuning
 
 __all__ = ["shuffled"]
@@ -132,6 +132,6 @@ def _sorted(blocks: list[_Keyed], block_bytes: int) -> Iterator[Rows]:
 def _gather(blocks: list[Rows], starts: np.ndarray, index: np.ndarray) -> Rows:
     """Return the rows `index`, counted through all blocks."""
     home = np.searchsorted(starts, index, side="right") - 1
-    places = [np.flatnonzero(home == k) for k in np.unique(home)]
-    found = [blocks[home[at[0]]].take(index[at] - starts[home[at[0]]]) for at in places]
-    return stack(found).take(np.argsort(np.concatenate(places)))
+    positions = [np.flatnonzero(home == k) for k in np.unique(home)]
+    parts = [blocks[home[at[0]]].take(index[at] - starts[home[at[0]]]) for at in positions]
+    return stack(parts).take(np.argsort(np.concatenate(positions)))

@@ -3,15 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 from scipy import sparse
 
 from fastsvm.files.hdf5_output import hdf5_written
-from fastsvm.formats.readers.rows import Rows
-from fastsvm.formats.readers.stream import Header
+from fastsvm.formats.readers.stream import Header, Rows
 from fastsvm.tuning import current_tuning
 
 __all__ = ["StoredLabels", "write"]
@@ -51,7 +49,7 @@ class _Book:
 
     def __init__(self, file: h5py.File, header: Header) -> None:
         self._header, self.n_samples = header, 0
-        self._append: Callable[[Any], None] = (_sparse_rows if header.sparse else _dense_rows)(file, header)
+        self._append = (_sparse_rows if header.sparse else _dense_rows)(file, header)
         self.labels = None if header.y_dtype is None else StoredLabels(file, header, header.y_dtype)
         self._columns: dict[str, h5py.Dataset] = {}
         if header.feature_names is not None:

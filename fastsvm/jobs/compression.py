@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fastsvm.compression.compress import compress
+from fastsvm.compression import compress
 from fastsvm.estimators import SVCSearch
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.inputs import InputOptions

@@ -10,7 +10,7 @@ from fastsvm.jobs.inputs import InputOptions, as_hdf5
 from fastsvm.jobs.labels import listed
 from fastsvm.jobs.models import is_model, load_model
 from fastsvm.sources import HDF5Data, HDF5Source, open_hdf5
-from fastsvm.sources.hdf5_checks import reading
+from fastsvm.sources.hdf5 import reading
 
 __all__ = ["class_name", "describe"]
 

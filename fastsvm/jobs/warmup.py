@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fastsvm._compiled.code_cache.folders import writeable_folder
-from fastsvm._compiled.recording import recorded
+from fastsvm._compiled.code_cache import writeable_folder
+from fastsvm._compiled.compiler import recorded
 from fastsvm.estimators import ESTIMATORS
 from fastsvm.progress_bar import progress_bar
 

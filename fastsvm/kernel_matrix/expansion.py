@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit, jit_in_order
-from fastsvm._compiled.panels import PANEL_BYTES, PANEL_ROWS, panel_tile
 from fastsvm._compiled.processor import JIT_DISABLED
 from fastsvm._compiled.scalars import multiply_add
-from fastsvm._compiled.scratch import scratch_array
-from fastsvm._compiled.threads import Pool, spans
+from fastsvm._compiled.threads import Pool, scratch_array, spans
+from fastsvm._compiled.vectors import PANEL_BYTES, PANEL_ROWS, panel_tile
 from fastsvm.kernel_matrix.pairwise import MOST_COLUMNS, SPAN, TILED_ROWS, PairwiseKernel, PrecomputedPairwise, Rows
 from fastsvm.linalg.row_products import FEATURES, add_panel_products, add_rows, panels_of_columns
 from fastsvm.sources import Block

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.scratch import scratch_array
-from fastsvm._compiled.threads import Pool, spans
+from fastsvm._compiled.threads import Pool, scratch_array, spans
 from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.expansion import add_expansion, expand, expand_among, operand_rows, task_columns
 from fastsvm.kernel_matrix.pairwise import (

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit, outlined
-from fastsvm._compiled.generic import generic
+from fastsvm._compiled.compiler import generic, jit, outlined
 from fastsvm._compiled.scalars import multiply_add
 from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.pairwise import RealPairwise

@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.lanes import LANES, add_to_lanes, lowest_bit
-from fastsvm._compiled.scratch import scratch_array
+from fastsvm._compiled.scalars import lowest_bit
+from fastsvm._compiled.threads import scratch_array
+from fastsvm._compiled.vectors import LANES, add_to_lanes
 from fastsvm.sources import CSRBlock
 
 __all__ = ["InvertedIndex", "invert", "write_indexed_products"]

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
+from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm._compiled.writeable import writeable
 from fastsvm.linalg.row_products import product_type, readable_rows, write_products
 from fastsvm.sources import Block, CSRBlock, Source
 from fastsvm.tuning import current_tuning

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.generic import generic
+from fastsvm._compiled.compiler import generic, jit
 
 __all__ = ["Bracket", "RootLimits", "illinois_root", "slope_at"]
 

@@ -9,10 +9,18 @@ packed into panels first: a panel holds some rows feature by feature, so that a 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit, outlined
-from fastsvm._compiled.panels import PANEL_BYTES, PANEL_ROWS, PANEL_VECTORS, pack_tile, panel_tile
 from fastsvm._compiled.processor import HAS_WIDE_VECTORS, PLAIN
-from fastsvm._compiled.scratch import scratch_array
-from fastsvm._compiled.vectors import product_tile_1, product_tile_2, product_tile_5
+from fastsvm._compiled.threads import scratch_array
+from fastsvm._compiled.vectors import (
+    PANEL_BYTES,
+    PANEL_ROWS,
+    PANEL_VECTORS,
+    pack_tile,
+    panel_tile,
+    product_tile_1,
+    product_tile_2,
+    product_tile_5,
+)
 from fastsvm.linalg.half_floats import as_float32
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fastsvm._compiled.generic import generic
+from fastsvm._compiled.compiler import generic
 from fastsvm.sources import Block, CSRBlock, DenseBlock
 
 __all__ = ["add_row", "row_score", "sq_norm"]

@@ -28,8 +28,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.generic import generic
+from fastsvm._compiled.compiler import generic, jit
 
 __all__ = [
     "MOST_STEPS",

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from fastsvm._compiled.compiler import inlined, jit
-from fastsvm._compiled.generic import generic
+from fastsvm._compiled.compiler import generic, inlined, jit
 from fastsvm.losses.interface import (
     Demands,
     Loss,

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from fastsvm._compiled.scratch import scratch_array
-from fastsvm._compiled.threads import Pool, spans
+from fastsvm._compiled.threads import Pool, scratch_array, spans
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Rows
 from fastsvm.linalg.row_products import add_panel_products, panels_of

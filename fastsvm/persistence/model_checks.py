@@ -5,10 +5,11 @@ passes them makes a prediction read outside of its arrays.
 """
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from fastsvm.estimators.fitting.parameters import Rule, boolean, number
 from fastsvm.estimators.fitting.predictions import OutlierDetector
@@ -17,10 +18,12 @@ from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifie
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.linear.prediction import LinearClassifier
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
-from fastsvm.sources.compressed import check_compressed
+from fastsvm.sources.block import check_compressed
 
-__all__ = ["check_fitted", "check_name", "is_fitted_name"]
+__all__ = ["Attributes", "check_fitted", "check_name", "is_fitted_name"]
 
+Attributes: TypeAlias = dict[str, Any]
+"""Fitted attributes of an estimator, or its parameters, by name."""
 _PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"}  # beside fitted attributes
 _SPARSE = {"support_vectors_", "dual_coef_", "components_", "coef_"}  # after a fit on sparse samples, or `sparsify`
 _NUMBER = Rule(lambda value: isinstance(value, Real) and not isinstance(value, bool), "a number")
@@ -47,42 +50,42 @@ def check_name(kind: type, name: str) -> None:
         raise ValueError(f"{name!r} is not an attribute of a fitted {kind.__name__}")
 
 
-def check_fitted(model: Any) -> None:
+def check_fitted(model: BaseEstimator) -> None:
     """Raise ValueError unless a fit can give an estimator these parameters and attributes."""
     _check_parameters(model)
-    found = vars(model)
-    _require(found, "n_features_in_")
+    attributes = vars(model)
+    _require(attributes, "n_features_in_")
     for name, rule in _RULES.items():
-        _holds(found, name, name not in found or rule.holds(found[name]), rule.words)
-    for name, value in found.items():
+        _holds(attributes, name, name not in attributes or rule.holds(attributes[name]), rule.words)
+    for name, value in attributes.items():
         if is_fitted_name(name) and name != "exact_machine_":
             _check_plain(name, value)
-    if "feature_names_in_" in found:
-        _array(found, "feature_names_in_", (found["n_features_in_"],), "OU")
+    if "feature_names_in_" in attributes:
+        _array(attributes, "feature_names_in_", (attributes["n_features_in_"],), "OU")
     if isinstance(model, KernelMachine):
-        _check_kernel_model(model, found)
+        _check_kernel_model(model, attributes)
     elif isinstance(model, NystroemMachine):
-        _check_landmark_model(model, found)
+        _check_landmark_model(model, attributes)
     else:
-        _check_linear_model(model, found)
+        _check_linear_model(model, attributes)
 
 
-def _check_parameters(model: Any) -> None:
+def _check_parameters(model: BaseEstimator) -> None:
     parameters = model.get_params(deep=False)
     model._check_parameters()
     for name, value in parameters.items():
         if name not in ("kernel", "class_weight", "random_state", "landmarks") and not isinstance(value, _PLAIN):
-            raise ValueError(f"the parameter {name} is {_told(value)}")
+            raise ValueError(f"the parameter {name} is {_brief(value)}")
     weights = parameters.get("class_weight")
     if not (weights is None or weights == "balanced" or isinstance(weights, dict)):
-        raise ValueError(f"the parameter class_weight is {_told(weights)}")
+        raise ValueError(f"the parameter class_weight is {_brief(weights)}")
     for label, weight in weights.items() if isinstance(weights, dict) else ():
         number = isinstance(weight, Real) and not isinstance(weight, bool) and not weight <= 0 and weight < np.inf
         if not isinstance(label, _PLAIN) or not number:
             raise ValueError(f"the parameter class_weight has {weight!r} for the class {label!r}")
 
 
-def _check_plain(name: str, value: Any) -> None:
+def _check_plain(name: str, value: object) -> None:
     """Raise ValueError unless a value is an array of numbers or strings, a table of them, or a plain value."""
     if isinstance(value, np.ndarray):
         words = value.dtype.kind == "O" and all(isinstance(item, str) for item in value.ravel())
@@ -92,60 +95,62 @@ def _check_plain(name: str, value: Any) -> None:
         lengths = set()
         for key, column in value.items():
             if not (isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "biufU"):
-                raise ValueError(f"the column {key!r} of {name} is {_told(column)}, not an array of one dimension")
+                raise ValueError(f"the column {key!r} of {name} is {_brief(column)}, not an array of one dimension")
             lengths.add(len(column))
         if len(lengths) > 1:
             raise ValueError(f"the columns of {name} have the lengths {sorted(lengths)}")
     elif isinstance(value, tuple):
         if not all(isinstance(item, _PLAIN) for item in value):
-            raise ValueError(f"{name} is {_told(value)}")
+            raise ValueError(f"{name} is {_brief(value)}")
     elif not (isinstance(value, _PLAIN) or (sparse.issparse(value) and name in _SPARSE)):
-        raise ValueError(f"{name} is {_told(value)}")
+        raise ValueError(f"{name} is {_brief(value)}")
 
 
-def _check_kernel_model(model: KernelMachine, found: dict[str, Any]) -> None:
-    n_classes, d = _classes(found) if isinstance(model, KernelClassifier) else 1, found["n_features_in_"]
+def _check_kernel_model(model: KernelMachine, attributes: Attributes) -> None:
+    n_classes, d = _classes(attributes) if isinstance(model, KernelClassifier) else 1, attributes["n_features_in_"]
     n_rows, n_functions = max(1, n_classes - 1), max(1, n_classes * (n_classes - 1) // 2)
-    support = _array(found, "support_", (None,), "i")
-    counts = _array(found, "n_support_", (n_classes,), "i")
+    support = _array(attributes, "support_", (None,), "i")
+    counts = _array(attributes, "n_support_", (n_classes,), "i")
     n = len(support)
-    _holds(found, "n_support_", (counts >= 0).all() and counts.sum(dtype=object) == n, f"counts of {n} rows in all")
-    is_shared = np.shape(_require(found, "dual_coef_")) == (n_functions, n)  # of a compressed model
-    _check_rows(found, "dual_coef_", (n_functions if is_shared else n_rows, n), "d")
-    _array(found, "intercept_", (n_functions,), "d")
+    _holds(
+        attributes, "n_support_", (counts >= 0).all() and counts.sum(dtype=object) == n, f"counts of {n} rows in all"
+    )
+    is_shared = np.shape(_require(attributes, "dual_coef_")) == (n_functions, n)  # of a compressed model
+    _check_rows(attributes, "dual_coef_", (n_functions if is_shared else n_rows, n), "d")
+    _array(attributes, "intercept_", (n_functions,), "d")
     if isinstance(model, OutlierDetector):
-        _array(found, "offset_", (1,), "d")
-    shape = found.get("shape_fit_")
+        _array(attributes, "offset_", (1,), "d")
+    shape = attributes.get("shape_fit_")
     if not (isinstance(shape, tuple) and len(shape) == 2 and all(isinstance(k, Integral) for k in shape)):
-        raise ValueError(f"shape_fit_ must be two ints, it is {_told(shape)}")
-    _holds(found, "shape_fit_", shape[1] == d, f"of {d} features")
-    _holds(found, "support_", n == 0 or 0 <= support.min() <= support.max() < shape[0], f"rows of {shape[0]}")
-    _check_kernel(model, found, d)
+        raise ValueError(f"shape_fit_ must be two ints, it is {_brief(shape)}")
+    _holds(attributes, "shape_fit_", shape[1] == d, f"of {d} features")
+    _holds(attributes, "support_", n == 0 or 0 <= support.min() <= support.max() < shape[0], f"rows of {shape[0]}")
+    _check_kernel(model, attributes, d)
     if is_precomputed(model):
-        _holds(found, "support_", n == 0 or support.max() < d, f"columns of {d} kernel values")
-        _array(found, "support_vectors_", (0, 0), "biuf")
+        _holds(attributes, "support_", n == 0 or support.max() < d, f"columns of {d} kernel values")
+        _array(attributes, "support_vectors_", (0, 0), "biuf")
     else:
-        _check_rows(found, "support_vectors_", (n, d), "biuf")
+        _check_rows(attributes, "support_vectors_", (n, d), "biuf")
 
 
-def _check_landmark_model(model: NystroemMachine, found: dict[str, Any]) -> None:
-    n_classes, d = _classes(found) if isinstance(model, LinearClassifier) else 2, found["n_features_in_"]
-    n_scores, m = 1 if n_classes == 2 else n_classes, np.shape(_require(found, "components_"))[:1]
+def _check_landmark_model(model: NystroemMachine, attributes: Attributes) -> None:
+    n_classes, d = _classes(attributes) if isinstance(model, LinearClassifier) else 2, attributes["n_features_in_"]
+    n_scores, m = 1 if n_classes == 2 else n_classes, np.shape(_require(attributes, "components_"))[:1]
     if model._learns_pairs(n_classes):
         n_scores = n_classes * (n_classes - 1) // 2
-    _holds(found, "components_", m and m[0] > 0, "rows of landmarks")
-    _check_rows(found, "components_", (m[0], d), "biuf")
-    _check_rows(found, "coef_", (n_scores, m[0]), "d")
-    _array(found, "intercept_", (n_scores,), "d")
-    _check_kernel(model, found, d)
-    if "exact_machine_" in found:
-        _check_machine(model, found["exact_machine_"], n_classes, d)
+    _holds(attributes, "components_", m and m[0] > 0, "rows of landmarks")
+    _check_rows(attributes, "components_", (m[0], d), "biuf")
+    _check_rows(attributes, "coef_", (n_scores, m[0]), "d")
+    _array(attributes, "intercept_", (n_scores,), "d")
+    _check_kernel(model, attributes, d)
+    if "exact_machine_" in attributes:
+        _check_machine(model, attributes["exact_machine_"], n_classes, d)
 
 
-def _check_machine(model: NystroemMachine, machine: Any, n_classes: int, d: int) -> None:
+def _check_machine(model: NystroemMachine, machine: object, n_classes: int, d: int) -> None:
     """Raise ValueError unless an exact machine predicts the same classes, or numbers, of samples with d features."""
     if not isinstance(machine, KernelMachine):
-        raise ValueError(f"exact_machine_ is {_told(machine)}")
+        raise ValueError(f"exact_machine_ is {_brief(machine)}")
     check_fitted(machine)
     classes, shape = getattr(machine, "classes_", None), "ovo" if model._learns_pairs(n_classes) else "ovr"
     of_classes = isinstance(model, LinearClassifier)
@@ -156,26 +161,26 @@ def _check_machine(model: NystroemMachine, machine: Any, n_classes: int, d: int)
         raise ValueError(f"exact_machine_ has the decision_function_shape {machine.decision_function_shape!r}")
 
 
-def _check_kernel(model: Any, found: dict[str, Any], d: int) -> None:
+def _check_kernel(model: BaseEstimator, attributes: Attributes, d: int) -> None:
     """Raise ValueError unless kernel values of samples with d features can be computed."""
     for name in ("_gamma", "_sq_norm", "_centred_sq_norm"):
-        _require(found, name)
-    if found.get("_centre") is not None:
-        _array(found, "_centre", (d,), "d")
-    _check_standardization(model, found, d)
+        _require(attributes, name)
+    if attributes.get("_centre") is not None:
+        _array(attributes, "_centre", (d,), "d")
+    _check_standardization(model, attributes, d)
     degree = model.degree if isinstance(model.kernel, str) else getattr(model.kernel, "degree", 0)
     if degree > np.iinfo(np.int32).max:
         raise ValueError(f"the degree of the kernel is {degree}")
 
 
-def _check_rows(found: dict[str, Any], name: str, shape: tuple[int, int], kinds: str) -> None:
+def _check_rows(attributes: Attributes, name: str, shape: tuple[int, int], kinds: str) -> None:
     """Raise ValueError unless an attribute is a matrix of finite numbers of this shape, dense or CSR."""
-    rows = _require(found, name)
+    rows = _require(attributes, name)
     if not sparse.issparse(rows):
-        _array(found, name, shape, kinds)
+        _array(attributes, name, shape, kinds)
         return
     words = "a matrix of {} rows and {} columns".format(*shape)
-    _holds(found, name, rows.format == "csr" and rows.shape == shape, words)
+    _holds(attributes, name, rows.format == "csr" and rows.shape == shape, words)
     _array({name: rows.data}, name, (None,), kinds)
     try:
         check_compressed(rows, *rows.shape)
@@ -183,35 +188,35 @@ def _check_rows(found: dict[str, Any], name: str, shape: tuple[int, int], kinds:
         raise ValueError(f"{name} is damaged: {error}") from None
 
 
-def _check_linear_model(model: Any, found: dict[str, Any]) -> None:
-    d = found["n_features_in_"]
+def _check_linear_model(model: BaseEstimator, attributes: Attributes) -> None:
+    d = attributes["n_features_in_"]
     if isinstance(model, LinearClassifier):
-        n_classes = _classes(found)
+        n_classes = _classes(attributes)
         n_scores = 1 if n_classes == 2 else n_classes
-        _check_rows(found, "coef_", (n_scores, d), "d")
+        _check_rows(attributes, "coef_", (n_scores, d), "d")
     else:
         n_scores, is_of_one_class = 1, isinstance(model, OutlierDetector)
-        if is_of_one_class or sparse.issparse(found.get("coef_")):
-            _check_rows(found, "coef_", (1, d), "d")
+        if is_of_one_class or sparse.issparse(attributes.get("coef_")):
+            _check_rows(attributes, "coef_", (1, d), "d")
         else:
-            _array(found, "coef_", (d,), "d")
+            _array(attributes, "coef_", (d,), "d")
         if is_of_one_class:
-            _array(found, "offset_", (1,), "d")
-    _array(found, "intercept_", (n_scores,), "d")
-    _check_standardization(model, found, d)
-    if (found.get("_scale") is None) != (found.get("_shift") is None):
+            _array(attributes, "offset_", (1,), "d")
+    _array(attributes, "intercept_", (n_scores,), "d")
+    _check_standardization(model, attributes, d)
+    if (attributes.get("_scale") is None) != (attributes.get("_shift") is None):
         raise ValueError("_shift and _scale must be both present or both missing")
 
 
-def _check_standardization(model: Any, found: dict[str, Any], d: int) -> None:
+def _check_standardization(model: BaseEstimator, attributes: Attributes, d: int) -> None:
     """Raise ValueError unless the map of d features to standardised ones can be applied; it may be missing."""
     for name in ("_shift", "_scale"):
-        if found.get(name) is not None:
-            _array(found, name, (d,), "d")
-    scale = found.get("_scale")
+        if attributes.get(name) is not None:
+            _array(attributes, name, (d,), "d")
+    scale = attributes.get("_scale")
     if model.standardize and scale is None:
         raise ValueError("it lacks _scale, by which features are standardised")
-    if scale is None and found.get("_shift") is not None:
+    if scale is None and attributes.get("_shift") is not None:
         raise ValueError("it has _shift, but lacks _scale")
     if scale is not None and not scale.all():
         raise ValueError("no scale may be 0 in _scale")
@@ -220,26 +225,26 @@ def _check_standardization(model: Any, found: dict[str, Any], d: int) -> None:
 # --- parts -----------------------------------------------------------------------------------------------
 
 
-def _classes(found: dict[str, Any]) -> int:
+def _classes(attributes: Attributes) -> int:
     """Return the number of classes. There must be at least two, distinct and in increasing order."""
-    classes = _array(found, "classes_", (None,), "biufUSO")
-    _holds(found, "classes_", len(classes) >= 2, "two at least")
-    _holds(found, "classes_", bool((classes[1:] > classes[:-1]).all()), "different, in rising order")
+    classes = _array(attributes, "classes_", (None,), "biufUSO")
+    _holds(attributes, "classes_", len(classes) >= 2, "two at least")
+    _holds(attributes, "classes_", bool((classes[1:] > classes[:-1]).all()), "different, in rising order")
     return len(classes)
 
 
-def _require(found: dict[str, Any], name: str) -> Any:
-    if name not in found:
+def _require(attributes: Attributes, name: str) -> Any:
+    if name not in attributes:
         raise ValueError(f"it lacks {name}")
-    return found[name]
+    return attributes[name]
 
 
-def _array(found: dict[str, Any], name: str, shape: tuple[int | None, ...], kinds: str) -> np.ndarray:
+def _array(attributes: Attributes, name: str, shape: tuple[int | None, ...], kinds: str) -> np.ndarray:
     """Return an attribute. It must be a finite array of this shape, of a type of these kinds or characters."""
-    array = _require(found, name)
+    array = _require(attributes, name)
     fits = isinstance(array, np.ndarray) and array.ndim == len(shape)
     if not fits or (array.dtype.kind not in kinds and array.dtype.char not in kinds):
-        raise ValueError(f"{name} is {_told(array)}")
+        raise ValueError(f"{name} is {_brief(array)}")
     if any(wanted not in (None, length) for wanted, length in zip(shape, array.shape, strict=True)):
         wanted = " x ".join("any" if length is None else str(length) for length in shape)
         raise ValueError(f"{name} has the shape {array.shape}, the other attributes ask for {wanted}")
@@ -252,12 +257,12 @@ def _finite(name: str, array: np.ndarray) -> None:
         raise ValueError(f"{name} holds NaN or infinity")
 
 
-def _holds(found: dict[str, Any], name: str, holds: Any, words: str) -> None:
+def _holds(attributes: Attributes, name: str, holds: object, words: str) -> None:
     if not holds:
-        raise ValueError(f"{name} must be {words}, it is {_told(found[name])}")
+        raise ValueError(f"{name} must be {words}, it is {_brief(attributes[name])}")
 
 
-def _told(value: Any) -> str:
+def _brief(value: Any) -> str:
     """Describe a value briefly."""
     if isinstance(value, np.ndarray) or sparse.issparse(value):
         return f"an array of type {value.dtype} and shape {value.shape}"

@@ -7,25 +7,35 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import ParameterGrid
 
 from fastsvm.estimators import ESTIMATORS, SVCSearch
 from fastsvm.estimators.fitting.drafts import view_of
+from fastsvm.estimators.search.cv_results import parameter_columns
 from fastsvm.files.array_file import is_array_file, read_arrays, write_arrays
 from fastsvm.files.atomic_file import atomic_write
-from fastsvm.persistence.model_checks import check_fitted, check_name, is_fitted_name
-from fastsvm.persistence.search_content import search_content, search_of
-from fastsvm.persistence.values import kernel_object, kernel_words, plain
+from fastsvm.kernels import KERNELS, Kernel, is_kernel, kernel_name
+from fastsvm.persistence.model_checks import Attributes, check_fitted, check_name, is_fitted_name
 from fastsvm.sources import Origin
 
 __all__ = ["is_model_file", "load", "save"]
 
+
 FORMAT = "fastsvm-model"
 VERSION = 2
 _CSR = ("data", "indices", "indptr")
+_CLASSES = {kind.__name__: kind for kind in ESTIMATORS.values()}
 _MACHINE = "exact_machine_"
+_MODEL, _RESULTS = "best_estimator_.", "cv_results_."
+_VALUES = (bool, int, float, str, type(None), np.generic)
+_OF_SEARCH = ("best_index_", "best_score_", "refit_time_", "n_splits_", "multimetric_")
+_OWN = ("estimator", "param_grid")  # parameters of a search that are written in their own way
+Content = tuple[Attributes, dict[str, np.ndarray]]
+"""The header and the arrays of a model."""
 
 
-def save(model: Any, path: str | Path) -> None:
+def save(model: BaseEstimator, path: str | Path) -> None:
     """Write a fitted model to a file: a zip archive of arrays (.npy) and a header (JSON), with a checksum.
 
     The write is atomic: an interrupt leaves the old file. Equal models give equal bytes.
@@ -58,22 +68,22 @@ def save(model: Any, path: str | Path) -> None:
     array([1])
     """
     model = view_of(model)  # another thread may fit it
-    header, arrays = search_content(model, _content) if isinstance(model, SVCSearch) else _content(model)
+    header, arrays = _search_content(model) if isinstance(model, SVCSearch) else _content(model)
     with atomic_write(path) as part:
-        write_arrays(part, json.dumps({"format": FORMAT, "version": VERSION} | header, default=plain), arrays)
+        write_arrays(part, json.dumps({"format": FORMAT, "version": VERSION} | header, default=_plain), arrays)
 
 
-def _content(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _content(model: BaseEstimator) -> Content:
     """Return the header, without format and version, and the arrays of a fitted model."""
-    name, classes = type(model).__name__, _classes()
-    if type(model) not in classes.values():
-        known = ", ".join([*classes, SVCSearch.__name__])
-        raise TypeError(f"Only {known} can be saved, found {type(model).__module__}.{name}.")
+    name = type(model).__name__
+    if type(model) not in _CLASSES.values():
+        names = ", ".join([*_CLASSES, SVCSearch.__name__])
+        raise TypeError(f"Only {names} can be saved, found {type(model).__module__}.{name}.")
     if not model.__sklearn_is_fitted__():
         raise ValueError(f"This {name} is not fitted; call fit before save.")
     parameters = model.get_params()
     if "kernel" in parameters:
-        parameters["kernel"] = kernel_words(parameters["kernel"])
+        parameters["kernel"] = _kernel_words(parameters["kernel"])
     if not isinstance(parameters.get("landmarks", ""), str):
         parameters["landmarks"] = {"rows": "components_"}
     if "random_state" in parameters:  # the state of a random number generator is not stored
@@ -84,8 +94,8 @@ def _content(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     except ValueError as error:
         raise ValueError(f"This {name} cannot be saved: {error}.") from error
     if isinstance(parameters.get("class_weight"), dict):
-        parameters["class_weight"] = [[plain(key), value] for key, value in parameters["class_weight"].items()]
-    header: dict[str, Any] = {
+        parameters["class_weight"] = [[_plain(key), value] for key, value in parameters["class_weight"].items()]
+    header: Attributes = {
         "estimator": name,
         "parameters": parameters,
         "attributes": {},
@@ -95,8 +105,8 @@ def _content(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     arrays: dict[str, np.ndarray] = {}
     for key, value in vars(model).items():
         if key == _MACHINE:
-            header[key], own = _content(value)
-            arrays |= {f"{key}.{name}": array for name, array in own.items()}
+            header[key], of_machine = _content(value)
+            arrays |= {f"{key}.{name}": array for name, array in of_machine.items()}
         elif is_fitted_name(key):
             _part(key, value, header, arrays)
     return header, arrays
@@ -143,7 +153,7 @@ def load(path: str | Path) -> Any:
     _check_header(header, path)
     try:
         is_search = header["estimator"] == SVCSearch.__name__
-        return search_of(header, arrays, _model) if is_search else _model(header, arrays)
+        return _search_of(header, arrays) if is_search else _model(header, arrays)
     except Exception as error:  # a forged header may raise any error
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path} is damaged, or was not written by fastsvm: {reason}.") from error
@@ -155,11 +165,7 @@ def is_model_file(path: str | Path) -> bool:
     return path.is_file() and is_array_file(path)
 
 
-def _classes() -> dict[str, type]:
-    return {kind.__name__: kind for kind in ESTIMATORS.values()}
-
-
-def _check_header(header: dict[str, Any], path: Path) -> None:
+def _check_header(header: Attributes, path: Path) -> None:
     version = header.get("version")
     if header.get("format") != FORMAT or not isinstance(version, int):
         raise ValueError(f"{path} holds arrays but is not a fastsvm model.")
@@ -170,35 +176,32 @@ def _check_header(header: dict[str, Any], path: Path) -> None:
         )
 
 
-def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+def _model(header: Attributes, arrays: dict[str, np.ndarray]) -> BaseEstimator:
     """Return the model that a header and arrays describe.
 
     It raises ValueError if they do not fit each other or a fitted model. A forged header may raise any other error.
     """
-    classes = _classes()
-    if header["estimator"] not in classes:
+    if header["estimator"] not in _CLASSES:
         raise ValueError(f"there is no estimator {header['estimator']!r}")
-    kind, parameters = classes[header["estimator"]], header["parameters"]
+    kind, parameters = _CLASSES[header["estimator"]], header["parameters"]
     unknown = set(parameters) - set(kind().get_params())
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameters {sorted(unknown)} in this version")
     if isinstance(parameters.get("class_weight"), list):
         parameters["class_weight"] = {key: value for key, value in parameters["class_weight"]}
     if isinstance(parameters.get("kernel"), dict):
-        parameters["kernel"] = kernel_object(parameters["kernel"])
+        parameters["kernel"] = _kernel_object(parameters["kernel"])
     if not isinstance(parameters.get("random_state"), int | None):
         raise ValueError(f"the parameter random_state is {parameters['random_state']!r}")
     machine = {}
     if _MACHINE in header:
-        own = {name: array for name, array in arrays.items() if name.startswith(f"{_MACHINE}.")}
-        arrays = {name: array for name, array in arrays.items() if name not in own}
-        own = {name.removeprefix(f"{_MACHINE}."): array for name, array in own.items()}
-        machine[_MACHINE] = _model(header[_MACHINE], own)
-    found = header["attributes"] | _whole(header, arrays) | machine
+        arrays, of_machine = _divided(arrays, f"{_MACHINE}.")
+        machine[_MACHINE] = _model(header[_MACHINE], of_machine)
+    attributes = header["attributes"] | _whole(header, arrays) | machine
     if isinstance(parameters.get("landmarks"), dict):
-        parameters["landmarks"] = found["components_"]
+        parameters["landmarks"] = attributes["components_"]
     model = kind(**parameters)
-    for key, value in found.items():
+    for key, value in attributes.items():
         check_name(kind, key)
         vars(model)[key] = tuple(value) if isinstance(value, list) else value
     if "origin" in header:
@@ -207,13 +210,19 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     return model
 
 
+def _divided(arrays: dict[str, np.ndarray], prefix: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Return the arrays whose names do not begin with a prefix, and those whose names do, without it."""
+    others = {name: array for name, array in arrays.items() if not name.startswith(prefix)}
+    return others, {name.removeprefix(prefix): arrays[name] for name in arrays if name not in others}
+
+
 def _origin(first_index: int | None, sure: bool, label: str | None) -> Origin:
     if first_index not in (None, 0, 1) or not isinstance(sure, bool) or not isinstance(label, str | None):
         raise ValueError(f"the origin of its samples is {(first_index, sure, label)}")
     return Origin(first_index, sure, label)
 
 
-def _part(key: str, value: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def _part(key: str, value: Any, header: Attributes, arrays: dict[str, np.ndarray]) -> None:
     """Add an attribute to the arrays; add a plain value to the header."""
     if isinstance(value, dict):
         for name, column in value.items():
@@ -240,23 +249,158 @@ def _words(key: str, value: np.ndarray) -> np.ndarray:
     return words if words.dtype.itemsize else words.astype("U1")
 
 
-def _whole(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _whole(header: Attributes, arrays: dict[str, np.ndarray]) -> Attributes:
     """Return the attributes, assembled from their arrays."""
     arrays = dict(arrays)
     for key in header["objects"]:
         arrays[key] = arrays[key].astype(object)
-    found: dict[str, Any] = {}
+    attributes: Attributes = {}
     for key, shape in header["sparse"].items():
         parts = tuple(arrays.pop(f"{key}.{name}") for name in _CSR)
         if any(part.dtype.kind not in "iu" for part in parts[1:]):  # SciPy would truncate fractions
             raise ValueError(f"the indices and indptr of {key} must be integers")
-        found[key] = sparse.csr_matrix(parts, shape=tuple(shape))
+        attributes[key] = sparse.csr_matrix(parts, shape=tuple(shape))
     for name, array in arrays.items():
         key, dot, column = name.partition(".")
         if not dot:
-            found[key] = array
+            attributes[key] = array
         elif key == "history_":
-            found.setdefault(key, {})[column] = array
+            attributes.setdefault(key, {})[column] = array
         else:
             raise ValueError(f"it has an unknown part {name!r}")
-    return found
+    return attributes
+
+
+# --- a search --------------------------------------------------------------------------------------------
+
+
+def _search_content(search: SVCSearch) -> Content:
+    """Return the header and the arrays of a fitted search.
+
+    A parameter that is code, such as a scoring function or a splitter, raises TypeError: code cannot be stored as data.
+    A search that is not fitted raises ValueError.
+    """
+    if not search.__sklearn_is_fitted__():
+        raise ValueError("This SVCSearch is not fitted; call fit before save.")
+    estimator = search._given()
+    if type(estimator) not in ESTIMATORS.values():
+        raise TypeError(f"A search can be saved if its estimator is of fastsvm, found {type(estimator).__name__}.")
+    parameters = {name: _word(name, value) for name, value in search.get_params(deep=False).items() if name not in _OWN}
+    grid: Any = search.param_grid
+    grids = grid if isinstance(grid, list) else [grid]
+    parameters["param_grid"] = [
+        {name: [_word(name, value) for value in values] for name, values in each.items()} for each in grids
+    ]
+    parameters["estimator"] = {
+        "class": type(estimator).__name__,
+        "parameters": {name: _word(name, value) for name, value in estimator.get_params().items()},
+    }
+    attributes = vars(search)
+    header = {
+        "estimator": SVCSearch.__name__,
+        "parameters": parameters,
+        "attributes": {name: attributes[name] for name in _OF_SEARCH if name in attributes},
+    }
+    columns = search.cv_results_
+    arrays = {_RESULTS + name: np.asarray(columns[name]) for name in columns if not name.startswith("param")}
+    if "best_estimator_" in attributes:
+        header["model"], of_best = _content(search.best_estimator_)
+        arrays |= {_MODEL + name: array for name, array in of_best.items()}
+    return header, arrays
+
+
+def _search_of(header: Attributes, arrays: dict[str, np.ndarray]) -> SVCSearch:
+    """Return the search of a header and arrays.
+
+    It raises ValueError if they do not fit each other. A forged header may raise any other error.
+    """
+    stored = header["parameters"]
+    kind = _CLASSES[stored["estimator"]["class"]]
+    estimator = kind(**{name: _value(value) for name, value in stored["estimator"]["parameters"].items()})
+    grid = [
+        {name: [_value(value) for value in values] for name, values in each.items()} for each in stored["param_grid"]
+    ]
+    others = {name: _value(value) for name, value in stored.items() if name not in _OWN}
+    search = SVCSearch(estimator, grid[0] if len(grid) == 1 else grid, **others)
+    cells, attributes = list(ParameterGrid(grid)), header["attributes"]
+    arrays, columns = _divided(arrays, _RESULTS)
+    for name, column in columns.items():
+        if column.shape != (len(cells),) or column.dtype.kind not in "fi":
+            raise ValueError(f"the column {name} of cv_results_ has no number for each of {len(cells)} cells")
+    times = {name: column for name, column in columns.items() if name.endswith("_time")}
+    scores = {name: column for name, column in columns.items() if name not in times}
+    search.cv_results_ = times | parameter_columns(cells) | {"params": cells} | scores
+    unknown = set(attributes) - set(_OF_SEARCH)
+    if unknown:
+        raise ValueError(f"{sorted(unknown)} are not attributes of a search")
+    search.__dict__.update(attributes)
+    search.scorer_ = search._scorers()
+    if "best_index_" in attributes:
+        best = attributes["best_index_"]
+        if type(best) is not int or not 0 <= best < len(cells):
+            raise ValueError(f"best_index_ is {best!r}, there are {len(cells)} cells")
+        search.best_params_ = cells[best]
+    if "model" in header:
+        search.best_estimator_ = _model(header["model"], _divided(arrays, _MODEL)[1])
+        if hasattr(search.best_estimator_, "feature_names_in_"):
+            search.feature_names_in_ = search.best_estimator_.feature_names_in_
+    return search
+
+
+def _word(name: str, value: Any) -> Any:
+    """Return a value for JSON: plain, a list, or a dict with one key that says what it stands for."""
+    if is_kernel(value):
+        return {"kernel": _kernel_words(value)}
+    if isinstance(value, dict):
+        return {"dict": [[key, _word(name, each)] for key, each in value.items()]}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_word(name, each) for each in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"float": str(value)}
+    if isinstance(value, _VALUES):
+        return value
+    raise TypeError(f"A search with {name}={value!r} can only be pickled, not saved: code is not data.")
+
+
+def _value(word: Any) -> Any:
+    """Return the value of `_word`."""
+    if isinstance(word, list):
+        return [_value(each) for each in word]
+    if not isinstance(word, dict):
+        return word
+    ((kind, content),) = word.items()
+    if kind == "dict":
+        return {key: _value(each) for key, each in content}
+    return _kernel_object(content) if kind == "kernel" else float(content)
+
+
+# --- values of JSON --------------------------------------------------------------------------------------
+
+
+def _kernel_words(kernel: Any) -> str | Attributes:
+    """Return a kernel for JSON: its name, or name and parameters of an object."""
+    if isinstance(kernel, str):
+        return kernel
+    name = kernel_name(kernel)
+    if name is None:
+        raise TypeError(
+            "A model whose kernel is not of fastsvm.kernels can only be pickled, not saved: code is not data."
+        )
+    return {"name": name, "parameters": kernel._asdict()}
+
+
+def _kernel_object(words: Attributes) -> Kernel:
+    """Return the kernel of `_kernel_words`."""
+    try:
+        return KERNELS[words["name"]](**words["parameters"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"it has the kernel {words}, which this fastsvm does not know") from error
+
+
+def _plain(value: object) -> bool | int | float | str:
+    """Return the Python number of a NumPy scalar, for JSON."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (str, int, float, bool)):
+        return value
+    raise TypeError(f"{value!r} of type {type(value).__name__} cannot be stored in a model file.")

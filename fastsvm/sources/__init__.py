@@ -7,8 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from fastsvm.sources.base import MemorySource, Origin, Reads, Source, SubsetSource
-from fastsvm.sources.block import Block, CSRBlock, DenseBlock
-from fastsvm.sources.compressed import check_compressed
+from fastsvm.sources.block import Block, CSRBlock, DenseBlock, check_compressed
 from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
 from fastsvm.sources.hdf5_data import HDF5Data, open_hdf5, read_column
 from fastsvm.sources.quantized import Quantization, find_quantization

@@ -1,25 +1,69 @@
-"""The interface of all sources of rows, and the two that its methods return: of rows in memory, and of some rows."""
+"""The interface of all sources of rows, views of sources, and those that its methods return: of rows in memory, and
+of some rows.
+"""
 
 import hashlib
+import queue
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse import csr_matrix
 
-from fastsvm._compiled.writeable import writeable
+from fastsvm._compiled.compiler import writeable
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
-from fastsvm.sources.read_ahead import read_ahead
 from fastsvm.tuning import StorageTuning, current_tuning
 
-__all__ = ["MemorySource", "Origin", "Reads", "Source", "SubsetSource"]
+__all__ = ["MemorySource", "Origin", "Reads", "Source", "SubsetSource", "View", "read_ahead"]
 
-
+Item = TypeVar("Item")
 Kind = TypeVar("Kind", bound=Block)
+_PATIENCE = 2.0  # So many seconds are waited: within the lock of HDF5, a garbage collection may wait for itself.
+
+
+def read_ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
+    """Yield `items`, which a thread computes ahead: one waits, and the next is begun.
+
+    More threads would not help, because the HDF5 library has one lock for all readers.
+    """
+    done = object()
+    ready: queue.Queue = queue.Queue(maxsize=1)
+    stop = threading.Event()
+
+    def offer(item: object) -> None:
+        while not stop.is_set():
+            try:
+                return ready.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+
+    def run() -> None:
+        try:
+            for item in items:
+                offer(item)
+                if stop.is_set():
+                    return
+            offer(done)
+        except BaseException as error:
+            offer(error)
+
+    reader = threading.Thread(target=run, name="fastsvm-reader", daemon=True)
+    try:
+        reader.start()  # within, as an interrupt may come while the thread starts
+        while (item := ready.get()) is not done:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:  # also if the consumer stops early
+        stop.set()
+        if reader.is_alive():
+            reader.join(_PATIENCE)
 
 
 @dataclass
@@ -60,7 +104,9 @@ class Source(ABC):
     dtype: np.dtype  # Values are stored in this type.
     sparse: bool = False  # Blocks of sparse sources are in compressed sparse row form.
     resident: bool = False  # The rows of a resident source are in memory already.
+    block: Block | None = None  # It holds all rows, where they are in memory as they are read.
     held: int = 0  # So many bytes of rows count as memory of a fit, which has read them from a file.
+    ahead: bool = False  # A thread reads the blocks of a pass, one ahead.
     chunk_rows: int = 1  # So many rows are read together.
     feature_names: np.ndarray | None = None  # They are str objects, shape (n_features,).
     origin: Origin = Origin()
@@ -130,7 +176,7 @@ class Source(ABC):
         """Return the source of the rows `indices` alone, in that order."""
         return SubsetSource(self, indices)
 
-    def as_passed(self, block: Block) -> Any:
+    def as_passed(self, block: Block) -> np.ndarray | csr_matrix:
         """Return the rows of a block in the kind in which the user passed them: an array or a CSR matrix."""
         return block.user_array()
 
@@ -138,11 +184,13 @@ class Source(ABC):
         """Return the source with blocks of at most `most_bytes`, or of one chunk; rows in memory have no such bound."""
         row_bytes = max(1, self.nbytes // max(1, len(self)))
         n_rows = max(1, most_bytes // row_bytes // self.chunk_rows) * self.chunk_rows
-        if self.resident or n_rows >= self.block_rows:
-            return self
-        found = object.__new__(type(self))  # a copy by pickle's rules would open the file again
-        found.__dict__.update(vars(self), block_rows=n_rows)
-        return found
+        return self if self.resident or n_rows >= self.block_rows else self.changed(block_rows=n_rows)
+
+    def changed(self, **attributes: int) -> "Source":
+        """Return the source with other values of some attributes; an open file is shared."""
+        source = object.__new__(type(self))  # a copy by pickle's rules would open the file again
+        vars(source).update(vars(self), **attributes)
+        return source
 
     def in_memory(self) -> "MemorySource":
         """Return a source of the same rows in memory, in the type in which they are stored."""
@@ -152,10 +200,10 @@ class Source(ABC):
         """Return the source with its rows in memory, as if they had been there before; a view stays a view of them."""
         if self.resident:
             return self
-        found = self.in_memory()
+        source = self.in_memory()
         self.check_unchanged()
-        found.held = found.nbytes
-        return found
+        source.held = source.nbytes
+        return source
 
     def within(self, memory: int) -> "Source":
         """Return the source for a fit with so much memory, of which blocks of rows are a small part."""
@@ -167,11 +215,11 @@ class Source(ABC):
 
     def digest(self) -> str:
         """Return a digest of the rows: of all values, or of some values and the size and time of their file."""
-        found = hashlib.blake2b(repr((self.shape, str(self.dtype), self.sparse)).encode(), digest_size=16)
+        digest = hashlib.blake2b(repr((self.shape, str(self.dtype), self.sparse)).encode(), digest_size=16)
         for start, stop in self._digested():
             for array in self.read(start, stop).arrays:
-                found.update(np.ascontiguousarray(array).view(np.uint8).data)
-        return found.hexdigest()
+                digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
 
     def _digested(self) -> Iterator[tuple[int, int]]:
         """Yield the bounds of the rows whose values `digest` uses."""
@@ -190,15 +238,17 @@ class Source(ABC):
             yield start, min(start + length, self.shape[0])
 
     def blocks(self) -> Iterator[tuple[int, Block]]:
-        """Yield the number of its first row with each block of rows, in order."""
-        for start, stop in self.spans():
-            yield start, self.read(start, stop)
+        """Return the blocks of rows in order, each after the number of its first row."""
+        blocks = ((start, self.read(start, stop)) for start, stop in self.spans())
+        return read_ahead(blocks) if self.ahead else blocks
 
 
 class MemorySource(Source):
     """Rows in memory, all of them in one block."""
 
     resident = True
+
+    block: Block
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -237,24 +287,43 @@ class MemorySource(Source):
         return MemorySource(self.block.take(indices))
 
 
-class SubsetSource(Source):
+class View(Source):
+    """The rows of another source, some of them or changed: what it knows of its rows is what that source knows.
+
+    A subclass sets `shape`, `dtype`, `nbytes` and `values_per_row`.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.reads, self.ahead = source, source.reads, source.ahead
+        self.sparse, self.resident, self.held = source.sparse, source.resident, source.held
+        self.feature_names, self.origin = source.feature_names, source.origin
+        self.block_rows = source.block_rows
+
+    def check_unchanged(self) -> None:
+        """Raise ValueError if the file with the rows has changed since the source was made."""
+        self.source.check_unchanged()
+
+    def _digest_with(self, *arrays: np.ndarray) -> str:
+        """Return a digest of the other source and of arrays."""
+        digest = hashlib.blake2b(self.source.digest().encode(), digest_size=16)
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
+
+
+class SubsetSource(View):
     """The rows `indices` of another source, in that order.
 
     A block is a range of the subset's rows. With increasing `indices`, a pass reads the other source in order.
     """
 
     def __init__(self, source: Source, indices: np.ndarray) -> None:
-        self.source = source
+        super().__init__(source)
         self.indices = np.asarray(indices, dtype=np.int64)
-        self.shape = (len(self.indices), source.shape[1])
-        self.dtype = source.dtype
-        self.sparse = source.sparse
-        self.feature_names, self.origin = source.feature_names, source.origin
-        self.resident, self.held = source.resident, source.held
+        self.shape, self.dtype = (len(self.indices), source.shape[1]), source.dtype
+        self.ahead = not source.resident
         self.nbytes = source.nbytes * len(self.indices) // max(1, len(source))
         self.values_per_row = source.values_per_row
-        self.block_rows = source.block_rows
-        self.reads = source.reads
 
     def read(self, start: int, stop: int) -> Block:
         """Return rows `start` to `stop`."""
@@ -263,10 +332,6 @@ class SubsetSource(Source):
     def rows(self, indices: np.ndarray) -> Block:
         """Return a copy of the rows `indices`."""
         return self.source.rows(self.indices[indices])
-
-    def blocks(self) -> Iterator[tuple[int, Block]]:
-        """Yield each block after the number of its first row. Blocks on disk are read one block ahead."""
-        return super().blocks() if self.resident else read_ahead(super().blocks())
 
     def take(self, indices: np.ndarray) -> "SubsetSource":
         """Return the source of the rows `indices` of this subset."""
@@ -278,10 +343,4 @@ class SubsetSource(Source):
 
     def digest(self) -> str:
         """Return a digest of the source and of the row numbers."""
-        found = hashlib.blake2b(self.source.digest().encode(), digest_size=16)
-        found.update(self.indices.view(np.uint8).data)
-        return found.hexdigest()
-
-    def check_unchanged(self) -> None:
-        """Raise ValueError if the file with the rows has changed since the source was made."""
-        self.source.check_unchanged()
+        return self._digest_with(self.indices)

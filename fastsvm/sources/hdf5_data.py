@@ -5,10 +5,20 @@ from typing import Any
 
 import h5py
 import numpy as np
+from numpy.typing import DTypeLike
 
 from fastsvm.sources.base import Origin, Source
-from fastsvm.sources.hdf5 import CLOSED, hdf5_source, open_file
-from fastsvm.sources.hdf5_checks import attribute, check_storage, kind_of, member, place_of, reading
+from fastsvm.sources.hdf5 import (
+    CLOSED,
+    attribute,
+    check_storage,
+    hdf5_source,
+    kind_of,
+    member,
+    open_file,
+    place_of,
+    reading,
+)
 
 __all__ = ["HDF5Data", "open_hdf5", "read_column"]
 
@@ -81,9 +91,9 @@ class HDF5Data:
             return None
         column, n = member(self._file, name), self._n_stored if axis == 0 else self.X.shape[1]
         if not isinstance(column, h5py.Dataset) or column.shape != (n,):
-            found = f"has shape {column.shape}" if isinstance(column, h5py.Dataset) else f"is {kind_of(column)}"
+            problem = f"has shape {column.shape}" if isinstance(column, h5py.Dataset) else f"is {kind_of(column)}"
             of = "row" if axis == 0 else "column"
-            raise ValueError(f"{place_of(column)} must have shape ({n},), one entry for each {of} of X; it {found}.")
+            raise ValueError(f"{place_of(column)} must have shape ({n},), one entry for each {of} of X; it {problem}.")
         check_storage(column)
         values = read_column(column)
         return values if self._taken is None or axis == 1 else values[self._taken]
@@ -141,15 +151,15 @@ class HDF5Data:
                 raise TypeError(f"Only rows of {self.path} can be taken, not columns. Use data.X to read values.")
             rows = rows[0]
         numbers = np.atleast_1d(np.arange(len(self))[rows])
-        found = object.__new__(type(self))  # a copy by pickle's rules would open the file again
-        found.__dict__.update(vars(self))
-        found.X = self.X.take(numbers)
-        found._taken = numbers if self._taken is None else self._taken[numbers]
-        found.y = None if self.y is None else self.y[numbers]
-        found.sample_weight = None if self.sample_weight is None else self.sample_weight[numbers]
-        return found
+        some = object.__new__(type(self))  # a copy by pickle's rules would open the file again
+        some.__dict__.update(vars(self))
+        some.X = self.X.take(numbers)
+        some._taken = numbers if self._taken is None else self._taken[numbers]
+        some.y = None if self.y is None else self.y[numbers]
+        some.sample_weight = None if self.sample_weight is None else self.sample_weight[numbers]
+        return some
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         """Raise TypeError: rows are never read into memory without being asked."""
         raise TypeError(
             f"The rows of {self.path} stay in the file, but this function needs an array in memory. To scale features, "
@@ -157,11 +167,11 @@ class HDF5Data:
             "fit in memory, pass data.X.in_memory().block.user_array()."
         )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return the state without the open file, which another process opens again."""
         return {name: value for name, value in vars(self).items() if name != "_file"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         """Restore the state and open the file again."""
         vars(self).update(state)
         self._file = open_file(self.path)

@@ -4,7 +4,7 @@ Such rows are an affine function of bytes. Their dot products can be computed ex
 byte per value.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,22 +58,18 @@ class Quantization(NamedTuple):
 
     def holds(self, block: Block) -> np.ndarray:
         """Return for each row whether all its values are levels."""
-        n, d = block.shape
-        bounds = block.indptr if isinstance(block, CSRBlock) else d * np.arange(n + 1)
-        values = block.stored.ravel()
-        given = self._arithmetic(values.dtype)
-        if given is None:
-            return np.zeros(n, bool)
-        found = np.empty(n, bool)
-        _hold(np.ascontiguousarray(values, given[0].dtype), np.asarray(bounds, np.int64), given, found)
-        return found
+        values, holds = block.stored.ravel(), np.zeros(block.shape[0], bool)
+        map_ = self._map(values.dtype)
+        if map_ is not None:
+            _hold(np.ascontiguousarray(values, map_.offset.dtype), block.ends, *map_, holds)
+        return holds
 
     def _invert(self, values: np.ndarray, out: np.ndarray) -> bool:
-        given = self._arithmetic(values.dtype)
-        return given is not None and _to_bytes(np.ascontiguousarray(values, given[0].dtype), *given, out)
+        map_ = self._map(values.dtype)
+        return map_ is not None and bool(_to_bytes(np.ascontiguousarray(values, map_.offset.dtype), *map_, out))
 
-    def _arithmetic(self, dtype: np.dtype) -> tuple[Any, Any, Any] | None:
-        """Return offset, scale and tolerance for values of a type, or None if the type is too coarse."""
+    def _map(self, dtype: np.dtype) -> "_Map | None":
+        """Return the map for values of a type, or None if the type is too coarse."""
         real = np.float32 if dtype in (np.float32, np.float16) else np.float64
         slack = 0.0
         if np.frexp(self.scale)[0] != 0.5:  # not a power of two, so values are rounded
@@ -81,7 +77,15 @@ class Quantization(NamedTuple):
             slack = _ROUNDING * np.finfo(dtype if dtype.kind == "f" else real).eps * largest
             if slack > _FINE * self.scale:
                 return None
-        return real(self.offset), real(self.scale), real(slack)
+        return _Map(real(self.offset), real(self.scale), real(slack))
+
+
+class _Map(NamedTuple):
+    """A quantization in the type in which values are computed, with the tolerance for their rounding."""
+
+    offset: np.floating
+    scale: np.floating
+    slack: np.floating
 
 
 IDENTITY = Quantization(1.0, 0.0)
@@ -95,7 +99,7 @@ def find_quantization(source: Source, pool: Pool) -> tuple[Quantization, Source]
     """
     if source.dtype == np.uint8 and not source.sparse:
         return IDENTITY, source
-    if not isinstance(source, MemorySource) or source.dtype.kind not in "fiu":
+    if source.block is None or source.dtype.kind not in "fiu":
         return None
     quantization = _guess(source)
     converted = None if quantization is None else quantization.convert(source.block, pool)
@@ -145,9 +149,8 @@ def _to_bytes(values, offset, scale, slack, out):
 
 
 @jit
-def _hold(values, bounds, given, out):
+def _hold(values, bounds, offset, scale, slack, out):
     """Write whether the map takes all values between two bounds back to themselves."""
-    offset, scale, slack = given
     longest = 0
     for i in range(out.size):
         longest = max(longest, bounds[i + 1] - bounds[i])

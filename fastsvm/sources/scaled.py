@@ -1,19 +1,17 @@
 """An affine view of a source: (x - shift) * scale for each feature."""
 
-import hashlib
-from collections.abc import Iterator
 from typing import cast
 
 import numpy as np
 
-from fastsvm.sources.base import Source
+from fastsvm.sources.base import Source, View
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.statistics import feature_statistics
 
 __all__ = ["ScaledSource"]
 
 
-class ScaledSource(Source):
+class ScaledSource(View):
     """The rows of another source, shifted and scaled when a block is read; that source is not changed and not copied.
 
     `shift` is subtracted from each row, shape (n_features,). The row is then multiplied by `scale`, of that shape or
@@ -34,20 +32,17 @@ class ScaledSource(Source):
         scale: np.ndarray | float,
         dtype: np.dtype | type = np.float32,
     ) -> None:
-        self.source = source
+        super().__init__(source)
         n_features = source.shape[1]
         self.shift = None if shift is None else np.broadcast_to(np.asarray(shift, dtype), n_features)
         self.scale = np.broadcast_to(np.asarray(scale, dtype), n_features)
-        self.shape = source.shape
-        self.dtype = np.dtype(dtype)
-        self.resident, self.held = source.resident, source.held
+        self.shape, self.dtype = source.shape, np.dtype(dtype)
         self.sparse = source.sparse and shift is None
         dense = source.shape[0] * source.shape[1] * self.dtype.itemsize
         wider = max(1.0, (self.dtype.itemsize + 4) / (source.dtype.itemsize + 4))
         self.nbytes = int(source.nbytes * wider) if self.sparse else dense
         self.values_per_row = source.values_per_row if self.sparse else float(source.shape[1])
-        self.block_rows, self.chunk_rows = source.block_rows, source.chunk_rows
-        self.reads = source.reads
+        self.chunk_rows = source.chunk_rows
 
     @classmethod
     def standardized(
@@ -58,24 +53,24 @@ class ScaledSource(Source):
         Mean and variance are weighted by `weight`. Constant features are only shifted, sparse sources only scaled.
         """
         uniform = weight is None or (weight == weight[0]).all()
-        found = feature_statistics(source, None if uniform else weight)
+        statistics = feature_statistics(source, None if uniform else weight)
         scale = np.ones(source.shape[1])
-        varying = found.varying(len(source))
-        scale[varying] /= np.sqrt(found.feature_variance[varying])
-        return cls(source, None if source.sparse else found.mean, scale, dtype)
+        varying = statistics.varying(len(source))
+        scale[varying] /= np.sqrt(statistics.feature_variance[varying])
+        return cls(source, None if source.sparse else statistics.mean, scale, dtype)
 
     def streamed(self) -> "ScaledSource":
         """Return the view as one of rows that are not in memory: they are scaled anew, in blocks of some megabytes."""
-        found = ScaledSource(self.source, self.shift, self.scale, self.dtype)
-        found.resident = False
-        del found.block_rows  # now the default, some megabytes
-        return found
+        view = ScaledSource(self.source, self.shift, self.scale, self.dtype)
+        view.resident = False
+        del view.block_rows  # now the default, some megabytes
+        return view
 
     def _scaled(self, block: Block) -> Block:
         if self.shift is None and isinstance(block, CSRBlock):
             data = block.data.astype(self.dtype)
             data *= self.scale[block.indices]
-            return CSRBlock(data, block.indices, block.indptr, block.n_features)
+            return block._replace(data=data)
         values = block.dense(self.dtype, np.empty(block.shape, self.dtype))
         if self.shift is not None:
             values -= self.shift
@@ -98,28 +93,13 @@ class ScaledSource(Source):
         """Return the rows `indices`, scaled."""
         return self._scaled(self.source.rows(indices))
 
-    def blocks(self) -> Iterator[tuple[int, Block]]:
-        """Yield the number of its first row with each block of scaled rows, in order."""
-        if self.resident != self.source.resident:  # a streamed view has blocks of its own
-            yield from super().blocks()
-            return
-        blocks = self.source.blocks()
-        try:
-            for start, block in blocks:
-                yield start, self._scaled(block)
-        finally:  # Python 3.12 keeps what a generator that was closed held, such as one whose thread reads ahead
-            getattr(blocks, "close", lambda: None)()
-
     def take(self, indices: np.ndarray) -> "ScaledSource":
         """Return the scaled view of the rows `indices` alone."""
         return ScaledSource(self.source.take(indices), self.shift, self.scale, self.dtype)
 
     def digest(self) -> str:
         """Return a digest of the source, its scale and its shift."""
-        found = hashlib.blake2b(self.source.digest().encode(), digest_size=16)
-        for array in (self.scale,) if self.shift is None else (self.scale, self.shift):
-            found.update(np.ascontiguousarray(array).view(np.uint8).data)
-        return found.hexdigest()
+        return self._digest_with(self.scale, *([] if self.shift is None else [self.shift]))
 
     def in_blocks(self, most_bytes: int) -> "ScaledSource":
         """Return the view with smaller blocks, of at most so many bytes when they are scaled."""
@@ -138,7 +118,3 @@ class ScaledSource(Source):
 
     def _of(self, source: Source) -> "ScaledSource":
         return self if source is self.source else ScaledSource(source, self.shift, self.scale, self.dtype)
-
-    def check_unchanged(self) -> None:
-        """Raise ValueError if the file with the rows has changed since the source was made."""
-        self.source.check_unchanged()

@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit, jit_in_order
-from fastsvm._compiled.writeable import writeable
+from fastsvm._compiled.compiler import jit, jit_in_order, writeable
 from fastsvm.sources.base import Source
-from fastsvm.sources.block import Block, CSRBlock
+from fastsvm.sources.block import Block
 
 __all__ = ["SAMPLE_ROWS", "FeatureStatistics", "check_finite", "error_in_file", "feature_statistics"]
 
@@ -65,7 +64,7 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
     value that is NaN or infinite raises ValueError; the message names its row and column.
     """
     n_features = source.shape[1]
-    sums = np.zeros(n_features), np.zeros(n_features)  # means so far, and squared deviations from them
+    mean, squares = np.zeros(n_features), np.zeros(n_features)  # squared deviations from the mean so far
     total, sq_norm, centred_sq_norm, centre = 0.0, 0.0, 0.0, np.zeros(n_features)
     add = _add_bytes if weight is None and _is_bytes(source) else _add_sparse if source.sparse else _add_dense
     for start, block in _pieces(source):
@@ -75,21 +74,20 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
             # Differences of integers stay exact in float32.
             _find_centre(writeable(first.dense(np.float64)), source.dtype.kind in "iub", centre)
         rows = np.ones(block.shape[0]) if weight is None else weight[start : start + block.shape[0]]
-        total, longest, farthest = add(block, rows, centre, sums, total)
+        total, longest, farthest = add(block, rows, centre, mean, squares, total)
         if not math.isfinite(longest):
             _refuse(block, start)
         sq_norm, centred_sq_norm = max(sq_norm, longest), max(centred_sq_norm, farthest)
-    variance, usual = _finish(*sums, total, centre)
-    return FeatureStatistics(*sums, variance, centre, sq_norm, centred_sq_norm, usual)
+    variance, usual = _finish(mean, squares, total, centre)
+    return FeatureStatistics(mean, squares, variance, centre, sq_norm, centred_sq_norm, usual)
 
 
 @jit
-def _merge(sums, total, others, added):
+def _merge(mean, squares, total, other_mean, other_squares, added):
     """Merge the moments of other rows into those of the rows so far, without an array more: features may be many.
 
     Return whether all of the others are finite.
     """
-    (mean, squares), (other_mean, other_squares) = sums, others
     is_finite = True
     if added > 0:
         share, weight = added / (total + added), total * added / (total + added)
@@ -156,21 +154,24 @@ def _find_centre(rows, is_whole, centre):
             centre[k] = np.rint(median) if is_whole else median
 
 
-def _add_dense(block: Block, weight: np.ndarray, centre: np.ndarray, sums: tuple, total: float) -> tuple:
+def _add_dense(
+    block: Block, weight: np.ndarray, centre: np.ndarray, mean: np.ndarray, squares: np.ndarray, total: float
+) -> tuple[float, float, float]:
     """Add rows to the moments; return the sum of weights, and the largest squared norms, with and without the centre.
 
     The norms are infinite if a value is not finite, or its square.
     """
-    return _sum_dense(writeable(block.dense(np.float64)), writeable(weight), centre, sums, total)
+    return _sum_dense(writeable(block.dense(np.float64)), writeable(weight), centre, mean, squares, total)
 
 
 @jit
-def _sum_dense(rows, weight, centre, sums, total):
+def _sum_dense(rows, weight, centre, mean_so_far, squares_so_far, total):
     added, longest, farthest, is_finite = 0.0, 0.0, 0.0, True
     mean, squares = np.zeros(centre.size), np.zeros(centre.size)
     for i in range(weight.size):
         added += weight[i]
-    origin = sums[0]  # differences from it are 0 in constant features, whose mean is then their value to the last bit
+    # Differences from the origin are 0 in constant features, whose mean is then their value to the last bit.
+    origin = mean_so_far
     if total == 0:
         for i in range(weight.size):
             if weight[i] > 0:
@@ -191,21 +192,22 @@ def _sum_dense(rows, weight, centre, sums, total):
             distance += (row[k] - centre[k]) ** 2
         is_finite = is_finite and norm < np.inf
         longest, farthest = max(longest, norm), max(farthest, distance)
-    is_finite = _merge(sums, total, (mean, squares), added) and is_finite
+    is_finite = _merge(mean_so_far, squares_so_far, total, mean, squares, added) and is_finite
     return total + added, longest if is_finite else np.inf, farthest
 
 
-def _add_sparse(block: Any, weight: np.ndarray, centre: np.ndarray, sums: tuple, total: float) -> tuple:
+def _add_sparse(
+    block: Block, weight: np.ndarray, centre: np.ndarray, mean: np.ndarray, squares: np.ndarray, total: float
+) -> tuple[float, float, float]:
     """Do the same for sparse rows, whose centre is zero."""
-    data = block.data.astype(np.float64, copy=False)
-    rows = writeable(data), writeable(block.indices), writeable(block.indptr)
-    return _sum_sparse(rows, writeable(weight), sums, total)
+    data, indices, indptr = map(writeable, block.arrays)
+    data = data.astype(np.float64, copy=False)
+    return _sum_sparse(data, indices, indptr, writeable(weight), mean, squares, total)
 
 
 @jit_in_order  # so that the weights of a feature that no row lacks have the sum of all weights, to the last bit
-def _sum_sparse(rows, weight, sums, total):
-    data, indices, indptr = rows
-    added, longest, is_finite, d = 0.0, 0.0, True, sums[0].size
+def _sum_sparse(data, indices, indptr, weight, mean_so_far, squares_so_far, total):
+    added, longest, is_finite, d = 0.0, 0.0, True, mean_so_far.size
     mean, counts, squares = np.zeros(d), np.zeros(d), np.zeros(d)
     for i in range(weight.size):
         added += weight[i]
@@ -225,7 +227,7 @@ def _sum_sparse(rows, weight, sums, total):
             squares[indices[t]] += weight[i] * deviation * deviation
     for k in range(d):
         squares[k] = max(0.0, squares[k] + (added - counts[k]) * mean[k] * mean[k])
-    is_finite = _merge(sums, total, (mean, squares), added) and is_finite
+    is_finite = _merge(mean_so_far, squares_so_far, total, mean, squares, added) and is_finite
     longest = longest if is_finite else np.inf
     return total + added, longest, longest
 
@@ -234,13 +236,16 @@ def _is_bytes(source: Source) -> bool:
     return source.dtype == np.uint8 and not source.sparse and source.shape[1] <= _MOST_BYTES
 
 
-def _add_bytes(block: Block, weight: np.ndarray, centre: np.ndarray, sums: tuple, total: float) -> tuple:
+def _add_bytes(
+    block: Block, weight: np.ndarray, centre: np.ndarray, mean: np.ndarray, squares: np.ndarray, total: float
+) -> tuple[float, float, float]:
     """Do the same for bytes with weights of 1, from sums of integers."""
-    return _sum_bytes(writeable(np.ascontiguousarray(block.stored)), centre.astype(np.int32), sums, total)
+    rows = writeable(np.ascontiguousarray(block.stored))
+    return _sum_bytes(rows, centre.astype(np.int32), mean, squares, total)
 
 
 @jit
-def _sum_bytes(rows, centre, sums, total):
+def _sum_bytes(rows, centre, mean_so_far, squares_so_far, total):
     """Sum bytes and their squares for each column, and squares for each row with and without the centre."""
     (n, d), longest, farthest = rows.shape, np.int32(0), np.int32(0)
     of_values, of_squares = np.zeros(d, np.int32), np.zeros(d, np.int32)
@@ -262,7 +267,7 @@ def _sum_bytes(rows, centre, sums, total):
         value = np.int64(of_values[k])
         mean[k] = value / n
         squares[k] = (n * np.int64(of_squares[k]) - value * value) / n  # of whole numbers: 0 if all are equal
-    _merge(sums, total, (mean, squares), float(n))
+    _merge(mean_so_far, squares_so_far, total, mean, squares, float(n))
     return total + n, float(longest), float(farthest)
 
 
@@ -295,10 +300,6 @@ def _refuse(block: Block, start: int) -> None:
             f"{start + block.shape[0]}; scale the features."
         )
     first = tuple(bad[0])
-    if isinstance(block, CSRBlock):
-        row = int(np.searchsorted(block.indptr, first[0], side="right")) - 1
-        column = int(block.indices[first])
-    else:
-        row, column = int(first[0]), int(first[1])
+    row, column = block.position(*first)
     name = "NaN" if np.isnan(data[first]) else "infinity"
     raise _not_finite(name, start + row, column)

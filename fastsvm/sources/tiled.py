@@ -4,22 +4,132 @@ A tile that is compressed is unpacked as a whole, whatever part of it is read. S
 of these are a small part of the memory. Else one pass copies them to a scratch file. Parts of other tiles are read.
 """
 
+import hashlib
+import tempfile
 import threading
+import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 
 from fastsvm.sources.base import Kind, Source
-from fastsvm.sources.block import Block, DenseBlock
-from fastsvm.sources.dense import DenseSource
-from fastsvm.sources.read_ahead import read_ahead
-from fastsvm.sources.scratch import ScratchSource
+from fastsvm.sources.block import DenseBlock
 from fastsvm.tuning import StorageTuning
 
-__all__ = ["SlicedSource", "TiledSource", "block_bytes", "check_unpacked", "is_sliceable", "stored_type"]
+__all__ = [
+    "DenseSource",
+    "ScratchSource",
+    "SlicedSource",
+    "TiledSource",
+    "block_bytes",
+    "check_unpacked",
+    "is_sliceable",
+    "stored_type",
+]
+
+
+class DenseSource(Source):
+    """Dense rows elsewhere than in memory, of which a subclass fills arrays in `_filled`."""
+
+    @abstractmethod
+    def _filled(self, spans: list[tuple[int, int]], values: np.ndarray) -> DenseBlock:
+        """Return the rows of some spans, one after another, in an array of their shape, and count what was read."""
+
+    def read(self, start: int, stop: int) -> DenseBlock:
+        """Return rows `start` to `stop`."""
+        return self.read_all([(start, stop)])
+
+    def buffer(self, n_rows: int) -> np.ndarray:
+        """Return memory for so many rows."""
+        return np.empty((n_rows, self.shape[1]), self.dtype)
+
+    def read_all(self, spans: list[tuple[int, int]], out: np.ndarray | None = None) -> DenseBlock:
+        """Return the rows of some spans, one after another, read into `out` without a copy."""
+        n_rows = sum(stop - start for start, stop in spans)
+        return self._filled(spans, self.buffer(n_rows) if out is None else out[:n_rows])
+
+
+class ScratchSource(DenseSource):
+    """Dense rows, computed from those of `origin`, in a temporary file, which `append` fills and `close` removes.
+
+    The file is written in stripes of `width` columns, all by default, one after another, each row by row. Without a
+    `folder` it is in that of the system's temporary files. If no file can be made there, OSError names the folder.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        dtype: np.dtype | type,
+        folder: str | None,
+        origin: Source,
+        width: int | None = None,
+    ) -> None:
+        self.shape, self.dtype, self._width = shape, np.dtype(dtype), width or max(1, shape[1])
+        self._folder, self._origin = str(Path(folder or tempfile.gettempdir())), origin
+        self._lock = threading.Lock()
+        try:
+            self._file = tempfile.TemporaryFile(prefix="fastsvm-", dir=self._folder, buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise type(error)(error.errno, f"no scratch file can be made: {error.strerror}", self._folder) from error
+        weakref.finalize(self._lock, self._file.close)  # which copies with smaller blocks have, too
+
+    def append(self, rows: np.ndarray) -> None:
+        """Write rows, or those of a stripe, after those written before.
+
+        If the disk is full, or fails, OSError names the folder and says how much the file needs.
+        """
+        left = np.ascontiguousarray(rows, self.dtype).view(np.uint8).reshape(-1).data
+        try:
+            while len(left):
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            raise type(error)(
+                error.errno,
+                f"a scratch file of {self.nbytes / 1e6:.0f} MB cannot be written: {error.strerror}. Free some space, "
+                "name another folder, raise the memory or ask for fewer features",
+                self._folder,
+            ) from error
+
+    def close(self) -> None:
+        """Close the file, which removes it."""
+        self._file.close()
+
+    def _filled(self, spans: list[tuple[int, int]], values: np.ndarray) -> DenseBlock:
+        return self.reads.timed(lambda: self._read(spans, values))
+
+    def _read(self, spans: list[tuple[int, int]], values: np.ndarray) -> DenseBlock:
+        n, d = self.shape
+        for first in range(0, d, self._width):
+            columns, place = slice(first, min(d, first + self._width)), 0
+            for start, stop in spans:
+                rows = slice(place, place + stop - start)
+                place += stop - start
+                # Rows of a stripe that is not all of the file are scattered in memory.
+                part = values[rows] if self._width >= d else np.empty(values[rows, columns].shape, self.dtype)
+                self._fill(part, first * n + start * part.shape[1], stop)
+                if self._width < d:
+                    values[rows, columns] = part
+        return DenseBlock(values)
+
+    def _fill(self, part: np.ndarray, first: int, stop: int) -> None:
+        """Read values from the `first` of the file on, which belong to rows before `stop`."""
+        left = part.view(np.uint8).reshape(-1).data
+        with self._lock:  # the position in the file is shared by all threads
+            self._file.seek(first * self.dtype.itemsize)
+            while len(left):
+                count = self._file.readinto(left)
+                if not count:
+                    raise OSError(f"a scratch file in {self._folder} has lost rows: it ends before row {stop}")
+                left = left[count:]
+
+    def digest(self) -> str:
+        """Return a digest of what the rows are computed from."""
+        origin = self._origin.digest()
+        return hashlib.blake2b(repr((self.shape, str(self.dtype), origin)).encode(), digest_size=16).hexdigest()
 
 
 class TiledSource(DenseSource):
@@ -65,13 +175,7 @@ class TiledSource(DenseSource):
 
     def in_blocks(self, most_bytes: int) -> Source:
         """Return the source with blocks of at most `most_bytes`; those of packed tiles have whole tiles."""
-        found: Any = super().in_blocks(most_bytes)
-        rows = self._chunk_rows(most_bytes)
-        if rows == self.chunk_rows:
-            return found
-        found = object.__new__(type(self))  # a copy by pickle's rules would open the file again
-        found.__dict__.update(vars(self), chunk_rows=rows)
-        return Source.in_blocks(found, most_bytes)
+        return Source.in_blocks(self.changed(chunk_rows=self._chunk_rows(most_bytes)), most_bytes)
 
     def within(self, memory: int) -> Source:
         """Return the source with small blocks; a scratch file has its rows if too many of them are packed together."""
@@ -82,12 +186,12 @@ class TiledSource(DenseSource):
         tile_bytes = rows * columns * self.dtype.itemsize
         check_unpacked(self.place, self.tile, tile_bytes, memory, self.tuning)
         width = min(self.shape[1], max(1, most // tile_bytes) * columns)
-        found = ScratchSource(self.shape, self.dtype, None, self, width)
+        scratch = ScratchSource(self.shape, self.dtype, None, self, width)
         for first in range(0, self.shape[1], width):
             for start in range(0, n, rows):
-                found.append(self._part(start, min(n, start + rows), (first, min(self.shape[1], first + width))))
+                scratch.append(self._part(start, min(n, start + rows), (first, min(self.shape[1], first + width))))
         self.check_unchanged()
-        return found.within(memory)
+        return scratch.within(memory)
 
     def _part(self, start: int, stop: int, columns: tuple[int, int]) -> np.ndarray:
         """Return some columns of some rows."""
@@ -120,13 +224,25 @@ class TiledSource(DenseSource):
         return DenseBlock(out)
 
 
+class Sliceable(Protocol):
+    """An array elsewhere than in memory, such as one of Zarr: it has rows and columns and is sliced by them."""
+
+    shape: tuple[int, ...]
+    dtype: object
+
+    def __getitem__(self, rows: object) -> object:
+        """Return some rows, or some columns of them."""
+
+
 class SlicedSource(TiledSource):
     """Rows of an object for which `is_sliceable` is true, such as an array of Zarr.
 
     If it has `chunks`, columns are sliced, too. Slices need not be arrays, but become some.
     """
 
-    def __init__(self, array: Any) -> None:
+    ahead = True
+
+    def __init__(self, array: Sliceable) -> None:
         self._array, self._lock = array, threading.Lock()
         if len(array.shape) != 2:
             raise ValueError(f"{self.place} must have 2 dimensions, it has shape {tuple(array.shape)}.")
@@ -145,10 +261,6 @@ class SlicedSource(TiledSource):
         """Name of the array, for messages."""
         return f"X, a {type(self._array).__name__},"
 
-    def blocks(self) -> Iterator[tuple[int, Block]]:
-        """Yield each block after the number of its first row; read one block ahead."""
-        return read_ahead(super().blocks())
-
     def __getstate__(self) -> dict:
         return {name: value for name, value in vars(self).items() if name != "_lock"}
 
@@ -158,10 +270,10 @@ class SlicedSource(TiledSource):
     def _copy(self, start: int, stop: int, columns: tuple[int, int], out: np.ndarray) -> None:
         with self._lock:  # the object may not know of threads
             rows = slice(start, stop)
-            found = self._array[rows] if out.shape[1] == self.shape[1] else self._array[rows, slice(*columns)]
-            if np.ma.is_masked(found):
+            values = self._array[rows] if out.shape[1] == self.shape[1] else self._array[rows, slice(*columns)]
+            if np.ma.is_masked(values):
                 raise ValueError(f"{self.place} contains masked values in rows {start} to {stop}; fill or remove them.")
-            out[:] = np.asarray(found)
+            out[:] = np.asarray(values)
 
 
 def check_unpacked(place: str, tile: tuple[int, ...], nbytes: int, memory: int, tuning: StorageTuning) -> None:
@@ -186,7 +298,7 @@ def stored_type(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float64) if dtype.kind == "f" and dtype.itemsize > 8 else dtype.newbyteorder("=")
 
 
-def is_sliceable(X: Any) -> bool:
+def is_sliceable(X: object) -> bool:
     """Return whether X is sliced by rows and is neither an array in memory nor a table."""
     if isinstance(X, np.ndarray) or sparse.issparse(X) or not hasattr(X, "__getitem__"):
         return False
@@ -198,7 +310,7 @@ def is_sliceable(X: Any) -> bool:
     return _type_of(X) is not None
 
 
-def _type_of(array: Any) -> np.dtype | None:
+def _type_of(array: object) -> np.dtype | None:
     """Return the type of the values of an array, None if NumPy does not know it."""
     dtype = getattr(array, "dtype", None)
     dtype = getattr(dtype, "numpy_dtype", dtype)

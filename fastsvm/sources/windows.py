@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.sources.base import MemorySource, Source
+from fastsvm.sources.base import Source, read_ahead
 from fastsvm.sources.block import Block
-from fastsvm.sources.read_ahead import read_ahead
 
 __all__ = ["Window", "windows"]
 
@@ -45,18 +44,14 @@ def windows(
     and, on disk, their blocks. To `buffers` the first epoch adds memory, which later epochs reuse, because touching new
     memory is expensive.
     """
-    if isinstance(source, MemorySource) and consecutive:
+    if source.block is not None:
         starts = np.arange(0, len(rows), n_rows)
-        if seed is not None:
+        if seed is not None and consecutive:
             starts = np.random.default_rng(seed).permutation(starts)
+        elif seed is not None:
+            rows = np.random.default_rng(seed).permutation(rows)
         for start in starts[first:]:
             part = rows[start : start + n_rows]
-            yield Window(source.block, part, part)
-        return
-    if isinstance(source, MemorySource):
-        order = rows if seed is None else np.random.default_rng(seed).permutation(rows)
-        parts = [order[start : start + n_rows] for start in range(first * n_rows, len(order), n_rows)]
-        for part in parts:
             yield Window(source.block, part, part)
         return
     row_bytes = max(1, source.nbytes // max(1, len(source)))
@@ -72,19 +67,19 @@ def windows(
     turns = cycle(buffers)
     items = ((k, _gathered(source, rows, groups[k], next(turns))) for k in range(first, len(groups)))
     with closing(read_ahead(items)) as ready:  # else a garbage collection could close it within the lock of HDF5
-        for k, (block, places, found) in ready:
+        for k, (block, places, numbers) in ready:
             if seed is not None and not consecutive:
                 order = np.random.default_rng((*seed, k)).permutation(len(places))
-                places, found = places[order], found[order]
-            yield Window(block, places, found)
+                places, numbers = places[order], numbers[order]
+            yield Window(block, places, numbers)
 
 
 def _gathered(source: Source, rows: np.ndarray, spans: list[tuple[int, int]], buffer: np.ndarray | None) -> Window:
     """Return the window of those `rows` that are in some spans, in the order of the source."""
-    places, found, offset = [], [], 0
+    places, numbers, offset = [], [], 0
     for start, stop in spans:
         a, b = np.searchsorted(rows, (start, stop))
-        found.append(rows[a:b])
+        numbers.append(rows[a:b])
         places.append(rows[a:b] - start + offset)
         offset += stop - start
-    return Window(source.read_all(spans, buffer), np.concatenate(places), np.concatenate(found))
+    return Window(source.read_all(spans, buffer), np.concatenate(places), np.concatenate(numbers))

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.generic import generic
+from fastsvm._compiled.compiler import generic, jit
 from fastsvm._compiled.processor import PLAIN
 from fastsvm._compiled.scalars import exp, maximum, minimum
 

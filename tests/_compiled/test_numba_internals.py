@@ -10,8 +10,7 @@ from numba.core import caching, codegen, compiler, event
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
-from fastsvm._compiled.compiler import jit, outlined
-from fastsvm._compiled.generic import generic
+from fastsvm._compiled.compiler import generic, jit, outlined
 from fastsvm._compiled.processor import PLAIN
 
 pytestmark = pytest.mark.skipif(PLAIN, reason="nothing private of Numba is used")

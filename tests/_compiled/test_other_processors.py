@@ -8,7 +8,7 @@ from llvmlite import binding, ir
 from numba.core import types
 from numba.core.registry import cpu_target
 
-from fastsvm._compiled import panels
+from fastsvm._compiled import vectors
 from fastsvm._compiled.byte_tile import INSTRUCTIONS, write_byte_tile
 
 WORD = ir.IntType(64)
@@ -81,16 +81,16 @@ def test_bytes_are_multiplied_by_the_instruction_that_was_meant(kind, target, in
     ],
 )
 def test_panels_are_multiplied_by_fused_instructions(vector_bytes, rows, target, instruction, real, monkeypatch):
-    monkeypatch.setattr(panels, "PANEL_BYTES", vector_bytes * panels.PANEL_VECTORS)
-    monkeypatch.setattr(panels, "PANEL_ROWS", rows)
-    monkeypatch.setattr(panels, "_TOGETHER", 4 if vector_bytes == 64 else 2)
+    monkeypatch.setattr(vectors, "PANEL_BYTES", vector_bytes * vectors.PANEL_VECTORS)
+    monkeypatch.setattr(vectors, "PANEL_ROWS", rows)
+    monkeypatch.setattr(vectors, "_TOGETHER", 4 if vector_bytes == 64 else 2)
     kind = types.float32 if real is np.float32 else types.float64
     builder, words = function_of(8)
     groups = [builder.add(word, word.type(0)) for word in words]
     three, two = (types.UniTuple(types.intp, n) for n in (3, 2))
     columns = types.Tuple((types.intp, types.intp, types.boolean))
     context = cpu_target.target_context
-    signature, write = panels.panel_tile._defn(None, kind, three, types.intp, columns, two)
+    signature, write = vectors.panel_tile._defn(None, kind, three, types.intp, columns, two)
     begun = builder.icmp_signed("!=", groups[6], WORD(0))
     given = [
         ir.Constant(context.get_value_type(kind), 0.0),
@@ -101,6 +101,6 @@ def test_panels_are_multiplied_by_fused_instructions(vector_bytes, rows, target,
     ]
     write(context, builder, signature, given)
     most = max(loops(builder, *target), key=lambda loop: count(loop, instruction))
-    vectors = panels.PANEL_VECTORS * (vector_bytes // 16 if target[0] == ARM else 1)
-    assert count(most, instruction) == rows * vectors * panels._TOGETHER
+    n_vectors = vectors.PANEL_VECTORS * (vector_bytes // 16 if target[0] == ARM else 1)
+    assert count(most, instruction) == rows * n_vectors * vectors._TOGETHER
     assert in_registers(most)

@@ -5,10 +5,9 @@ import pytest
 from scipy import sparse
 
 from fastsvm import SVC, LinearSVC, SGDRegressor
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, writeable
 from fastsvm._compiled.numba_internals import _Dispatcher
 from fastsvm._compiled.processor import PLAIN
-from fastsvm._compiled.writeable import writeable
 
 
 def locked(value):

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fastsvm.files.atomic_file import atomic_write, check_output, name_beside, scratch_folder
-from fastsvm.files.locks import LOCK, has_locks
+from fastsvm.files.atomic_file import LOCK, atomic_write, check_output, has_locks, name_beside, scratch_folder
 
 
 def test_a_file_appears_whole(tmp_path):
@@ -99,8 +98,8 @@ def is_open(number, inode):
 
 
 def test_what_killed_processes_left_is_removed_on_windows(tmp_path, monkeypatch):
-    monkeypatch.setattr("fastsvm.files.locks.windows", Windows())
-    monkeypatch.setattr("fastsvm.files.locks.fcntl", None)
+    monkeypatch.setattr("fastsvm.files.atomic_file.windows", Windows())
+    monkeypatch.setattr("fastsvm.files.atomic_file.fcntl", None)
     left = tmp_path / "rows.h5.0a1b2c3d.part"
     left.mkdir()
     (left / LOCK).touch()
@@ -111,7 +110,7 @@ def test_what_killed_processes_left_is_removed_on_windows(tmp_path, monkeypatch)
 
 @pytest.mark.skipif(not has_locks(), reason="there are no locks")
 def test_nothing_is_removed_where_there_are_no_locks(tmp_path, monkeypatch):
-    monkeypatch.setattr("fastsvm.files.locks.is_taken", lambda *_, **__: False)
+    monkeypatch.setattr("fastsvm.files.atomic_file.is_taken", lambda *_, **__: False)
     left = tmp_path / "rows.h5.0a1b2c3d.part"
     left.mkdir()
     with scratch_folder(tmp_path / "rows.h5") as room:

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastsvm.formats.download import FetchError, Remote, download
-from fastsvm.formats.fetch import DATASETS, Dataset, fetch
+from fastsvm.formats.fetch import DATASETS, Dataset, FetchError, Remote, download, fetch
 
 CONTENT = np.random.default_rng(0).bytes(700_000)
 

@@ -9,8 +9,7 @@ import pytest
 from fastsvm import open_hdf5
 from fastsvm.cli import main
 from fastsvm.formats import FORMATS, Format, convert, recognise
-from fastsvm.formats.readers.rows import Rows
-from fastsvm.formats.readers.stream import Header, Stream
+from fastsvm.formats.readers.stream import Header, Rows, Stream
 
 MARK = b"ROWS"
 

@@ -10,7 +10,7 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 
 import fastsvm
 from fastsvm.cli import main
-from fastsvm.files.locks import has_locks
+from fastsvm.files.atomic_file import has_locks
 from fastsvm.formats import convert
 from fastsvm.jobs.inputs import as_hdf5
 from fastsvm.sources import open_hdf5

@@ -10,7 +10,7 @@ from csr_group import write_csr
 from scipy import sparse
 
 from fastsvm import SVC, SVCSearch, open_hdf5
-from fastsvm.files.locks import has_locks
+from fastsvm.files.atomic_file import has_locks
 from fastsvm.sources import feature_statistics
 from fastsvm.sources.hdf5_data import read_column
 

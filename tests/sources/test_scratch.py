@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fastsvm.sources import as_source
-from fastsvm.sources.scratch import ScratchSource
+from fastsvm.sources.tiled import ScratchSource
 
 
 @pytest.mark.parametrize("width", [None, 7, 3, 1])

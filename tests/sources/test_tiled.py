@@ -9,7 +9,7 @@ import pytest
 from fastsvm import SVC, LinearSVC, SGDClassifier
 from fastsvm.sources import as_source, is_stored
 from fastsvm.sources.hdf5 import HDF5DenseSource
-from fastsvm.sources.scratch import ScratchSource
+from fastsvm.sources.tiled import ScratchSource
 
 N, D = 6000, 30
 VALUES = np.random.default_rng(0).normal(size=(N, D)).astype(np.float32)

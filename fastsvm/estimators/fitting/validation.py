@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from fastsvm._compiled.writeable import writeable
+from fastsvm._compiled.compiler import writeable
 from fastsvm.estimators.fitting.missing_values import check_labelled, check_unmasked
 from fastsvm.memory import parse_memory
 from fastsvm.sources import (
@@ -24,7 +24,7 @@ from fastsvm.sources import (
     of_open_file,
     read_column,
 )
-from fastsvm.sources.hdf5_checks import place_of
+from fastsvm.sources.hdf5 import place_of
 
 STATISTICS = 6
 """Numbers of each feature that are in memory while means and variances are computed."""

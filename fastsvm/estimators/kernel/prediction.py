@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm._compiled.writeable import writeable
 from fastsvm.estimators.kernel.kernel_parameter import (
     MOST_SINGLE,
     Coefficients,

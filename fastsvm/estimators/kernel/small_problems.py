@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.scratch import scratch_array
-from fastsvm._compiled.threads import Pool
-from fastsvm._compiled.writeable import writeable
+from fastsvm._compiled.compiler import writeable
+from fastsvm._compiled.threads import Pool, scratch_array
 from fastsvm.estimators.kernel.two_class import ClassPairs, Together, TwoClass
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.rows_on_demand import PADDING, SmallKernel, on_demand

@@ -20,8 +20,7 @@ from fastsvm.estimators.nystroem.feature_map import FeatureMap
 from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, LandmarkEstimator
 from fastsvm.estimators.nystroem.landmarks import choose
 from fastsvm.files.atomic_file import atomic_write
-from fastsvm.formats.readers.rows import Rows
-from fastsvm.formats.readers.stream import Header
+from fastsvm.formats.readers.stream import Header, Rows
 from fastsvm.formats.writer import write
 from fastsvm.low_rank.nystroem_map import NystroemMap
 from fastsvm.memory import parse_memory, threads_within

@@ -12,7 +12,7 @@ from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.estimators.nystroem.feature_map import FeatureMap
 from fastsvm.kernels import Kernel, is_kernel
 from fastsvm.sources import Block, DenseBlock, MemorySource, Source
-from fastsvm.sources.scratch import ScratchSource
+from fastsvm.sources.tiled import ScratchSource
 from fastsvm.tuning import NystroemTuning
 
 __all__ = ["stored_features"]

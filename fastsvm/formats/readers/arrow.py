@@ -7,13 +7,15 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.readers.rows import Rows, check_finite
-from fastsvm.formats.readers.stream import Header, Options, Stream
+from fastsvm.formats.readers.stream import Header, Options, Rows, Stream, check_finite
 from fastsvm.formats.readers.table_columns import TableColumns, choose_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["read", "recognises"]
 
@@ -34,16 +36,16 @@ def recognises(path: Path) -> bool:
 class _Table(NamedTuple):
     """A table: its schema, its number of rows if known, and `batches(n)`, which reads at most n rows at a time."""
 
-    schema: Any
+    schema: "pa.Schema"
     n_rows: int | None
-    batches: Callable[[int], Iterator[Any]]
+    batches: Callable[[int], Iterator["pa.RecordBatch"]]
 
 
 def _parts(folder: Path) -> list[Path]:
     """Return the files of a folder; other programs mark what holds no rows by a dot or a line before the name."""
-    found = [path for path in folder.iterdir() if path.is_file() and path.name[0] not in "._"]
-    found = [path for path in found if _SUFFIXES & set(path.suffixes)] or found
-    return sorted(found, key=lambda path: [int(word) if word.isdecimal() else word for word in _WORDS.split(path.name)])
+    files = [path for path in folder.iterdir() if path.is_file() and path.name[0] not in "._"]
+    files = [path for path in files if _SUFFIXES & set(path.suffixes)] or files
+    return sorted(files, key=lambda path: [int(word) if word.isdecimal() else word for word in _WORDS.split(path.name)])
 
 
 @contextmanager
@@ -53,7 +55,7 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
         import pyarrow as pa
     except ImportError as error:
         raise ValueError(f"Reading {path} needs pyarrow. Install it with: pip install 'fastsvm[arrow]'") from error
-    with ExitStack() as files, _named(path, pa):
+    with ExitStack() as files, _named(path):
         table = _opened(path, files)
         names, index = tuple(table.schema.names), _index_of(table.schema, path)
         notes: tuple[str, ...] = ()
@@ -73,22 +75,15 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
                 )
         in_bytes = all(pa.types.is_uint8(types[k]) or pa.types.is_boolean(types[k]) for k in columns.features)
         dtype = options.dtype or np.dtype(np.uint8 if in_bytes else np.float32)
-        header = Header(
-            len(columns.features),
-            dtype,
-            None if columns.label is None else _stored_type(types[columns.label]),
-            n_samples=table.n_rows,
-            feature_names=columns.feature_names,
-            label_name=columns.label_name,
-            label=columns.why,
-            notes=notes + columns.notes,
-        )
+        header = columns.header(dtype, _stored_type(types[columns.label or 0]), table.n_rows, notes)
         yield Stream(header, _blocks(table.batches(step), header, columns, path))
 
 
 @contextmanager
-def _named(path: Path, pa: Any) -> Iterator[None]:
+def _named(path: Path) -> Iterator[None]:
     """Add the name of the file to errors of pyarrow."""
+    import pyarrow as pa
+
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -99,13 +94,13 @@ def _named(path: Path, pa: Any) -> Iterator[None]:
         raise ValueError(f"{path} is truncated or damaged: {error}.") from error
 
 
-def _index_of(schema: Any, path: Path) -> str | None:
+def _index_of(schema: "pa.Schema", path: Path) -> str | None:
     """Return the column that was the index of a data frame; None for an index that only counts the rows."""
     stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    found = [name for name in stored if isinstance(name, str) and name in schema.names]
-    if len(found) > 1:
-        raise ValueError(f"{path} has an index of {len(found)} columns. Store it after DataFrame.reset_index().")
-    return found[0] if found else None
+    columns = [name for name in stored if isinstance(name, str) and name in schema.names]
+    if len(columns) > 1:
+        raise ValueError(f"{path} has an index of {len(columns)} columns. Store it after DataFrame.reset_index().")
+    return columns[0] if columns else None
 
 
 def _opened(path: Path, files: ExitStack) -> _Table:
@@ -116,8 +111,8 @@ def _opened(path: Path, files: ExitStack) -> _Table:
     with open(path, "rb") as stream:
         start = stream.read(8)
     if start.startswith(_PARQUET):
-        found = files.enter_context(parquet.ParquetFile(path, memory_map=True))
-        return _Table(found.schema_arrow, found.metadata.num_rows, lambda n: found.iter_batches(batch_size=n))
+        table = files.enter_context(parquet.ParquetFile(path, memory_map=True))
+        return _Table(table.schema_arrow, table.metadata.num_rows, lambda n: table.iter_batches(batch_size=n))
     source = files.enter_context(memory_map(str(path)))
     if start.startswith(_FILE):
         reader = ipc.open_file(source)
@@ -144,10 +139,10 @@ def _of_parts(folder: Path) -> _Table:
         if not schemas[-1].equals(schemas[0]):
             raise ValueError(
                 f"{path} has other columns, or other types, than {paths[0]}, another part of the same table. It has: "
-                f"{_told(schemas[-1])}. That has: {_told(schemas[0])}."
+                f"{_columns_of(schemas[-1])}. That has: {_columns_of(schemas[0])}."
             )
 
-    def batches(n: int) -> Iterator[Any]:
+    def batches(n: int) -> Iterator["pa.RecordBatch"]:
         for path in paths:
             with ExitStack() as files:
                 yield from _opened(path, files).batches(n)
@@ -155,7 +150,7 @@ def _of_parts(folder: Path) -> _Table:
     return _Table(schemas[0], n_rows, batches)
 
 
-def _told(schema: Any) -> str:
+def _columns_of(schema: "pa.Schema") -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
@@ -170,20 +165,20 @@ def _count_missing(path: Path, column: int, step: int) -> tuple[int, int]:
     return n_missing, n_rows
 
 
-def _cut(batches: Iterator[Any], most: int) -> Iterator[Any]:
+def _cut(batches: Iterator["pa.RecordBatch"], most: int) -> Iterator["pa.RecordBatch"]:
     """Yield the rows of some batches in batches of at most so many rows."""
     for batch in batches:
         for start in range(0, batch.num_rows, most):
             yield batch.slice(start, most)
 
 
-def _is_number(kind: Any) -> bool:
+def _is_number(kind: "pa.DataType") -> bool:
     from pyarrow import types
 
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
 
 
-def _stored_type(kind: Any) -> np.dtype:
+def _stored_type(kind: "pa.DataType") -> np.dtype:
     """Return the type in which labels or identifiers are stored: categories are those of their values."""
     from pyarrow import types
 
@@ -193,7 +188,7 @@ def _stored_type(kind: Any) -> np.dtype:
     return np.dtype(np.float64) if _is_number(kind) else np.dtype(np.str_)
 
 
-def _blocks(batches: Iterator[Any], header: Header, columns: TableColumns, path: Path) -> Iterator[Rows]:
+def _blocks(batches: Iterator["pa.RecordBatch"], header: Header, columns: TableColumns, path: Path) -> Iterator[Rows]:
     first = 0
     for batch in batches:
         X = np.empty((batch.num_rows, header.n_features), header.dtype)
@@ -216,7 +211,7 @@ def _blocks(batches: Iterator[Any], header: Header, columns: TableColumns, path:
         first += batch.num_rows
 
 
-def _values(batch: Any, columns: TableColumns, k: int, path: Path, first: int) -> np.ndarray:
+def _values(batch: "pa.RecordBatch", columns: TableColumns, k: int, path: Path, first: int) -> np.ndarray:
     """Return the values of a column as an array."""
     from pyarrow import types
 

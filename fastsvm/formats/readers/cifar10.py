@@ -1,19 +1,20 @@
 """CIFAR-10 as published: binary or Python batches, in a folder or in the published archive."""
 
+import io
+import pickle
+import pickletools
 import re
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO, NamedTuple, cast
+from typing import IO, Any, BinaryIO, Literal, NamedTuple, cast
 
 import numpy as np
 
-from fastsvm.formats.readers.files import head, opened
-from fastsvm.formats.readers.plain_pickle import load_plain
-from fastsvm.formats.readers.rows import Rows
-from fastsvm.formats.readers.stream import Header, Options, Stream
+from fastsvm.formats.readers.matrix import matrix_in
+from fastsvm.formats.readers.stream import Header, Options, Rows, Stream, head, opened
 from fastsvm.tuning import current_tuning
 
 __all__ = ["read", "recognises"]
@@ -23,6 +24,14 @@ _RECORD, _PIXELS = _BYTES.itemsize, _BYTES["pixels"].itemsize
 _CLASSES = 10
 _BATCHES = {"train": [f"data_batch_{k}" for k in range(1, 6)], "test": ["test_batch"]}
 _BATCH = re.compile(r"(data_batch_[1-5]|test_batch)(\.bin)?")
+_WORDS = """
+PROTO FRAME STOP MARK GLOBAL STACK_GLOBAL REDUCE BUILD NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 FLOAT
+BINFLOAT STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 UNICODE SHORT_BINUNICODE BINUNICODE
+BINUNICODE8 LIST EMPTY_LIST APPEND APPENDS TUPLE EMPTY_TUPLE TUPLE1 TUPLE2 TUPLE3 DICT EMPTY_DICT SETITEM SETITEMS PUT
+BINPUT LONG_BINPUT MEMOIZE GET BINGET LONG_BINGET
+"""
+_STEPS = frozenset(_WORDS.split())
+_DTYPE = re.compile(r"[<>|=]?[biuf][1248]")
 
 
 class _File(NamedTuple):
@@ -70,7 +79,11 @@ def _files(path: Path) -> Iterator[dict[str, _File]]:
         yield {file.name: _on_disk(file) for file in folder.iterdir() if file.is_file()}
         return
     try:
-        with opened(path) as stream, tarfile.open(fileobj=_bounded(stream, path), mode="r:") as archive:
+        # A stream of bounded reads has all methods that tarfile calls.
+        with (
+            opened(path) as stream,
+            tarfile.open(fileobj=cast(BinaryIO, _BoundedReads(stream, path)), mode="r:") as archive,
+        ):
             files = _archived(archive, path)
             # Read beyond the end of the archive: the checksum of gzip comes last.
             while stream.read(1 << 20):
@@ -80,8 +93,8 @@ def _files(path: Path) -> Iterator[dict[str, _File]]:
         raise ValueError(f"{path} is truncated or damaged ({error}); get the file again.") from error
 
 
-def _bounded(stream: BinaryIO, path: Path) -> BinaryIO:
-    return cast(BinaryIO, _BoundedReads(stream, path))  # it has all methods that tarfile calls
+def _on_disk(path: Path) -> _File:
+    return _File(str(path), path.stat().st_size, lambda: open(path, "rb"))
 
 
 class _BoundedReads:
@@ -97,13 +110,9 @@ class _BoundedReads:
         return self._stream.read(n_bytes)
 
 
-def _on_disk(path: Path) -> _File:
-    return _File(str(path), path.stat().st_size, lambda: open(path, "rb"))
-
-
 def _archived(archive: tarfile.TarFile, path: Path) -> dict[str, _File]:
     """Return the regular files of an archive by their names without folders."""
-    found: dict[str, _File] = {}
+    files: dict[str, _File] = {}
     most = current_tuning().limits.entries  # tarfile keeps the header of each in memory
     for number, member in enumerate(archive):
         name = PurePosixPath(member.name).name
@@ -111,10 +120,10 @@ def _archived(archive: tarfile.TarFile, path: Path) -> dict[str, _File]:
             raise ValueError(f"{path} holds more than {most} files; it is not the published archive.")
         if not member.isreg() or member.issparse():  # sparse files may have any size
             continue
-        if name in found and _BATCH.fullmatch(name):
+        if name in files and _BATCH.fullmatch(name):
             raise ValueError(f"{path} holds two files named {name}; it is not the published archive.")
-        found[name] = _File(f"{name} in {path}", member.size, partial(_extracted, archive, member))
-    return found
+        files[name] = _File(f"{name} in {path}", member.size, partial(_extracted, archive, member))
+    return files
 
 
 def _extracted(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
@@ -145,7 +154,7 @@ def _class_names(files: dict[str, _File]) -> tuple[str, ...] | None:
             names = stream.read(current_tuning().limits.labels).decode("utf-8", "replace").split("\n")
     elif "batches.meta" in files:
         with files["batches.meta"].open() as stream:
-            stored = load_plain(stream, files["batches.meta"].where).get("label_names", [])
+            stored = _loaded(stream, files["batches.meta"].where).get("label_names", [])
         names = _names(stored, files["batches.meta"].where)
     else:
         return None
@@ -171,25 +180,27 @@ def _n_records(file: _File) -> int:
 
 
 def _binary_blocks(file: _File, options: Options) -> Iterator[Rows]:
-    step = options.rows(_RECORD)
-    n_records = _n_records(file)
+    step, n_records = options.rows(_RECORD), _n_records(file)
     with file.open() as stream:
+        batch = matrix_in(
+            stream,
+            file.where,
+            (n_records,),
+            _BYTES,
+            lambda record: f"{file.where} ends in record {record}; get the file again.",
+            f"{file.where} grew while it was read; get the file again.",
+        )
         for first in range(0, n_records, step):
-            wanted = min(step, n_records - first) * _RECORD
-            raw = stream.read(wanted)
-            if len(raw) < wanted:
-                record = first + len(raw) // _RECORD
-                raise ValueError(f"{file.where} ends in record {record}; get the file again.")
-            records = np.frombuffer(raw, np.uint8).reshape(-1, _RECORD)
-            yield _rows(records[:, 1:], records[:, 0], file, first)
+            records = batch.take(first, min(first + step, n_records))
+            yield _rows(records["pixels"].reshape(-1, _PIXELS), records["label"], file, first)
 
 
 def _python_blocks(file: _File, options: Options) -> Iterator[Rows]:
     with file.open() as stream:
-        batch = load_plain(stream, file.where)
-    pixels, given = batch.get("data"), batch.get("labels", [])
-    whole = isinstance(given, (list, tuple)) and all(isinstance(label, int) for label in given)
-    labels = np.asarray(given) if whole or isinstance(given, np.ndarray) else np.empty(0)
+        batch = _loaded(stream, file.where)
+    pixels, stored = batch.get("data"), batch.get("labels", [])
+    whole = isinstance(stored, (list, tuple)) and all(isinstance(label, int) for label in stored)
+    labels = np.asarray(stored) if whole or isinstance(stored, np.ndarray) else np.empty(0)
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (_PIXELS,):
         raise ValueError(f"{file.where} must hold 'data', an array of bytes with {_PIXELS} columns.")
     if labels.shape != pixels.shape[:1] or labels.dtype.kind not in "iu":
@@ -207,3 +218,127 @@ def _rows(pixels: np.ndarray, labels: np.ndarray, file: _File, first: int) -> Ro
             "the file is damaged or is not a CIFAR-10 batch."
         )
     return Rows(np.ascontiguousarray(pixels), labels.astype(np.int64))
+
+
+# --- Python batches --------------------------------------------------------------------------------------
+#
+# A pickle may name any function and call it, and it is a program, of which a few bytes can allocate gigabytes. So its
+# opcodes are checked before it runs: only those of published batches are allowed, and their number is bounded. Of names
+# it may use those that an array needs. The result must be a dictionary of numbers, strings, arrays, and flat lists of
+# numbers and strings.
+
+
+class _Type:
+    """Stands for a NumPy dtype."""
+
+    def __init__(self, code: object = "u1", *_: object) -> None:
+        self._code = code.decode("ascii") if isinstance(code, bytes) else str(code)
+        if not _DTYPE.fullmatch(self._code):
+            raise pickle.UnpicklingError(f"it holds an array of type {self._code[:20]!r}, not of numbers")
+        self._order: Any = "|"  # NumPy checks the state
+
+    def __setstate__(self, state: tuple) -> None:
+        order = state[1]
+        self._order = order.decode("ascii") if isinstance(order, bytes) else str(order)
+
+    def dtype(self) -> np.dtype:
+        return np.dtype(self._code).newbyteorder(self._order)
+
+
+class _Array:
+    """Stands for a NumPy array."""
+
+    def __init__(self, *_: object) -> None:
+        self.values = np.empty(0, np.uint8)
+
+    def __setstate__(self, state: tuple) -> None:
+        _, shape, kind, fortran, raw = state
+        order: Literal["C", "F"] = "F" if fortran else "C"
+        self.values = np.frombuffer(raw, kind.dtype()).reshape(shape, order=order)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Replaces the few names that an array needs by inert classes."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(io.BytesIO(content), encoding="bytes")
+        self._left = len(content)  # characters that may still be encoded: the pickle holds each one once
+
+    def find_class(self, module: str, name: str) -> object:
+        # Created anew for each name, because a pickle can set attributes of a function.
+        allowed = {
+            ("numpy.core.multiarray", "_reconstruct"): lambda *_: _Array(),
+            ("numpy._core.multiarray", "_reconstruct"): lambda *_: _Array(),
+            ("numpy", "ndarray"): _Array,
+            ("numpy", "dtype"): _Type,
+            ("_codecs", "encode"): lambda *args: self._encode(*args),
+        }
+        stand_in = allowed.get((module, name))
+        if stand_in is None:
+            raise pickle.UnpicklingError(
+                f"it asks for {module}.{name}; only arrays, strings and plain containers are read"
+            )
+        return stand_in
+
+    def _encode(self, text: str, encoding: str = "latin1") -> bytes:
+        if encoding not in ("latin1", "latin-1"):
+            raise pickle.UnpicklingError(f"it asks for the encoding {encoding!r}")
+        self._left -= len(text)
+        if self._left < 0:
+            raise pickle.UnpicklingError("it encodes more text than it holds")
+        return text.encode("latin-1")
+
+
+def _content(stream: IO[bytes]) -> bytes:
+    """Return the bytes of a pickle. Raise UnpicklingError unless its opcodes are few and those of plain data."""
+    limits = current_tuning().limits
+    pieces: list[bytes] = []
+    while piece := stream.read(current_tuning().storage.piece_bytes):
+        pieces.append(piece)
+        if sum(map(len, pieces)) > limits.bytes:
+            raise pickle.UnpicklingError(f"it has more than {limits.bytes} bytes")
+    content = b"".join(pieces)
+    for number, (step, argument, place) in enumerate(pickletools.genops(content)):
+        if step.name not in _STEPS:
+            raise pickle.UnpicklingError(f"its byte {place} is {step.name}, which plain data does not need")
+        if number >= limits.steps:
+            raise pickle.UnpicklingError(f"it has more than {limits.steps} steps")
+        if step.name.endswith("PUT") and isinstance(argument, int) and argument > number:  # one entry for each number
+            raise pickle.UnpicklingError(f"its byte {place} stores object number {argument} of {number}")
+        if isinstance(argument, int) and argument.bit_length() > 64:  # large ints may share one hash
+            raise pickle.UnpicklingError(f"its byte {place} holds an int of {argument.bit_length()} bits")
+    return content
+
+
+def _plain(value: object) -> object:
+    """Return a value, with the array in place of an `_Array`."""
+    if isinstance(value, _Array):
+        return value.values
+    if isinstance(value, (list, tuple)):
+        if not all(isinstance(item, (int, float, str, bytes)) for item in value):
+            raise pickle.UnpicklingError("it holds lists of other things than numbers and strings")
+        return value
+    if value is None or isinstance(value, (int, float, str, bytes)):
+        return value
+    raise pickle.UnpicklingError("it holds dictionaries or types within its dictionary")
+
+
+def _loaded(stream: IO[bytes], where: object) -> dict[str, Any]:
+    """Return the dictionary in a pickle, with keys as str. Other strings of Python 2 become bytes.
+
+    It raises ValueError if the pickle is damaged, asks for anything but arrays, strings and plain containers, or holds
+    no dictionary. The message starts with `where`.
+    """
+    try:
+        content = _Unpickler(_content(stream)).load()
+        if isinstance(content, dict):
+            if len(content) > current_tuning().limits.entries:
+                raise pickle.UnpicklingError(f"its dictionary has {len(content)} keys")
+            keys = (key.decode("latin-1") if isinstance(key, bytes) else str(key) for key in content)
+            content = dict(zip(keys, map(_plain, content.values()), strict=True))
+    except Exception as error:  # a damaged pickle may raise anything
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{where} cannot be read as a pickle: {reason}.") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{where} holds {type(content).__name__.strip('_')}, not a dictionary.")
+    return content

@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.readers.files import Lines, head, opened
-from fastsvm.formats.readers.rows import Rows
-from fastsvm.formats.readers.stream import Header, Options, Stream
+from fastsvm.formats.readers.stream import Header, Lines, Options, Rows, Stream, head, opened
 from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, is_name, note_on_index
 from fastsvm.tuning import current_tuning
 
@@ -57,27 +55,16 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
     """Read a table in two passes: count its rows, then yield them."""
     share = current_tuning().storage.block_share  # cells take more than their text
     layout = _layout(path, options, options.memory // share)
-    found = _first_pass(layout, may_be_empty=options.model_features is not None)
-    if found.n_unlabelled:
-        layout = layout._replace(columns=layout.columns.without_labels(found.n_unlabelled, found.n_samples))
+    counts = _first_pass(layout, may_be_empty=options.model_features is not None)
+    if counts.n_unlabelled:
+        layout = layout._replace(columns=layout.columns.without_labels(counts.n_unlabelled, counts.n_samples))
     columns = layout.columns
-    notes: tuple[str, ...] = (note_on_index(columns, 0),) if found.has_index else ()
-    notes += columns.notes
+    notes: tuple[str, ...] = (note_on_index(columns, 0),) if counts.has_index else ()
+    header = columns.header(options.dtype or np.dtype(np.float32), counts.y_dtype, counts.n_samples, notes)
     if columns.names is not None and all(map(str.isdecimal, columns.names)):
-        notes += (
-            f"The first line ({', '.join(columns.names[:3])}, ...) counts the columns: it is read as their names.",
-        )
-    header = Header(
-        len(columns.features),
-        options.dtype or np.dtype(np.float32),
-        None if columns.label is None else found.y_dtype,
-        n_samples=found.n_samples,
-        feature_names=columns.feature_names,
-        label_name=columns.label_name,
-        label=columns.why,
-        notes=notes,
-    )
-    yield Stream(header, _blocks(layout, header, found.id_dtype, options.rows(layout.width * _CELL_BYTES)))
+        counted = f"The first line ({', '.join(columns.names[:3])}, ...) counts the columns: it is read as their names."
+        header = header._replace(notes=(*header.notes, counted))
+    yield Stream(header, _blocks(layout, header, counts.id_dtype, options.rows(layout.width * _CELL_BYTES)))
 
 
 @contextmanager
@@ -151,8 +138,8 @@ def _has_header(first: tuple[str, ...], second: list[str] | None, options: Optio
     It does if a column is asked for by its name, or if it counts the columns, as a data frame without names writes
     them. Otherwise it has no numbers, and some cell of a feature is not empty.
     """
-    asked = options.label, options.id, options.sample_weight
-    if any(map(is_name, asked)) or set(options.feature_names or ()) & set(first):
+    named = options.label, options.id, options.sample_weight
+    if any(map(is_name, named)) or set(options.feature_names or ()) & set(first):
         return True
     if second is not None and _is_numbered(first):
         return True
@@ -184,7 +171,7 @@ def _number(cell: str) -> float | None:
         return None
 
 
-class _Found(NamedTuple):
+class _Counts(NamedTuple):
     """What the first pass finds.
 
     `has_index` tells whether the first column is a feature that counts the rows, and `n_unlabelled` counts the rows
@@ -198,7 +185,7 @@ class _Found(NamedTuple):
     n_unlabelled: int
 
 
-def _first_pass(layout: _Layout, may_be_empty: bool) -> _Found:
+def _first_pass(layout: _Layout, may_be_empty: bool) -> _Counts:
     """Return the number of rows and the types that hold all labels and identifiers."""
     columns, n_samples, kind, id_kind, n_unlabelled = layout.columns, 0, 0, 0, 0
     counts, first = 0 in columns.features, 0.0
@@ -218,7 +205,7 @@ def _first_pass(layout: _Layout, may_be_empty: bool) -> _Found:
         n_samples += 1
     if n_samples == 0:
         raise ValueError(f"{layout.path} holds no rows below its first line.")
-    return _Found(n_samples, _KINDS[kind], _KINDS[id_kind], counts and n_samples >= _LEAST_COUNTED, n_unlabelled)
+    return _Counts(n_samples, _KINDS[kind], _KINDS[id_kind], counts and n_samples >= _LEAST_COUNTED, n_unlabelled)
 
 
 def _kind(cell: str, layout: _Layout, line: int) -> int:
@@ -287,12 +274,12 @@ def _parsed(layout: _Layout, header: Header, id_dtype: np.dtype, lines: list[int
 
 
 def _weights(layout: _Layout, column: int, lines: list[int], rows: list[list[str]]) -> np.ndarray:
-    found = [_number(cells[column]) for cells in rows]
-    for line, cells, value in zip(lines, rows, found, strict=True):
+    weights = [_number(cells[column]) for cells in rows]
+    for line, cells, value in zip(lines, rows, weights, strict=True):
         if value is None or not 0 <= value < math.inf:
             where = f"{layout.path}, line {line}, {layout.columns.title(column)}"
             raise ValueError(f"{where}: {cells[column]!r} is not a weight; a weight is a finite number of at least 0.")
-    return np.array(found, np.float64)
+    return np.array(weights, np.float64)
 
 
 def _features(columns: TableColumns, rows: list[list[str]]) -> list[list[str]]:

@@ -9,13 +9,11 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.readers.files import compressed, head, opened
-from fastsvm.formats.readers.rows import Rows, check_finite
-from fastsvm.formats.readers.stream import Header, Options, Stream
+from fastsvm.formats.readers.matrix import Matrix, matrix_in, rows_of
+from fastsvm.formats.readers.stream import Options, Stream, compressed, head, opened
 
 __all__ = ["read", "recognises"]
 
@@ -37,50 +35,17 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
     images_path = _images(path, options.split)
     labels_path = _labels_of(images_path, options.label)
     with ExitStack() as files:
-        images = _open(files, images_path)
+        images = _array(files, images_path)
         if len(images.shape) < 2:
             raise ValueError(f"{images_path} has one dimension, so it holds labels; name the file of the images.")
-        labels = None if labels_path is None else _open(files, labels_path)
+        labels = None if labels_path is None else _array(files, labels_path)
         if labels is not None:
             _check_labels(labels, images)
-        dtype = images.dtype.newbyteorder("=")
-        y_dtype = None if labels is None else np.dtype(np.int64)
-        header = Header(images.row_size, dtype, y_dtype, n_samples=images.shape[0])
-        yield Stream(header, _blocks(images, labels, options))
+        yield rows_of(images, labels, options)
 
 
-class _Idx(NamedTuple):
-    path: Path
-    stream: BinaryIO
-    dtype: np.dtype
-    shape: tuple[int, ...]
-
-    @property
-    def row_size(self) -> int:
-        return math.prod(self.shape[1:])
-
-    def take(self, first: int, stop: int) -> np.ndarray:
-        """Return rows `first` to `stop`, which must be the next ones."""
-        wanted = (stop - first) * self.row_size * self.dtype.itemsize
-        raw = self.stream.read(wanted)
-        if len(raw) < wanted:
-            row = first + len(raw) // (self.row_size * self.dtype.itemsize)
-            raise ValueError(
-                f"{self.path} is truncated: its header declares {self.shape[0]} rows, it ends in row {row} "
-                "(counted from 0); get the file again."
-            )
-        values = np.frombuffer(raw, self.dtype).reshape(stop - first, self.row_size)
-        return values.astype(self.dtype.newbyteorder("="))
-
-    def end(self) -> None:
-        """Check that nothing follows the last row."""
-        if self.stream.read(1):
-            raise ValueError(
-                f"{self.path} continues after the {self.shape[0]} rows that its header declares; it is damaged."
-            )
-
-
-def _open(files: ExitStack, path: Path) -> _Idx:
+def _array(files: ExitStack, path: Path) -> Matrix:
+    """Return the array in a file, which stays open as long as `files`."""
     stream = files.enter_context(opened(path))
     magic = stream.read(4)
     if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES or not 1 <= magic[3] <= 8:
@@ -93,38 +58,36 @@ def _open(files: ExitStack, path: Path) -> _Idx:
     if not 0 < math.prod(shape[1:]) <= np.iinfo(np.int32).max or shape[0] == 0:
         raise ValueError(f"{path} has the dimensions {shape}, which cannot be rows of features.")
     _check_size(path, 4 + len(raw) + math.prod(shape) * dtype.itemsize, shape)
-    return _Idx(path, stream, dtype, shape)
+    return matrix_in(
+        stream,
+        str(path),
+        shape,
+        dtype,
+        lambda row: (
+            f"{path} is truncated: its header declares {shape[0]} rows, it ends in row {row} "
+            "(counted from 0); get the file again."
+        ),
+        f"{path} continues after the {shape[0]} rows that its header declares; it is damaged.",
+    )
 
 
 def _check_size(path: Path, expected: int, shape: tuple[int, ...]) -> None:
-    found = path.stat().st_size
-    if compressed(path) is None and found != expected:
+    size = path.stat().st_size
+    if compressed(path) is None and size != expected:
         raise ValueError(
-            f"{path} has {found} bytes, its dimensions {shape} ask for {expected}: it is truncated or "
+            f"{path} has {size} bytes, its dimensions {shape} ask for {expected}: it is truncated or "
             "damaged; get the file again."
         )
 
 
-def _check_labels(labels: _Idx, images: _Idx) -> None:
+def _check_labels(labels: Matrix, images: Matrix) -> None:
     if len(labels.shape) != 1 or labels.dtype.kind not in "ui":
         raise ValueError(
-            f"{labels.path} must hold integers in one dimension to be labels; it holds {labels.dtype} in the "
+            f"{labels.where} must hold integers in one dimension to be labels; it holds {labels.dtype} in the "
             f"dimensions {labels.shape}."
         )
     if labels.shape[0] != images.shape[0]:
-        raise ValueError(f"{labels.path} has {labels.shape[0]} labels, {images.path} has {images.shape[0]} images.")
-
-
-def _blocks(images: _Idx, labels: _Idx | None, options: Options) -> Iterator[Rows]:
-    step = options.rows(images.row_size * images.dtype.itemsize)
-    for first in range(0, images.shape[0], step):
-        stop = min(first + step, images.shape[0])
-        X = images.take(first, stop)
-        check_finite(X, images.path, first)
-        yield Rows(X, None if labels is None else labels.take(first, stop)[:, 0].astype(np.int64))
-    images.end()
-    if labels is not None:
-        labels.end()
+        raise ValueError(f"{labels.where} has {labels.shape[0]} labels, {images.where} has {images.shape[0]} images.")
 
 
 def _images_in(folder: Path, split: str) -> list[Path]:
@@ -140,10 +103,10 @@ def _images(path: Path, split: str | None) -> Path:
         return path
     if split is None:
         raise ValueError(f"{path} is a folder; set split='train' or split='test'.")
-    found = _images_in(path, split)
-    if not found:
+    images = _images_in(path, split)
+    if not images:
         raise FileNotFoundError(f"There is no {split} images file, as train-images-idx3-ubyte.gz, in {path}.")
-    return found[0]
+    return images[0]
 
 
 def _labels_of(images: Path, label: object) -> Path | None:

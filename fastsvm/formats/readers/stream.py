@@ -1,15 +1,182 @@
-"""The interface of all readers: they take options and return a header and blocks of rows."""
+"""What all readers share: files that may be compressed, their lines, blocks of rows, options and what they return."""
 
-from collections.abc import Iterator
+import io
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, TYPE_CHECKING, BinaryIO, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from scipy import sparse
 
-from fastsvm.formats.readers.rows import Rows
-from fastsvm.tuning import StorageTuning
+from fastsvm.tuning import StorageTuning, current_tuning
 
-__all__ = ["Header", "Options", "Stream"]
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+__all__ = ["Header", "Lines", "Options", "Rows", "Stream", "check_finite", "compressed", "head", "opened", "stack"]
+
+_MODULES = {"gz": "gzip", "bz2": "bz2", "xz": "lzma", "zst": "compression.zstd"}  # a Python may lack some of them
+
+Text = TypeVar("Text", bytes, str)
+
+
+def compressed(path: Path) -> str | None:
+    """Return "gz", "bz2", "xz" or "zst" if the first bytes of a file say so, else None."""
+    with open(path, "rb") as stream:
+        start = stream.read(10)
+    starts = {"gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zst": b"\x28\xb5\x2f\xfd"}
+    if start.startswith(b"BZh") and start[4:] == b"1AY&SY":
+        return "bz2"
+    return next((kind for kind, begin in starts.items() if start.startswith(begin)), None)
+
+
+class _Decompressed(io.RawIOBase):
+    """The content of a compressed file. Damaged data raise a ValueError that names the file."""
+
+    def __init__(self, stream: io.BufferedIOBase, path: Path, errors: tuple[type[Exception], ...]) -> None:
+        self._stream, self._path, self._errors = stream, path, errors
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        try:
+            return self._stream.readinto(buffer)
+        except self._errors as error:
+            raise self._damaged(error) from error
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        try:
+            return self._stream.seek(offset, whence)
+        except self._errors as error:
+            raise self._damaged(error) from error
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+    def _damaged(self, error: Exception) -> Exception:
+        if isinstance(error, OSError) and error.errno is not None:  # an error of the disk, not of the content
+            return error
+        return ValueError(
+            f"{self._path} is truncated or damaged, its compressed data cannot be read to the end ({error}); "
+            "get the file again."
+        )
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file for reading; decompress gzip, bzip2, xz and, from Python 3.14 on, Zstandard.
+
+    It raises ValueError if this Python does not read the compression, and reading does if compressed data are damaged
+    or truncated.
+    """
+    kind = compressed(path)
+    buffered = current_tuning().storage.piece_bytes
+    if kind is None:
+        return open(path, "rb", buffering=buffered)
+    try:
+        module = import_module(_MODULES[kind])
+    except ImportError as error:
+        raise ValueError(f"{path} is compressed as .{kind}, which this Python does not read. Decompress it.") from error
+    of_module = (getattr(module, name, zlib.error) for name in ("LZMAError", "ZstdError"))
+    errors = (EOFError, OSError, zlib.error, *of_module)
+    return io.BufferedReader(_Decompressed(module.open(path, "rb"), path, errors), buffered)
+
+
+def head(path: Path, n_bytes: int) -> bytes:
+    """Return the first bytes of a file, decompressed."""
+    with opened(path) as stream:
+        return stream.read(n_bytes)
+
+
+class Lines(Generic[Text]):
+    """The lines of a binary or text stream. The total length of lines in memory is bounded.
+
+    `most` bytes or characters, at least a million, may be read until `taken` is set to 0.
+    """
+
+    def __init__(self, stream: IO[Text], most: int, path: Path) -> None:
+        self._stream: IO[Text] = stream
+        self._most, self._path = max(most, current_tuning().storage.piece_bytes), path
+        self.taken = 0
+
+    def __iter__(self) -> "Lines[Text]":
+        return self
+
+    def __next__(self) -> Text:
+        line = self._stream.readline(self._most + 1)
+        if not line:
+            raise StopIteration
+        self.taken += len(line)
+        if self.taken > self._most:
+            raise ValueError(
+                f"{self._path} has a line of more than {self._most} bytes: raise memory if it is a row of a table, or "
+                "check whether it is one."
+            )
+        return line
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of X, their labels, and other columns of shape (n_rows,) by the names of their datasets."""
+
+    X: np.ndarray | sparse.csr_array
+    y: np.ndarray | None
+    columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.X.shape[0]
+
+    @property
+    def stored(self) -> np.ndarray:
+        """Values as they are stored: all, or those that are not zero."""
+        return self.X if isinstance(self.X, np.ndarray) else self.X.data
+
+    def with_stored(self, values: np.ndarray) -> "Rows":
+        """Return the rows with other values at the same places."""
+        if isinstance(self.X, np.ndarray):
+            return replace(self, X=values)
+        return replace(self, X=sparse.csr_array((values, self.X.indices, self.X.indptr), shape=self.X.shape))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken by values, indices, labels and other columns."""
+        parts = [self.X] if isinstance(self.X, np.ndarray) else [self.X.data, self.X.indices, self.X.indptr]
+        parts += [*self.columns.values(), *([] if self.y is None else [self.y])]
+        return sum(part.nbytes for part in parts)
+
+    def take(self, index: np.ndarray) -> "Rows":
+        """Return a copy of the rows `index`, in that order."""
+        columns = {name: values[index] for name, values in self.columns.items()}
+        return Rows(self.X[index], None if self.y is None else self.y[index], columns)
+
+
+def stack(blocks: Sequence[Rows]) -> Rows:
+    """Return the rows of several blocks as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    parts = [block.X for block in blocks]
+    X = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name in blocks[0].columns}
+    return Rows(X, None if blocks[0].y is None else np.concatenate([block.y for block in blocks]), columns)
+
+
+def check_finite(X: np.ndarray, source: object, first_row: int) -> None:
+    """Raise ValueError if a dense block holds NaN or infinity. The message names row and column."""
+    if X.dtype.kind != "f" or np.isfinite(X).all():
+        return
+    row, column = np.argwhere(~np.isfinite(X))[0]
+    raise ValueError(
+        f"{source}: the value in row {first_row + row}, column {column} is {X[row, column]} (both counted "
+        "from 0); impute or remove values that are not finite first."
+    )
 
 
 class Header(NamedTuple):

@@ -14,9 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fastsvm.formats.readers.files import Lines, head, opened
-from fastsvm.formats.readers.rows import Rows
-from fastsvm.formats.readers.stream import Header, Options, Stream
+from fastsvm.formats.readers.stream import Header, Lines, Options, Rows, Stream, head, opened
 from fastsvm.tuning import current_tuning
 
 __all__ = ["read", "recognises"]
@@ -92,19 +90,19 @@ def _content(line: bytes) -> bytes:
 def _texts(path: Path, n_bytes: int, memory: int) -> Iterator[tuple[int, list[bytes]]]:
     """Yield blocks of whole lines, with the number of the first line."""
     number, taken = 1, 0
-    found: list[bytes] = []
+    block: list[bytes] = []
     with opened(path) as stream:
         # A parsed line takes more than its text.
         lines: Lines[bytes] = Lines(stream, memory // current_tuning().storage.window_share, path)
         for line in lines:
             lines.taken = 0
-            found.append(line)
+            block.append(line)
             taken += len(line)
             if taken >= n_bytes:
-                yield number, found
-                number, taken, found = number + len(found), 0, []
-    if found:
-        yield number, found
+                yield number, block
+                number, taken, block = number + len(block), 0, []
+    if block:
+        yield number, block
 
 
 def _first_pass(path: Path, options: Options) -> _Counts:
@@ -154,12 +152,12 @@ def _refuse(label: bytes, pairs: bytes, path: Path, line: int) -> None:
 
 
 def _n_features(counts: _Counts, first_index: int, wanted: int | None, path: Path) -> int:
-    found = counts.largest + 1 - first_index
-    if wanted is not None and wanted < found:
-        raise ValueError(f"{path} has {found} features, but n_features={wanted} was passed.")
-    if (wanted or found) <= 0:
+    largest = counts.largest + 1 - first_index
+    if wanted is not None and wanted < largest:
+        raise ValueError(f"{path} has {largest} features, but n_features={wanted} was passed.")
+    if (wanted or largest) <= 0:
         raise ValueError(f"{path} holds labels but no features; set n_features= if that is intended.")
-    return wanted or found
+    return wanted or largest
 
 
 def _blocks(path: Path, header: Header, options: Options, first_index: int) -> Iterator[Rows]:
@@ -195,9 +193,9 @@ def _parse(lines: list[bytes], header: Header, first_index: int) -> tuple[sparse
 
     # Indices count from 0 here, because otherwise the parser would decide for each block.
     text, n_columns = io.BytesIO(b"".join(lines)), header.n_features + first_index
-    found, y = load_svmlight_file(text, n_features=n_columns, dtype=header.dtype, zero_based=True)
-    shape = (found.shape[0], header.n_features)
-    return sparse.csr_array((found.data, found.indices - first_index, found.indptr), shape=shape), y
+    matrix, y = load_svmlight_file(text, n_features=n_columns, dtype=header.dtype, zero_based=True)
+    shape = (matrix.shape[0], header.n_features)
+    return sparse.csr_array((matrix.data, matrix.indices - first_index, matrix.indptr), shape=shape), y
 
 
 def _bad_line(lines: list[bytes], header: Header, first_index: int, path: Path, number: int) -> ValueError:

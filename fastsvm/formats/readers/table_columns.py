@@ -5,9 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
-from fastsvm.formats.readers.stream import Options
+import numpy as np
+
+from fastsvm.formats.readers.stream import Header, Options
 from fastsvm.tuning import current_tuning
 
 __all__ = ["TableColumns", "choose_columns", "is_name", "note_on_index"]
@@ -37,6 +39,19 @@ class TableColumns(NamedTuple):
         names = self._names_of_features
         return names if names and not _repeated(names) else None
 
+    def header(self, dtype: np.dtype, y_dtype: np.dtype, n_samples: int | None, notes: tuple[str, ...]) -> Header:
+        """Return the header of the table; `y_dtype` is the type of the labels if there are some."""
+        return Header(
+            len(self.features),
+            dtype,
+            None if self.label is None else y_dtype,
+            n_samples=n_samples,
+            feature_names=self.feature_names,
+            label_name=self.label_name,
+            label=self.why,
+            notes=notes + self.notes,
+        )
+
     def without_labels(self, n_missing: int, n_rows: int) -> "TableColumns":
         """Return the columns without that of the labels, which some rows do not have."""
         title = self.title(cast(int, self.label))
@@ -55,22 +70,22 @@ class TableColumns(NamedTuple):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know about the features, the weights and what is left out."""
-        found = []
+        notes = []
         repeated = _repeated(self._names_of_features)
         if repeated:  # later files could not find them again
             named = _listed(list(map(repr, repeated)))
-            found.append(f"Several features are named {named}: no names are kept, and columns count by their order.")
+            notes.append(f"Several features are named {named}: no names are kept, and columns count by their order.")
         if self.weight is not None:
-            found.append(f"{self.title(self.weight)} holds the weights of the rows.")
+            notes.append(f"{self.title(self.weight)} holds the weights of the rows.")
         names = () if self.of_model else self._names_of_features
         for k, name in zip(self.features, names, strict=False):
             if name.lower() in _PERHAPS_WEIGHTS:
                 what = f"If it holds weights of the rows, pass sample_weight={name!r}."
-                found.append(f"{self.title(k)} is used as a feature. {what}")
+                notes.append(f"{self.title(k)} is used as a feature. {what}")
         rest = sorted(set(range(len(self.names or ()))) - {*self.features, *self[2:4], self.weight, self.empty})
         if rest:
-            found.append(f"Left out, for they are no features of the model: {_listed(list(map(self.title, rest)))}.")
-        return tuple(found)
+            notes.append(f"Left out, for they are no features of the model: {_listed(list(map(self.title, rest)))}.")
+        return tuple(notes)
 
     def title(self, position: int) -> str:
         """Return the name of a column for messages."""
@@ -102,26 +117,26 @@ def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, 
     """
     table = _Table(names, width, path)
     id = None if options.id is None else table.position(options.id, "id")
-    known = table.known(options.feature_names or ())
+    of_model = table.features_of_model(options.feature_names or ())
     if options.sample_weight is not None:
         weight: int | None = table.position(options.sample_weight, "sample_weight")
     else:
-        asked = {id} if options.label in (None, False) else {id, table.position(options.label, "label")}
-        usual = [k for k in table.named((_WEIGHT,)) if k not in known and k not in asked]
+        named = {id} if options.label in (None, False) else {id, table.position(options.label, "label")}
+        usual = [k for k in table.named((_WEIGHT,)) if k not in of_model and k not in named]
         weight = usual[0] if len(usual) == 1 else None
-    others = tuple(k for k in range(width) if k not in (id, weight) and k not in known)
-    label, why = _label(table, others, options, 0 if known else options.model_features)
+    others = tuple(k for k in range(width) if k not in (id, weight) and k not in of_model)
+    label, why = _label(table, others, options, 0 if of_model else options.model_features)
     roles = {"label": label, "id": id, "sample_weight": weight}
     for (one, at), (other, beside) in combinations(roles.items(), 2):
         if at is not None and at == beside:
             raise ValueError(f"{path}: {table.title(at)} cannot be both {one} and {other}.")
     rest = tuple(k for k in others if k != label)
-    if not known and not rest:
+    if not of_model and not rest:
         raise ValueError(
             f"{path} has one column, so no features: its first line has no comma, semicolon, tab or | "
             "between names or numbers. If it is a feature, pass label=False."
         )
-    return TableColumns(names, known or rest, label, id, why, weight, bool(known))
+    return TableColumns(names, of_model or rest, label, id, why, weight, bool(of_model))
 
 
 def _label(
@@ -143,8 +158,8 @@ def _label(
         return of_model[0], f"{table.title(of_model[0])}, as in the training"
     usual = [k for k in table.named(_LABELS) if k in columns]
     if len(usual) > 1:
-        found = " and ".join(table.title(k) for k in usual)
-        raise ValueError(f"{table.path}: {found} may hold the labels. Name one with label=.")
+        candidates = " and ".join(table.title(k) for k in usual)
+        raise ValueError(f"{table.path}: {candidates} may hold the labels. Name one with label=.")
     if usual:
         return usual[0], f"{table.title(usual[0])}, by its name"
     if n_expected == 0 and (len(columns) > 1 or options.model_label is not None):
@@ -170,29 +185,29 @@ class _Table(NamedTuple):
         """Return the positions of the columns with some names, in lower case."""
         return [k for k, name in enumerate(self.names or ()) if name.lower() in names]
 
-    def position(self, column: Any, option: str) -> int:
+    def position(self, column: str | int | Path, option: str) -> int:
         """Return the position of a column that is given by its name or position."""
         if is_name(column):
             names = self.names or ()
             if names.count(column) != 1:
-                found = "two such columns" if column in names else f"the columns {_listed(names)}"
-                raise ValueError(f"{self.path} must have one column {column!r}; its first line has {found}.")
+                problem = "two such columns" if column in names else f"the columns {_listed(names)}"
+                raise ValueError(f"{self.path} must have one column {column!r}; its first line has {problem}.")
             return names.index(column)
         position = int(str(column))
         if not -self.width <= position < self.width:
             raise ValueError(f"{option}={position} is not a column of {self.path}, which has {self.width} columns.")
         return position % self.width
 
-    def known(self, features: tuple[str, ...]) -> tuple[int, ...]:
+    def features_of_model(self, features: tuple[str, ...]) -> tuple[int, ...]:
         """Return the positions of a model's features; none if the table has no names or does not know any of them."""
         names = self.names or ()
         if not set(features) & set(names):
             return ()
         missing = [name for name in features if names.count(name) != 1]
         if missing:
-            found = "two columns" if missing[0] in names else "no column"
+            problem = "two columns" if missing[0] in names else "no column"
             more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-            raise ValueError(f"{self.path} has {found} {missing[0]!r}{more}, a feature of the model.")
+            raise ValueError(f"{self.path} has {problem} {missing[0]!r}{more}, a feature of the model.")
         return tuple(names.index(name) for name in features)
 
 

@@ -24,7 +24,7 @@ from fastsvm.multiclass import pair_coefficients
 from fastsvm.persistence.model_file import load, save
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import open_hdf5
-from fastsvm.sources.hdf5_checks import attribute
+from fastsvm.sources.hdf5 import attribute
 from fastsvm.tuning import current_tuning
 
 __all__ = ["DemoReport", "demo"]

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm.files.atomic_file import atomic_write, complete, name_beside
-from fastsvm.files.locks import has_locks, take
+from fastsvm.files.atomic_file import atomic_write, complete, has_locks, name_beside, take
 from fastsvm.jobs.prediction.layouts import Layout, Stretch, write_all
 from fastsvm.jobs.say import say
 from fastsvm.tuning import current_tuning

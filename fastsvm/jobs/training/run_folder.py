@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fastsvm.files.atomic_file import atomic_write, check_folder
-from fastsvm.files.locks import is_taken, take
+from fastsvm.files.atomic_file import atomic_write, check_folder, is_taken, take
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.tuning import current_tuning
 

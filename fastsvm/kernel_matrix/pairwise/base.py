@@ -4,8 +4,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fastsvm._compiled.scratch import scratch_array
-from fastsvm._compiled.threads import spans
+from fastsvm._compiled.threads import scratch_array, spans
 from fastsvm.linalg.row_products import add_rows
 from fastsvm.sources import Block, Source
 

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.scratch import scratch_array
-from fastsvm._compiled.threads import spans
+from fastsvm._compiled.threads import scratch_array, spans
 from fastsvm.kernel_matrix.pairwise.base import COST_OF_UNKNOWN, TILED_ROWS, Rows, add_tile
 from fastsvm.kernel_matrix.pairwise.float_tiles import (
     TILE_ROWS,

@@ -3,8 +3,7 @@
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.scratch import scratch_array
-from fastsvm._compiled.threads import Pool, spans
+from fastsvm._compiled.threads import Pool, scratch_array, spans
 from fastsvm.kernel_matrix.interface import KernelRows
 from fastsvm.kernel_matrix.pairwise import SPAN
 

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit, outlined
-from fastsvm._compiled.generic import generic
+from fastsvm._compiled.compiler import generic, jit, outlined
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm._compiled.vectors import HAS_BYTE_SQUARES
 from fastsvm.kernel_matrix.pairwise import multiplies_bytes

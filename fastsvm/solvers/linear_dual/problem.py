@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm._compiled.writeable import writeable
 from fastsvm.linalg.dense_products import add_products, readable_rows, write_products
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned, write_sparse

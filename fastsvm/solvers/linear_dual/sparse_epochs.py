@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import inlined, jit
-from fastsvm._compiled.generic import generic
+from fastsvm._compiled.compiler import generic, inlined, jit
 from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.sparse_products import CACHED_VALUES, readable, unsigned
 from fastsvm.losses import (

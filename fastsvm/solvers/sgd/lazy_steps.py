@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit, jit_in_order
-from fastsvm._compiled.generic import generic
+from fastsvm._compiled.compiler import generic, jit, jit_in_order
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss, add_losses
 from fastsvm.solvers.sgd.dense_steps import LinearFunction, OrderedRows, StepPlan

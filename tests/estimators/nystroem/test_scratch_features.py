@@ -10,7 +10,7 @@ import pytest
 
 from fastsvm import NystroemSVC
 from fastsvm.estimators.nystroem import stored_features
-from fastsvm.sources.scratch import ScratchSource
+from fastsvm.sources.tiled import ScratchSource
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 6)).astype(np.float32)

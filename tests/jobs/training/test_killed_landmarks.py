@@ -11,12 +11,12 @@ from runs import KINDS, Interrupter, assert_same_model, of
 from fastsvm.cli import main
 from fastsvm.jobs.runner import resume, run, status
 from fastsvm.jobs.stopping import Stopped
-from fastsvm.sources import scratch
+from fastsvm.sources import tiled
 
 KILL = """
 import os, signal
 from fastsvm.estimators.nystroem import exact_machine, feature_map
-from fastsvm.sources.scratch import ScratchSource
+from fastsvm.sources.tiled import ScratchSource
 from fastsvm.jobs.training.checkpointer import JobCheckpointer
 
 def killed(kind, name, at):
@@ -120,7 +120,7 @@ def test_a_job_whose_disk_is_full_is_resumed(whole_in_file, file, tmp_path, monk
     folder, temporary, files = tmp_path / "run", tmp_path / "scratch", []
     temporary.mkdir()
     job = written(tmp_path / "job.toml", file, IN_A_FILE, scratch_folder=str(temporary))
-    make = scratch.tempfile.TemporaryFile
+    make = tiled.tempfile.TemporaryFile
 
     def made(**given):
         files.append(FullDisk(make(**given)))
@@ -128,7 +128,7 @@ def test_a_job_whose_disk_is_full_is_resumed(whole_in_file, file, tmp_path, monk
 
     def fails(*words):
         with monkeypatch.context() as patch:
-            patch.setattr(scratch.tempfile, "TemporaryFile", made)
+            patch.setattr(tiled.tempfile, "TemporaryFile", made)
             assert main([*words]) == 1
         said = capsys.readouterr().err
         assert "No space left on device. Free some space" in said and str(temporary) in said

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import InvalidParameterError
 
-from fastsvm._compiled.writeable import writeable
+from fastsvm._compiled.compiler import writeable
 from fastsvm.estimators.fitting.labels import check_ties
 from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
 from fastsvm.estimators.fitting.predictions import Classifier

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool, spans, stoppable
-from fastsvm._compiled.writeable import writeable
 from fastsvm.estimators.linear.fits.linear_problem import problem_of
 from fastsvm.estimators.linear.progress import DualAscentMonitor
 from fastsvm.estimators.linear.training_task import Task

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from fastsvm._compiled.code_cache import folders
+from fastsvm._compiled import code_cache
 from fastsvm._compiled.processor import PLAIN
 
 NOBODY = 65534
@@ -13,7 +13,7 @@ NOBODY = 65534
 @pytest.fixture
 def anew():
     """Forget the folders, before and after a test that changes what decides them."""
-    functions = (folders.folders, folders.writeable_folder)
+    functions = (code_cache.folders, code_cache.writeable_folder)
     for function in functions:
         function.cache_clear()
     yield
@@ -25,20 +25,20 @@ def test_a_user_without_a_home_has_a_cache(anew, monkeypatch, tmp_path):
     def homeless(path):
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.setattr(folders.numba.config, "CACHE_DIR", "")
-    monkeypatch.setattr(folders.Path, "expanduser", homeless)
-    monkeypatch.setattr(folders.tempfile, "gettempdir", lambda: str(tmp_path))
-    assert folders.writeable_folder().parent.parent == tmp_path
+    monkeypatch.setattr(code_cache.numba.config, "CACHE_DIR", "")
+    monkeypatch.setattr(code_cache.Path, "expanduser", homeless)
+    monkeypatch.setattr(code_cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    assert code_cache.writeable_folder().parent.parent == tmp_path
 
 
 def test_a_folder_that_cannot_be_written_to_is_read_and_another_takes_new_code(anew, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    monkeypatch.setattr(folders.numba.config, "CACHE_DIR", str(tmp_path / "file"))
-    monkeypatch.setattr(folders.tempfile, "gettempdir", lambda: str(tmp_path))
-    folder = folders.writeable_folder()
+    monkeypatch.setattr(code_cache.numba.config, "CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr(code_cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    folder = code_cache.writeable_folder()
     assert folder.parent.parent == tmp_path
     assert folder.parent.stat().st_mode & 0o077 == 0  # code is loaded from it, so no other user may write there
-    assert folders.folders() == (tmp_path / "file" / folder.name, folder)
+    assert code_cache.folders() == (tmp_path / "file" / folder.name, folder)
 
 
 def test_without_any_folder_that_can_be_written_to(anew, monkeypatch, tmp_path):
@@ -46,10 +46,10 @@ def test_without_any_folder_that_can_be_written_to(anew, monkeypatch, tmp_path):
         raise FileNotFoundError("No usable temporary directory found")
 
     (tmp_path / "file").write_text("not a folder")
-    monkeypatch.setattr(folders.numba.config, "CACHE_DIR", str(tmp_path / "file"))
-    monkeypatch.setattr(folders.tempfile, "gettempdir", missing)
-    assert folders.writeable_folder() is None
-    assert len(folders.folders()) == 1
+    monkeypatch.setattr(code_cache.numba.config, "CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr(code_cache.tempfile, "gettempdir", missing)
+    assert code_cache.writeable_folder() is None
+    assert len(code_cache.folders()) == 1
 
 
 PROGRAM = """

@@ -1,4 +1,6 @@
-"""Digests of the sources that decide a function's machine code, so that an edit compiles anew only what it concerns.
+"""Machine code on disk: the folders where it is kept, and digests of the sources that it was compiled from.
+
+Thanks to the digests, an edit compiles anew only what it concerns.
 
 Numba's own cache compares the time and the contents of one file, that of the function. After an edit of a helper in
 another file it would load stale code, and after one of a comment it would compile everything in the file.
@@ -15,27 +17,87 @@ import hashlib
 import json
 import os
 import sys
+import tempfile
 import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fastsvm._compiled.code_cache.folders import folders, writeable_folder
+import numba
 
-__all__ = ["KEPT", "PACKAGE", "Sources", "function_digest"]
+__all__ = ["KEPT", "PACKAGE", "Sources", "folders", "function_digest", "writeable_folder"]
 
-PACKAGE = Path(__file__).parents[2]
-_MACHINERY = ("_compiled.compiler", "_compiled.numba_internals", "_compiled.generic", "_compiled.processor")
+_NAME = "fastsvm-machine-code"
+PACKAGE = Path(__file__).parents[1]
+_MACHINERY = ("_compiled.compiler", "_compiled.numba_internals", "_compiled.processor")
 _CACHE = "_compiled.code_cache"  # changes nothing in what is compiled
-_SETTINGS = (
-    "FASTSVM_WIDE_VECTORS",
-    "FASTSVM_BYTE_PRODUCTS",
-)  # environment variables that are constants of compiled code
+_SETTINGS = ("FASTSVM_WIDE_VECTORS", "FASTSVM_BYTE_PRODUCTS")  # variables that are constants of compiled code
 _REGISTERING = {"register", "default"}  # methods of generic functions that add bodies, as Numba's `overload` does
 _SECONDS = 0.2  # New digests are stored after so many.
 KEPT = 4
 """Lists of digests, and versions of the code of a function, are kept for so many sources, as of several checkouts."""
+
+
+# --- folders ---------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def folders() -> tuple[Path, ...]:
+    """Return the folders where machine code may be found, the preferred one first. They need not exist."""
+    root, taking = _cache_root(), writeable_folder()
+    preferred = None if root is None else root / _NAME
+    return tuple(dict.fromkeys(folder for folder in (preferred, taking) if folder is not None))
+
+
+@functools.cache
+def writeable_folder() -> Path | None:
+    """Return the first folder that takes new machine code, made where it is missing; None if there is none."""
+    for root_of in (_cache_root, _private_root):  # the second makes a folder, so it is asked only where it is needed
+        with suppress(OSError):
+            root = root_of()
+            if root is None:
+                continue
+            folder = root / _NAME
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+    return None
+
+
+def _cache_root() -> Path | None:
+    config: Any = numba.config  # Numba sets its settings at import, so type checkers know none of them
+    if config.CACHE_DIR:  # NUMBA_CACHE_DIR
+        return Path(config.CACHE_DIR)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        return Path(base).expanduser()
+    except RuntimeError:  # a container may run as a user without a home
+        return None
+
+
+def _private_root() -> Path | None:
+    """Return a temporary folder to which only the user can write, because code is loaded from it, or None."""
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    try:
+        root = Path(tempfile.gettempdir()) / f"fastsvm-cache-{user}"
+    except FileNotFoundError:  # a container may have no folder that can be written to
+        return None
+    with suppress(OSError):
+        root.mkdir(mode=0o700)
+    if hasattr(os, "getuid") and (not root.is_dir() or root.is_symlink() or root.stat().st_uid != os.getuid()):
+        with suppress(OSError):
+            return Path(tempfile.mkdtemp(prefix="fastsvm-cache-"))
+        return None
+    return root
+
+
+# --- digests ---------------------------------------------------------------------------------------------
 
 
 class _Statement(NamedTuple):
@@ -77,16 +139,16 @@ class Sources:
     def digest(self, module: str, name: str) -> str:
         """Return the digest of a function; `module` is its name within the package."""
         wanted = [(module, name), *((each, "") for each in _MACHINERY if each in self._texts)]
-        found: dict[tuple[str, str], list[str]] = {}
+        definitions: dict[tuple[str, str], list[str]] = {}
         while wanted:
             node = wanted.pop()
-            if node not in found:
+            if node not in definitions:
                 if node not in self._nodes:
                     self._nodes[node] = self._node(*node)
-                found[node], uses = self._nodes[node]
+                definitions[node], uses = self._nodes[node]
                 wanted.extend(uses)
         settings = [os.environ.get(each, "") for each in _SETTINGS]
-        content = json.dumps([settings, sorted((*node, *codes) for node, codes in found.items())])
+        content = json.dumps([settings, sorted((*node, *codes) for node, codes in definitions.items())])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def _node(self, module: str, name: str) -> tuple[list[str], set[tuple[str, str]]]:
@@ -94,8 +156,8 @@ class Sources:
         codes: list[str] = []
         uses: set[tuple[str, str]] = set()
         for each in self._module(module).definitions if name == "" else [name]:
-            own = [(module, statement) for statement in self._module(module).definitions.get(each, [])]
-            for owner, statement in own + self._registrations.get((module, each), []):
+            statements = [(module, statement) for statement in self._module(module).definitions.get(each, [])]
+            for owner, statement in statements + self._registrations.get((module, each), []):
                 codes.append(statement.code)
                 uses.update(self._resolved(owner, used, statement.imports) for used in statement.names)
         return codes, {each for each in uses if each[0] in self._texts and not each[0].startswith(_CACHE)}
@@ -103,13 +165,13 @@ class Sources:
     @functools.cached_property
     def _registrations(self) -> dict[tuple[str, str], list[tuple[str, _Statement]]]:
         """Statements that register bodies, with their modules, by the generic function."""
-        found: dict[tuple[str, str], list[tuple[str, _Statement]]] = {}
+        bodies: dict[tuple[str, str], list[tuple[str, _Statement]]] = {}
         for module, text in self._texts.items():
             if not any(f"{name}(".encode() in text for name in (*_REGISTERING, "overload")):
                 continue
             for name, statements in self._module(module).registrations.items():
-                found.setdefault(self._resolved(module, name, {}), []).extend((module, each) for each in statements)
-        return found
+                bodies.setdefault(self._resolved(module, name, {}), []).extend((module, each) for each in statements)
+        return bodies
 
     def _resolved(self, module: str, name: str, inner: dict[str, tuple[str, str]]) -> tuple[str, str]:
         """Return the module that defines a name which is used in `module`, and its name there."""
@@ -203,7 +265,7 @@ def _defined(node: ast.stmt) -> set[str]:
 
 def _registered_for(node: ast.stmt) -> set[str]:
     """Return the names of functions for which a statement registers bodies."""
-    found = set()
+    names = set()
     for part in ast.walk(node):
         if isinstance(part, ast.Attribute) and part.attr in _REGISTERING:
             owner = part.value
@@ -212,8 +274,8 @@ def _registered_for(node: ast.stmt) -> set[str]:
         else:
             continue
         if isinstance(owner, ast.Name):
-            found.add(owner.id)
-    return found
+            names.add(owner.id)
+    return names
 
 
 class _Digests:

@@ -1,6 +1,6 @@
 import pytest
 
-from fastsvm._compiled.code_cache.digests import PACKAGE, Sources
+from fastsvm._compiled.code_cache import PACKAGE, Sources
 
 SOURCES = {
     "__init__.py": "from made.shapes import Square\n",

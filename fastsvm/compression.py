@@ -4,35 +4,38 @@ The support vectors that stay are drawn by randomly pivoted Cholesky factorisati
 Then all coefficients are fitted anew by least squares. The pairs of three classes and more share the support vectors.
 """
 
+from collections.abc import Iterator
 from copy import deepcopy
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from fastsvm._compiled.threads import Pool
-from fastsvm.compression.least_squares import DecisionFit
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.drafts import view_of
 from fastsvm.estimators.fitting.validation import check_rows
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.object_samples import samples_for
 from fastsvm.estimators.kernel.prediction import Predictor
+from fastsvm.kernel_matrix.expansion import expand
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.low_rank.random_pivots import RandomPivots
+from fastsvm.linalg.cholesky import Inverse
+from fastsvm.low_rank.random_pivots import JITTER, RandomPivots
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs
-from fastsvm.sources import Source
+from fastsvm.sources import Block, Source, check_finite
 from fastsvm.tuning import current_tuning
 
 __all__ = ["Compression", "compress"]
 
 _GRID = 8  # So many numbers of support vectors are tried at once.
 _REFINED = 1.03  # No other is tried between two numbers whose quotient is below this.
+_RIDGE = 1e-7  # It is μ, relative to the sum of the squared lengths of φ(x).
 # There are so many copies of the coefficients: those of the model, their squares, and those of fewer support vectors.
 # There are as many of the factor, twice while it grows, and of some else.
 _COPIES = 3
@@ -48,7 +51,7 @@ class Compression(NamedTuple):
     `curve` holds what was tried: columns `n_support`, in rising order, `max_difference` and `rms_difference`.
     """
 
-    model: Any  # It has the class of the model that was passed.
+    model: KernelMachine  # It has the class of the model that was passed.
     n_support: int
     max_difference: float
     rms_difference: float
@@ -56,14 +59,14 @@ class Compression(NamedTuple):
 
 
 def compress(
-    model: Any,
+    model: KernelMachine,
     X: Any,
     tol: float | None = 0.1,
     *,
     y: Any = None,
     n_support: int | None = None,
     memory: str | int = "auto",
-    random_state: Any = 0,
+    random_state: int | np.random.RandomState | None = 0,
 ) -> Compression:
     """Return a model with few support vectors, whose decision values on given rows differ by at most `tol`.
 
@@ -145,7 +148,7 @@ def compress(
         return search.compression(search.run(most, tol), tol)
 
 
-def _check(model: Any, tol: float | None, n_support: int | None) -> None:
+def _check(model: KernelMachine, tol: float | None, n_support: int | None) -> None:
     if not isinstance(model, KernelMachine):
         raise TypeError(f"Kernel machines can be compressed, found {type(model).__name__}.")
     check_is_fitted(model)
@@ -170,7 +173,7 @@ def _check_pairs(n_support: int, n_samples: int, n_outputs: int, budget: int) ->
         )
 
 
-def _towards(model: Any, y: Any, n_samples: int, n_support: int | None) -> np.ndarray:
+def _towards(model: KernelMachine, y: Any, n_samples: int, n_support: int | None) -> np.ndarray:
     """Return the margin of 1 towards the labels, a column for each decision function."""
     if not is_classifier(model):
         raise ValueError(f"y is for classifiers, found {type(model).__name__}. Leave it out.")
@@ -192,16 +195,16 @@ class _Search:
     """Numbers of support vectors, and how well they do."""
 
     def __init__(
-        self, model: Any, source: Source, rng: np.random.RandomState, pool: Pool, towards: np.ndarray | None
+        self, model: KernelMachine, source: Source, rng: np.random.RandomState, pool: Pool, towards: np.ndarray | None
     ) -> None:
         self.model, self.pool = model, pool
-        coef: Any = model._coefficients()
-        self.coef = (coef.toarray() if sparse.issparse(coef) else coef).T
+        coef = model._coefficients()
+        self.coef = (coef if isinstance(coef, np.ndarray) else coef.toarray()).T
         self.predictor = Predictor(model, self.coef, source, pool)
         pairwise, support, _ = self.predictor.exact(self.predictor.stored.block)
         self.support = support
         self.pivots = RandomPivots(Gram(pairwise, support, pool), np.square(self.coef).sum(axis=1), rng, pool)
-        self.fit = DecisionFit(self.predictor, source, pool, towards)
+        self.fit = _DecisionFit(self.predictor, source, pool, towards)
         self.tried: dict[int, tuple[float, float, np.ndarray]] = {}
 
     def run(self, most: int, tol: float | None) -> list[int]:
@@ -236,8 +239,8 @@ class _Search:
 
     def _try(self, sizes: np.ndarray) -> None:
         new = [int(size) for size in sizes if size not in self.tried]
-        for size, found in zip(new, self.fit.solve(new), strict=True):
-            self.tried[size] = found
+        for size, differences in zip(new, self.fit.solve(new), strict=True):
+            self.tried[size] = differences
 
     def compression(self, sizes: list[int], tol: float | None) -> Compression:
         """Return the model of the fewest support vectors within `tol`, else of the most."""
@@ -251,17 +254,108 @@ class _Search:
         return Compression(_with(self.model, self.pivots.rows[:size], coef), size, largest, usual, curve)
 
 
-def _with(model: Any, rows: np.ndarray, coef: np.ndarray) -> Any:
+def _with(model: KernelMachine, rows: np.ndarray, coef: np.ndarray) -> KernelMachine:
     """Return a model of some of the support vectors, with a column of coefficients for each decision function."""
-    found = clone(model)
-    attributes = {name: value for name, value in vars(model).items() if name not in vars(found)}
-    vars(found).update({name: value for name, value in attributes.items() if name not in _OF_THE_FIT})
-    found.stop_reason_ = "compressed"
+    compressed = clone(model)
+    attributes = {name: value for name, value in vars(model).items() if name not in vars(compressed)}
+    vars(compressed).update({name: value for name, value in attributes.items() if name not in _OF_THE_FIT})
+    compressed.stop_reason_ = "compressed"
     order = np.argsort(rows)
     rows, coef = rows[order], np.ascontiguousarray(coef[order].T)
     ends = np.cumsum(model.n_support_)
-    found.support_ = model.support_[rows]
-    found.support_vectors_ = _safe_indexing(model.support_vectors_, rows)
-    found.n_support_ = np.diff(np.searchsorted(rows, ends), prepend=0).astype(np.int32)
-    found.dual_coef_ = coef if isinstance(model.dual_coef_, np.ndarray) else type(model.dual_coef_)(coef)
-    return found
+    compressed.support_ = model.support_[rows]
+    compressed.support_vectors_ = _safe_indexing(model.support_vectors_, rows)
+    compressed.n_support_ = np.diff(np.searchsorted(rows, ends), prepend=0).astype(np.int32)
+    compressed.dual_coef_ = coef if isinstance(model.dual_coef_, np.ndarray) else type(model.dual_coef_)(coef)
+    return compressed
+
+
+# --- coefficients by least squares -----------------------------------------------------------------------
+
+
+class _DecisionFit:
+    """The fit of a model's decision functions on the rows of `source` by expansions in some of its support vectors.
+
+    It minimises Σ_x ‖f(x) - f_M(x)‖² + μ ‖f - f_M‖² over the expansions f_M in the rows M, where the first sum is over
+    given rows x, and the second norm is that of the kernel's space. In the orthonormal features φ(x) = L⁻¹ k_M(x) with
+    the Cholesky factor K_MM = L Lᵀ, the weights u solve (Σ_x φ(x) φ(x)ᵀ + μ I) u = Σ_x φ(x) f(x) + μ L⁻¹ f(M), and the
+    coefficients are L⁻ᵀ u. The systems of the first rows of M are leading blocks of that of all.
+
+    With labels, f(x) + t(x) stands for f(x) in the first sum: t is the margin of 1, with the sign of the label. So f_M
+    is the fit of f, plus that of a classifier by least squares (Suykens and Vandewalle 1999). Both aim at the same
+    boundary: where classes overlap, the labels give back some of what f_M loses of f there.
+
+    `towards`, of shape (n_rows, n_outputs), is added to the decisions that are fitted; the differences are those from
+    the model's.
+    """
+
+    def __init__(self, predictor: Predictor, source: Source, pool: Pool, towards: np.ndarray | None = None) -> None:
+        self._predictor, self._source, self._pool = predictor, source, pool
+        self._tuning = current_tuning().products
+        self._decisions = np.concatenate([self._exact_decisions(block, start) for start, block in self._blocks(source)])
+        self._targets = self._decisions if towards is None else self._decisions + towards
+
+    def _blocks(self, source: Source) -> Iterator[tuple[int, Block]]:
+        """Yield rows with the number of the first, few at once."""
+        for start, block in source.blocks():
+            for a, b in spans(block.shape[0], self._tuning.piece_rows):
+                yield start + a, block.slice(a, b)
+
+    def _exact_decisions(self, block: Block, start: int) -> np.ndarray:
+        check_finite(block, start)
+        pairwise, support, rows = self._predictor.exact(block)
+        return expand(pairwise, support.block, self._predictor.coef, rows.block, self._pool)
+
+    def begin(self, rows: np.ndarray) -> None:
+        """Sum the system of the support vectors `rows`."""
+        self._rows, kept = rows, self._predictor.stored.take(rows)
+        among = np.concatenate([self._values(block, len(rows)) for _, block in self._blocks(kept)], axis=1)
+        self._whitening = _whitening(among)
+        decisions = np.concatenate([self._exact_decisions(block, start) for start, block in self._blocks(kept)])
+        square, right = np.zeros_like(among), np.zeros_like(decisions)
+        for start, block in self._blocks(self._source):
+            phi = self._whitening @ self._values(block, len(rows))
+            self._pool.run(_add_product, [(square[a:b], phi[a:b], phi) for a, b in spans(len(phi), self._tuning.tile)])
+            right += phi @ self._targets[start : start + phi.shape[1]]
+        ridge = _RIDGE * max(float(np.trace(square)), np.finfo(float).tiny)
+        square[np.diag_indices_from(square)] += ridge
+        self._square, self._right = square, right + ridge * (self._whitening @ decisions)
+
+    def _values(self, block: Block, n_kept: int) -> np.ndarray:
+        """Return the kernel of the first rows kept with those of a block, in float64."""
+        pairwise, support, rows = self._predictor.exact(block)
+        values = np.empty((n_kept, len(rows)))
+        Gram(pairwise, rows, self._pool, support).rows(self._rows[:n_kept], values, np.arange(n_kept))
+        return values
+
+    def solve(self, sizes: list[int]) -> list[tuple[float, float, np.ndarray]]:
+        """Fit the coefficients of the first rows, for several numbers of them.
+
+        Return for each the largest difference on the given rows, the root mean square of the differences, and the
+        coefficients, shape (size, n_outputs).
+        """
+        coefs = []
+        for size in sizes:
+            inverse = Inverse(self._square[:size, :size].copy(), self._pool)
+            coefs.append(self._whitening[:size, :size].T @ inverse.times(self._right[:size]))
+        largest, total = np.zeros(len(sizes)), np.zeros(len(sizes))
+        for start, block in self._blocks(self._source) if sizes else ():
+            values = self._values(block, max(sizes))
+            expected = self._decisions[start : start + values.shape[1]].T
+            for k, (size, coef) in enumerate(zip(sizes, coefs, strict=True)):
+                difference = coef.T @ values[:size] - expected
+                largest[k] = max(largest[k], np.abs(difference).max())
+                total[k] += np.square(difference).sum()
+        usual = np.sqrt(total / self._decisions.size)
+        return [(float(a), float(b), coef) for a, b, coef in zip(largest, usual, coefs, strict=True)]
+
+
+def _whitening(among: np.ndarray) -> np.ndarray:
+    """Return L⁻¹ for the matrix L Lᵀ of kernel values among some rows."""
+    square = among.copy()
+    square[np.diag_indices_from(square)] += JITTER * max(float(np.trace(square)), 1e-300) / len(square)
+    return linalg.inv(linalg.cholesky(square, lower=True))
+
+
+def _add_product(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    out += left @ right.T

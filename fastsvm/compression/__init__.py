@@ -1,1 +1,0 @@
-"""Kernel machines with fewer support vectors."""
