@@ -40,13 +40,7 @@ def parse_memory(memory: str | int, enough: int | None = None) -> int:
 def threads_within(memory: str | int) -> int | None:
     """Return how many threads a fit with a memory budget may have, None for any number.
 
-    What a fit computes and keeps does not depend on its threads, so that plans count few of them. Each has tiles and
-    buffers of its own.
-
-    Parameters
-    ----------
-    memory : int or str
-        As `parse_memory` takes it.
+    What a fit computes does not depend on its threads, so plans count few. Each has tiles and buffers of its own.
     """
     return None if memory == "auto" else max(1, parse_memory(memory) // _THREAD_BYTES)
 

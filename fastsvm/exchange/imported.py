@@ -11,7 +11,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.preprocessing import StandardScaler
 
-from fastsvm.estimators import ESTIMATORS
 from fastsvm.estimators.fitting.predictions import OutlierDetector
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
@@ -22,7 +21,6 @@ __all__ = [
     "KernelParts",
     "Samples",
     "Twins",
-    "estimator_named",
     "kernel_model",
     "landmark_model",
     "linear_model",
@@ -35,8 +33,8 @@ __all__ = [
 
 Samples: TypeAlias = Any
 """An array, a CSR matrix, or what a kernel that is a function takes."""
-Twins: TypeAlias = dict[str, tuple[type[BaseEstimator], type[BaseEstimator]]]
-"""Estimators here and in scikit-learn, by name."""
+Twins: TypeAlias = dict[type[BaseEstimator], type[BaseEstimator]]
+"""Estimators of scikit-learn by those here."""
 _NOT_SHARED = ("kernel", "probability", "memory", "cache_size")  # a cache has other defaults here
 
 
@@ -55,14 +53,6 @@ class KernelParts(NamedTuple):
     gamma: float  # It is 0 if the kernel has none.
     classes: np.ndarray | None = None  # They rise.
     standardization: Standardization | None = None
-
-
-def estimator_named(name: str) -> type[BaseEstimator]:
-    """Return the estimator of a name; ValueError says that there is none."""
-    kinds = {kind.__name__: kind for kind in ESTIMATORS.values()}
-    if name not in kinds:
-        raise ValueError(f"this fastsvm has no estimator {name}; it has {', '.join(kinds)}")
-    return kinds[name]
 
 
 def kernel_model(

@@ -11,10 +11,17 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from fastsvm.estimators import LinearOneClassSVM, LogisticRegression, SGDClassifier, SGDRegressor
+from fastsvm.estimators import (
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    SGDClassifier,
+    SGDRegressor,
+)
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import dense_coef
-from fastsvm.exchange.imported import estimator_named, linear_model
+from fastsvm.exchange.imported import linear_model
 from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, whole_labels
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.persistence.model_checks import Attributes
@@ -36,28 +43,28 @@ class LinearSolver(NamedTuple):
     """A solver of LIBLINEAR, by its name in the text, and the estimator that minimises the same objective."""
 
     solver_type: str
-    estimator: str
+    estimator: type[BaseEstimator]
     parameters: Attributes
 
     @property
     def has_classes(self) -> bool:
         """Whether the machine is a classifier."""
-        return self.estimator in ("LinearSVC", "LogisticRegression")
+        return self.estimator in (LinearSVC, LogisticRegression)
 
 
 SOLVERS = (
-    LinearSolver("L2R_LR", "LogisticRegression", {"penalty": "l2"}),
-    LinearSolver("L2R_L2LOSS_SVC_DUAL", "LinearSVC", {"loss": "squared_hinge"}),
-    LinearSolver("L2R_L2LOSS_SVC", "LinearSVC", {"loss": "squared_hinge"}),
-    LinearSolver("L2R_L1LOSS_SVC_DUAL", "LinearSVC", {"loss": "hinge"}),
-    LinearSolver("MCSVM_CS", "LinearSVC", {"multi_class": "crammer_singer"}),
-    LinearSolver("L1R_L2LOSS_SVC", "LinearSVC", {"loss": "squared_hinge", "penalty": "l1"}),
-    LinearSolver("L1R_LR", "LogisticRegression", {"penalty": "l1"}),
-    LinearSolver("L2R_LR_DUAL", "LogisticRegression", {"penalty": "l2"}),
-    LinearSolver("L2R_L2LOSS_SVR", "LinearSVR", {"loss": "squared_epsilon_insensitive"}),
-    LinearSolver("L2R_L2LOSS_SVR_DUAL", "LinearSVR", {"loss": "squared_epsilon_insensitive"}),
-    LinearSolver("L2R_L1LOSS_SVR_DUAL", "LinearSVR", {"loss": "epsilon_insensitive"}),
-    LinearSolver(ONE_CLASS, "LinearOneClassSVM", {}),
+    LinearSolver("L2R_LR", LogisticRegression, {"penalty": "l2"}),
+    LinearSolver("L2R_L2LOSS_SVC_DUAL", LinearSVC, {"loss": "squared_hinge"}),
+    LinearSolver("L2R_L2LOSS_SVC", LinearSVC, {"loss": "squared_hinge"}),
+    LinearSolver("L2R_L1LOSS_SVC_DUAL", LinearSVC, {"loss": "hinge"}),
+    LinearSolver("MCSVM_CS", LinearSVC, {"multi_class": "crammer_singer"}),
+    LinearSolver("L1R_L2LOSS_SVC", LinearSVC, {"loss": "squared_hinge", "penalty": "l1"}),
+    LinearSolver("L1R_LR", LogisticRegression, {"penalty": "l1"}),
+    LinearSolver("L2R_LR_DUAL", LogisticRegression, {"penalty": "l2"}),
+    LinearSolver("L2R_L2LOSS_SVR", LinearSVR, {"loss": "squared_epsilon_insensitive"}),
+    LinearSolver("L2R_L2LOSS_SVR_DUAL", LinearSVR, {"loss": "squared_epsilon_insensitive"}),
+    LinearSolver("L2R_L1LOSS_SVR_DUAL", LinearSVR, {"loss": "epsilon_insensitive"}),
+    LinearSolver(ONE_CLASS, LinearOneClassSVM, {}),
 )
 _BY_TYPE = {each.solver_type: each for each in SOLVERS}
 
@@ -150,7 +157,7 @@ def _checked(lines: TextLines, header: Header) -> int:
 def model_of_liblinear_text(text: LiblinearText, n_features: int | None) -> BaseEstimator:
     """Return the estimator that a text describes.
 
-    It raises ValueError if there is no such estimator, or `n_features` is less than the text has.
+    It raises ValueError if `n_features` is less than the text has.
     """
     solver, weights = _BY_TYPE[text.solver_type], text.weights
     if n_features is not None:
@@ -169,11 +176,10 @@ def model_of_liblinear_text(text: LiblinearText, n_features: int | None) -> Base
             coef, intercept = -coef, -intercept
         if len(coef) == len(classes) == 2:
             coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
-    kind = estimator_named(solver.estimator)
     of_bias = {"fit_intercept": text.bias > 0} | ({"intercept_scaling": text.bias} if text.bias > 0 else {})
-    defaults = kind().get_params()
+    defaults = solver.estimator().get_params()
     parameters = solver.parameters | {name: value for name, value in of_bias.items() if name in defaults}
-    return linear_model(kind, parameters, coef, intercept + 0.0, classes)
+    return linear_model(solver.estimator, parameters, coef, intercept + 0.0, classes)
 
 
 def liblinear_text_of(model: BaseEstimator) -> LiblinearText:

@@ -12,9 +12,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from fastsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.estimators.kernel.standardization import Standardization
-from fastsvm.exchange.imported import KernelParts, estimator_named, kernel_model, standardized
+from fastsvm.exchange.imported import KernelParts, kernel_model, standardized
 from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, whole_labels
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.kernels import kernel_name
@@ -52,17 +53,17 @@ class Machine(NamedTuple):
     """
 
     svm_type: str
-    estimator: str
+    estimator: type[BaseEstimator]
     has_classes: bool = False
     rho_attribute: str | None = None
 
 
 MACHINES = (
-    Machine("c_svc", "SVC", has_classes=True),
-    Machine("nu_svc", "NuSVC", has_classes=True),
-    Machine("one_class", "OneClassSVM", rho_attribute="offset_"),
-    Machine("epsilon_svr", "SVR"),
-    Machine("nu_svr", "NuSVR"),
+    Machine("c_svc", SVC, has_classes=True),
+    Machine("nu_svc", NuSVC, has_classes=True),
+    Machine("one_class", OneClassSVM, rho_attribute="offset_"),
+    Machine("epsilon_svr", SVR),
+    Machine("nu_svr", NuSVR),
 )
 _BY_TYPE = {each.svm_type: each for each in MACHINES}
 
@@ -216,7 +217,6 @@ def model_of_libsvm_text(text: LibsvmText, n_features: int | None, first_index: 
     first = (0 if has_zero else 1) if first_index is None else first_index
     if has_zero and first == 1 and text.kernel_type != "precomputed":
         raise ValueError("first_index=1, but a support vector has the index 0")
-    kind = estimator_named(machine.estimator)
     name = _NAMES.get(text.kernel_type, text.kernel_type)
     counts, sign = np.array([text.coef.shape[1]]), 1
     if text.labels is not None and text.counts is not None:
@@ -231,7 +231,7 @@ def model_of_libsvm_text(text: LibsvmText, n_features: int | None, first_index: 
         **_samples(text, n_features, first),
     )
     attributes = {} if machine.rho_attribute is None else {machine.rho_attribute: text.rho}
-    model = kernel_model(kind, {"kernel": name, **text.parameters}, parts, **attributes)
+    model = kernel_model(machine.estimator, {"kernel": name, **text.parameters}, parts, **attributes)
     if text.kernel_type != "precomputed":
         model._origin = Origin(first, sure=has_zero or first_index is not None)
     return model
@@ -295,7 +295,7 @@ def libsvm_text_of(model: BaseEstimator, of_standardized: bool, first_index: int
     ValueError says that LIBSVM has no such kernel or labels, or that the model standardises features and the samples
     are not.
     """
-    svm_type = next(each.svm_type for each in MACHINES if each.estimator == type(model).__name__)
+    svm_type = next(each.svm_type for each in MACHINES if each.estimator is type(model))
     kernel_type, parameters = _kernel_of(model)
     classes = getattr(model, "classes_", None)
     sign = -1 if classes is not None and len(classes) == 2 else 1

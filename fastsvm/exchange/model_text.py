@@ -89,7 +89,7 @@ def save_libsvm(model: BaseEstimator, path: str | Path, *, range_path: str | Pat
     -0.5 1:2.0
     """
     model = view_of(model)  # another thread may fit it
-    if not is_linear(model) and type(model).__name__ not in {each.estimator for each in MACHINES}:
+    if not is_linear(model) and type(model) not in [each.estimator for each in MACHINES]:
         raise TypeError(f"LIBSVM and LIBLINEAR have no text for a {type(model).__name__}.")
     check_is_fitted(model)
     map_ = None if is_linear(model) else Standardization.of_model(model)

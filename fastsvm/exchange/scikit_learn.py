@@ -39,14 +39,14 @@ from fastsvm.persistence.model_checks import Attributes
 __all__ = ["from_sklearn", "to_sklearn"]
 
 _LINEAR_TWINS: Twins = {
-    "LinearSVC": (LinearSVC, svm.LinearSVC),
-    "LinearSVR": (LinearSVR, svm.LinearSVR),
-    "LinearOneClassSVM": (LinearOneClassSVM, theirs.SGDOneClassSVM),
-    "LogisticRegression": (LogisticRegression, theirs.LogisticRegression),
-    "SGDClassifier": (SGDClassifier, theirs.SGDClassifier),
-    "SGDRegressor": (SGDRegressor, theirs.SGDRegressor),
+    LinearSVC: svm.LinearSVC,
+    LinearSVR: svm.LinearSVR,
+    LinearOneClassSVM: theirs.SGDOneClassSVM,
+    LogisticRegression: theirs.LogisticRegression,
+    SGDClassifier: theirs.SGDClassifier,
+    SGDRegressor: theirs.SGDRegressor,
 }
-"""Linear machines of both packages, by name."""
+"""Linear machines of scikit-learn."""
 _RATES = ("constant", "optimal", "invscaling", "adaptive")  # of both
 
 
@@ -99,17 +99,17 @@ def to_sklearn(model: BaseEstimator) -> Any:
     model = view_of(model)  # another thread may fit it
     if isinstance(model, SVCSearch):
         raise TypeError("Pass the best_estimator_ of an SVCSearch: scikit-learn has nothing for the search itself.")
-    name = type(model).__name__
     for twins, convert in (
         (KERNEL_TWINS, kernel_to_sklearn),
         (_LINEAR_TWINS, _linear_to_sklearn),
         (LANDMARK_TWINS, landmarks_to_sklearn),
     ):
-        if name in twins and type(model) is twins[name][0]:
+        if type(model) in twins:
             check_is_fitted(model)
             return convert(model)
-    names = ", ".join([*KERNEL_TWINS, *_LINEAR_TWINS, *LANDMARK_TWINS])
-    raise TypeError(f"Estimators of fastsvm can be converted: {names}. Found {type(model).__module__}.{name}.")
+    names = ", ".join(kind.__name__ for kind in [*KERNEL_TWINS, *_LINEAR_TWINS, *LANDMARK_TWINS])
+    kind = type(model)
+    raise TypeError(f"Estimators of fastsvm can be converted: {names}. Found {kind.__module__}.{kind.__name__}.")
 
 
 def from_sklearn(model: BaseEstimator) -> Any:
@@ -170,11 +170,11 @@ def from_sklearn(model: BaseEstimator) -> Any:
 def _machine_from_sklearn(model: BaseEstimator, map_: Standardization | None) -> BaseEstimator:
     """Return the kernel or linear machine of fastsvm; samples are standardised by a map, or not."""
     for twins, convert in ((KERNEL_TWINS, kernel_from_sklearn), (_LINEAR_TWINS, _linear_from_sklearn)):
-        for ours, kind in twins.values():
+        for ours, kind in twins.items():
             if type(model) is kind:
                 check_is_fitted(model)
                 return convert(ours, model, map_)
-    names = ", ".join([*KERNEL_TWINS, *_LINEAR_TWINS])
+    names = ", ".join(kind.__name__ for kind in [*KERNEL_TWINS, *_LINEAR_TWINS])
     raise TypeError(f"Estimators of scikit-learn can be converted: {names}. Found {type(model).__name__}.")
 
 
@@ -199,7 +199,7 @@ def _steps_of(pipeline: Pipeline) -> tuple[Standardization | None, Nystroem | No
 def _linear_to_sklearn(model: BaseEstimator) -> BaseEstimator:
     """Return the estimator of scikit-learn that has the same scores."""
     kind, parameters = _twin(model)
-    is_twin = kind is _LINEAR_TWINS[type(model).__name__][1]
+    is_twin = kind is _LINEAR_TWINS[type(model)]
     shared = shared_parameters(model, kind) if is_twin else {"fit_intercept": model.fit_intercept}
     converted = kind(**(shared | parameters))
     coef = model.coef_
@@ -217,7 +217,7 @@ def _linear_to_sklearn(model: BaseEstimator) -> BaseEstimator:
 
 def _twin(model: BaseEstimator) -> tuple[type[BaseEstimator], Attributes]:
     """Return the class in scikit-learn, and the parameters that differ."""
-    kind = _LINEAR_TWINS[type(model).__name__][1]
+    kind = _LINEAR_TWINS[type(model)]
     if kind is theirs.SGDOneClassSVM:
         return kind, {}
     if kind is theirs.LogisticRegression or (kind is svm.LinearSVC and model.loss == "log_loss"):

@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from fastsvm.estimators import ESTIMATORS, SVC, NystroemSVC, NystroemSVR
+from fastsvm.estimators import SVC, NystroemSVC, NystroemSVR
 from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.prediction import dense_coef
@@ -53,22 +53,14 @@ __all__ = [
     "landmarks_to_sklearn",
 ]
 
-_OURS = {kind.__name__: kind for kind in ESTIMATORS.values()}
-KERNEL_TWINS: Twins = {
-    each.estimator: (_OURS[each.estimator], getattr(svm, each.estimator))
-    for each in MACHINES
-    if each.estimator in _OURS
-}
-"""Kernel machines of both packages, by name."""
+KERNEL_TWINS: Twins = {each.estimator: getattr(svm, each.estimator.__name__) for each in MACHINES}
+"""Kernel machines of scikit-learn."""
 _NAMED = ("linear", "poly", "rbf", "sigmoid")
 """Kernels that the machines of scikit-learn have under the same names."""
 _SAMPLES = "_BaseLibSVM__Xfit"  # the samples of a fit with a kernel that is a function
 
-LANDMARK_TWINS: Twins = {
-    "NystroemSVC": (NystroemSVC, svm.LinearSVC),
-    "NystroemSVR": (NystroemSVR, svm.LinearSVR),
-}
-"""Machines of landmarks here, and the last step of the pipelines that take their place."""
+LANDMARK_TWINS: Twins = {NystroemSVC: svm.LinearSVC, NystroemSVR: svm.LinearSVR}
+"""The last steps of the pipelines that take the place of machines of landmarks."""
 _AFTER_FEATURES: dict[type[BaseEstimator], tuple[type[BaseEstimator], tuple[str, ...]]] = {
     svm.LinearSVC: (NystroemSVC, ("hinge", "squared_hinge")),
     theirs.SGDClassifier: (NystroemSVC, ("hinge", "squared_hinge")),
@@ -85,7 +77,7 @@ _OF_FEATURES = ("linear", "poly", "rbf", "laplacian")
 
 def kernel_to_sklearn(model: BaseEstimator) -> BaseEstimator:
     """Return the estimator of scikit-learn, or its pipeline with a scaler."""
-    kind = KERNEL_TWINS[type(model).__name__][1]
+    kind = KERNEL_TWINS[type(model)]
     kernel, parameters = _kernel_for_sklearn(model)
     machine = kind(kernel=kernel, **(shared_parameters(model, kind) | parameters))
     map_ = Standardization.of_model(model)
@@ -266,7 +258,7 @@ def _features(model: BaseEstimator, kernel: Any, landmarks: Samples) -> Nystroem
 
 def _machine_after_features(model: BaseEstimator) -> BaseEstimator:
     """Return the linear machine on kernel values."""
-    kind = LANDMARK_TWINS[type(model).__name__][1]
+    kind = LANDMARK_TWINS[type(model)]
     several = {} if getattr(model, "multi_class", "ovr") == "ovr" else {"multi_class": "crammer_singer"}
     machine = kind(**shared_parameters(model, kind) | several)
     coef = dense_coef(model).copy()

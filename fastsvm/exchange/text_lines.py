@@ -108,10 +108,12 @@ class TextLines:
 
     def numbers(self, words: Sequence[bytes]) -> np.ndarray:
         """Return finite numbers, in float64."""
-        try:
-            values = np.array([_number(word) for word in words], np.float64)
-        except ValueError:
-            raise self.error(f"there should be {_wanted(words)}") from None
+        values = np.empty(len(words))
+        for k, word in enumerate(words):
+            try:
+                values[k] = _number(word)
+            except ValueError:
+                raise self.error(f"there should be a number, found {shown(word) or 'nothing'}") from None
         if not np.isfinite(values).all():
             raise self.error(f"{shown(words[int(np.argmin(np.isfinite(values)))])} is not a finite number")
         return values
@@ -151,16 +153,6 @@ def _whole(word: bytes) -> int:
     if b"_" in word or len(word) > len(str(_LARGEST)) + 1:
         raise ValueError
     return int(word)
-
-
-def _wanted(words: Sequence[bytes]) -> str:
-    """Say which of some words is not a number."""
-    for word in words:
-        try:
-            _number(word)
-        except ValueError:
-            return f"a number, found {shown(word) or 'nothing'}"
-    return "numbers"
 
 
 def shown(word: bytes) -> str:

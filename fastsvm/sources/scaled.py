@@ -17,12 +17,6 @@ class ScaledSource(View):
     `shift` is subtracted from each row, shape (n_features,). The row is then multiplied by `scale`, of that shape or
     one number. With None as shift, zeros stay zero and sparse rows stay sparse. With a shift, the blocks of a sparse
     source are dense. `dtype` is the type of the scaled rows.
-
-    >>> import numpy as np
-    >>> from fastsvm.sources import ScaledSource, as_source
-    >>> pixels = as_source(np.array([[0, 255], [51, 102]], dtype=np.uint8))
-    >>> ScaledSource(pixels, None, 1 / 255).rows(np.array([1])).values.round(3)
-    array([[0.2, 0.4]], dtype=float32)
     """
 
     def __init__(

@@ -66,15 +66,24 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
     n_features = source.shape[1]
     mean, squares = np.zeros(n_features), np.zeros(n_features)  # squared deviations from the mean so far
     total, sq_norm, centred_sq_norm, centre = 0.0, 0.0, 0.0, np.zeros(n_features)
-    add = _add_bytes if weight is None and _is_bytes(source) else _add_sparse if source.sparse else _add_dense
+    of_bytes = weight is None and _is_bytes(source)
     for start, block in _pieces(source):
         if start == 0 and not source.sparse:
             count = min(SAMPLE_ROWS, len(source))  # in whatever blocks they come
             first = block.slice(0, count) if block.shape[0] >= count else source.rows(np.arange(count))
             # Differences of integers stay exact in float32.
             _find_centre(writeable(first.dense(np.float64)), source.dtype.kind in "iub", centre)
-        rows = np.ones(block.shape[0]) if weight is None else weight[start : start + block.shape[0]]
-        total, longest, farthest = add(block, rows, centre, mean, squares, total)
+        weights = np.ones(block.shape[0]) if weight is None else writeable(weight[start : start + block.shape[0]])
+        if of_bytes:
+            rows = writeable(np.ascontiguousarray(block.stored))
+            total, longest, farthest = _sum_bytes(rows, centre.astype(np.int32), mean, squares, total)
+        elif source.sparse:
+            data, indices, indptr = map(writeable, block.arrays)
+            data = data.astype(np.float64, copy=False)
+            total, longest, farthest = _sum_sparse(data, indices, indptr, weights, mean, squares, total)
+        else:
+            rows = writeable(block.dense(np.float64))
+            total, longest, farthest = _sum_dense(rows, weights, centre, mean, squares, total)
         if not math.isfinite(longest):
             _refuse(block, start)
         sq_norm, centred_sq_norm = max(sq_norm, longest), max(centred_sq_norm, farthest)
@@ -154,18 +163,12 @@ def _find_centre(rows, is_whole, centre):
             centre[k] = np.rint(median) if is_whole else median
 
 
-def _add_dense(
-    block: Block, weight: np.ndarray, centre: np.ndarray, mean: np.ndarray, squares: np.ndarray, total: float
-) -> tuple[float, float, float]:
+@jit
+def _sum_dense(rows, weight, centre, mean_so_far, squares_so_far, total):
     """Add rows to the moments; return the sum of weights, and the largest squared norms, with and without the centre.
 
     The norms are infinite if a value is not finite, or its square.
     """
-    return _sum_dense(writeable(block.dense(np.float64)), writeable(weight), centre, mean, squares, total)
-
-
-@jit
-def _sum_dense(rows, weight, centre, mean_so_far, squares_so_far, total):
     added, longest, farthest, is_finite = 0.0, 0.0, 0.0, True
     mean, squares = np.zeros(centre.size), np.zeros(centre.size)
     for i in range(weight.size):
@@ -196,17 +199,9 @@ def _sum_dense(rows, weight, centre, mean_so_far, squares_so_far, total):
     return total + added, longest if is_finite else np.inf, farthest
 
 
-def _add_sparse(
-    block: Block, weight: np.ndarray, centre: np.ndarray, mean: np.ndarray, squares: np.ndarray, total: float
-) -> tuple[float, float, float]:
-    """Do the same for sparse rows, whose centre is zero."""
-    data, indices, indptr = map(writeable, block.arrays)
-    data = data.astype(np.float64, copy=False)
-    return _sum_sparse(data, indices, indptr, writeable(weight), mean, squares, total)
-
-
 @jit_in_order  # so that the weights of a feature that no row lacks have the sum of all weights, to the last bit
 def _sum_sparse(data, indices, indptr, weight, mean_so_far, squares_so_far, total):
+    """Do the same for sparse rows, whose centre is zero."""
     added, longest, is_finite, d = 0.0, 0.0, True, mean_so_far.size
     mean, counts, squares = np.zeros(d), np.zeros(d), np.zeros(d)
     for i in range(weight.size):
@@ -236,17 +231,9 @@ def _is_bytes(source: Source) -> bool:
     return source.dtype == np.uint8 and not source.sparse and source.shape[1] <= _MOST_BYTES
 
 
-def _add_bytes(
-    block: Block, weight: np.ndarray, centre: np.ndarray, mean: np.ndarray, squares: np.ndarray, total: float
-) -> tuple[float, float, float]:
-    """Do the same for bytes with weights of 1, from sums of integers."""
-    rows = writeable(np.ascontiguousarray(block.stored))
-    return _sum_bytes(rows, centre.astype(np.int32), mean, squares, total)
-
-
 @jit
 def _sum_bytes(rows, centre, mean_so_far, squares_so_far, total):
-    """Sum bytes and their squares for each column, and squares for each row with and without the centre."""
+    """Do the same for bytes with weights of 1, from sums of integers."""
     (n, d), longest, farthest = rows.shape, np.int32(0), np.int32(0)
     of_values, of_squares = np.zeros(d, np.int32), np.zeros(d, np.int32)
     for i in range(n):

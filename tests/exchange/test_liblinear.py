@@ -40,7 +40,7 @@ def test_models_of_liblinear_predict_as_in_liblinear_also_after_being_saved(name
     path.write_text(text)
     model = fastsvm.load_libsvm(path)
     solver = next(each for each in SOLVERS if each.solver_type == text.split()[1])
-    assert type(model).__name__ == solver.estimator
+    assert type(model) is solver.estimator
     assert solver.parameters.items() <= model.get_params().items()
     compare(model, text, ROWS)
     assert model.stop_reason_ == "imported" and not hasattr(model, "objective_")
