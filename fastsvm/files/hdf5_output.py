@@ -73,7 +73,7 @@ def hdf5_into(file: FileIO, **options: int) -> Iterator[HDF5Output]:
     disk.raise_error()
 
 
-class _Disk:
+class _Disk(io.RawIOBase):
     """An open file as HDF5 sees it: writes never fail."""
 
     def __init__(self, file: FileIO) -> None:
@@ -96,9 +96,6 @@ class _Disk:
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         self._place = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
-        return self._place
-
-    def tell(self) -> int:
         return self._place
 
     def write(self, data: "ReadableBuffer") -> int:
@@ -125,16 +122,8 @@ class _Disk:
         while view and (n := self._file.readinto(view)):
             view = view[n:]
 
-    def read(self, size: int = -1) -> bytes:
-        data = bytearray(max(0, self._size - self._place) if size < 0 else size)
-        self.readinto(data)
-        return bytes(data)
-
     def truncate(self, size: int | None = None) -> int:
         size = self._place if size is None else size
         self._try(lambda: self._file.truncate(size))
         self._size = size
         return size
-
-    def flush(self) -> None:
-        """Do nothing: the file has no buffer."""

@@ -20,6 +20,11 @@ class Matrix(NamedTuple):
     dtype: np.dtype
     take: Callable[[int, int], np.ndarray]
 
+    @classmethod
+    def of(cls, where: str, array: np.ndarray) -> "Matrix":
+        """Return an array that is in memory, or mapped into it; rows are copied when they are taken."""
+        return cls(where, array.shape, array.dtype, lambda first, stop: np.array(array[first:stop]))
+
 
 def matrix_in(
     stream: IO[bytes],
@@ -57,7 +62,7 @@ def rows_of(matrix: Matrix, column: Matrix | None, options: Options, weight: Mat
     if 0 in matrix.shape:
         raise ValueError(f"{matrix.where} is empty: its shape is {matrix.shape}.")
     dtype = np.dtype(np.uint8) if matrix.dtype.kind == "b" else matrix.dtype.newbyteorder("=")
-    y_dtype = None if column is None else label_type(column, matrix)
+    y_dtype = None if column is None else label_type(column, matrix.where, matrix.shape[0])
     if weight is not None and (weight.shape != matrix.shape[:1] or weight.dtype.kind not in "biuf"):
         raise ValueError(
             f"{weight.where} has shape {weight.shape} and type {weight.dtype}; the weights of the rows in "
@@ -78,12 +83,12 @@ def _blocks(matrix: Matrix, column: Matrix | None, weight: Matrix | None, dtype:
         yield Rows(np.ascontiguousarray(X), None if column is None else labels_of(column, first, stop), more)
 
 
-def label_type(column: Matrix, matrix: Matrix) -> np.dtype:
-    """Return the type in which the labels of the rows of a matrix are stored."""
-    if column.shape not in (matrix.shape[:1], (matrix.shape[0], 1)):
+def label_type(column: Matrix, where: str, n_rows: int) -> np.dtype:
+    """Return the type in which the labels of so many rows are stored; `where` says in messages what has the rows."""
+    if column.shape not in ((n_rows,), (n_rows, 1)):
         raise ValueError(
-            f"{column.where} has shape {column.shape}; the labels of the {matrix.shape[0]} rows in "
-            f"{matrix.where} must have shape ({matrix.shape[0]},)."
+            f"{column.where} has shape {column.shape}; the labels of the {n_rows} rows in "
+            f"{where} must have shape ({n_rows},)."
         )
     most = current_tuning().limits.labels
     if column.dtype.itemsize > most:

@@ -6,7 +6,7 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tokenize import TokenError
@@ -62,7 +62,7 @@ def _mapped(path: Path) -> Matrix:
     if not isinstance(array, np.ndarray):
         array.close()
         raise ValueError(f"{path} is an archive of arrays, not one array.")
-    return Matrix(str(path), array.shape, array.dtype, lambda first, stop: np.array(array[first:stop]))
+    return Matrix.of(str(path), array)
 
 
 # --- archives of arrays ----------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def _sparse_rows(archive: _Archive, options: Options) -> Stream:
     dtype = np.dtype({"b": np.uint8}.get(data.dtype.kind, data.dtype)).newbyteorder("=")
     dtype = np.dtype(np.float32) if dtype == np.float16 else dtype  # of which SciPy makes no matrices
     column = None if options.label in (None, False) else _mapped(Path(str(options.label)))
-    y_dtype = None if column is None else label_type(column, Matrix(str(path), (n, d), dtype, data.take))
+    y_dtype = None if column is None else label_type(column, str(path), n)
     header = Header(d, dtype, y_dtype, True, n_samples=n, n_values=parts[2].shape[0])
     return Stream(header, _sparse_blocks(path, parts, column, header, options))
 
@@ -289,11 +289,7 @@ def _by_rows(path: Path, parts: tuple[Matrix, ...], shape: tuple[int, int], memo
     _check(path, np.asarray(indptr, np.int64), indices, shape[0], len(data))
     rows = sparse.csc_array((data, indices, indptr), shape=shape).tocsr()
     arrays = zip(parts, (rows.indptr, rows.indices, rows.data), strict=True)
-    return tuple(Matrix(part.where, array.shape, array.dtype, _slices_of(array)) for part, array in arrays)
-
-
-def _slices_of(array: np.ndarray) -> Callable[[int, int], np.ndarray]:
-    return lambda first, stop: array[first:stop]
+    return tuple(Matrix.of(part.where, array) for part, array in arrays)
 
 
 def _check(path: Path, ends: np.ndarray, indices: np.ndarray | None, width: int, n_values: int) -> None:
