@@ -63,12 +63,7 @@ class _Writer:
     """Writes code for vectors of `lanes` numbers of the type `real`; rows are stored in the type `stored`."""
 
     def __init__(
-        self,
-        context: "BaseContext",
-        builder: ir.IRBuilder,
-        stored: Any,
-        real: types.Float,
-        lanes: int | None = None,
+        self, context: "BaseContext", builder: ir.IRBuilder, stored: Any, real: types.Float, lanes: int = 0
     ) -> None:
         self.builder, self.unsigned = builder, isinstance(stored, types.Integer)
         self.real, self.stored = context.get_value_type(real), context.get_value_type(stored)

@@ -51,11 +51,7 @@ class TextLines:
                     yield words
 
     def header(
-        self,
-        values: ValueReaders,
-        last: str,
-        what_follows: str,
-        other_files: dict[str, str] | None = None,
+        self, values: ValueReaders, last: str, what_follows: str, other_files: dict[str, str] | None = None
     ) -> Header:
         """Return the values of the key words up to the line `last`, each of which may begin one line.
 
