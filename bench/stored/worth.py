@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from statistics import geometric_mean
 from typing import Any
 
+from bench.paired.paths import PATHS
 from bench.stored.kept import run
 from bench.stored.markdown import seconds, table
 
@@ -55,6 +56,7 @@ def _compile_s(path: dict[str, Any]) -> str:
 
 
 def _rows_of_switches() -> Iterator[tuple[str, ...]]:
+    names = {path.name for path in PATHS}
     for path, measured in _measured():
         found = [one for one in measured if one["differs"]]
         mean = f"{geometric_mean([1 / one['ratio'] for one in found]):.2f}" if found else ""
@@ -62,12 +64,13 @@ def _rows_of_switches() -> Iterator[tuple[str, ...]]:
             (f"{1 / one['ratio']:.2f} ({one['case']})" for one in (found[0], found[-1])) if found else ("", "")
         )
         weight = str(path["lines"] or ""), str(path["compiled"] or ""), _compile_s(path)
-        yield path["name"], f"{len(found)} of {len(measured)}", mean, worth, costs, *weight
+        now = "stayed" if path["name"] in names else "removed"
+        yield path["name"], now, f"{len(found)} of {len(measured)}", mean, worth, costs, *weight
 
 
 def paths_with_a_switch() -> list[str]:
     """Return each path that a switch turns off, with its worth and its weight."""
-    heading = ["path", "cases", "mean", "worth most", "costs most", "lines", "compiled", "compile s"]
+    heading = ["path", "now", "cases", "mean", "worth most", "costs most", "lines", "compiled", "compile s"]
     return table(heading, _rows_of_switches())
 
 
