@@ -102,7 +102,7 @@ PATHS = [
     WorthOf("landmarks: features in half precision", {"nystroem": {"halves": False}}, _LANDMARKS),
     WorthOf(
         "kernel: small problems in compiled calls", {"kernel": {"small": False}}, _KERNEL,
-        ("solvers/kernel_dual/small.py", "estimators/kernel/small_problems.py", "kernel_matrix/rows_on_demand.py"),
+        ("solvers/kernel_dual/small.py", "kernel_matrix/rows_on_demand.py"),
     ),
     WorthOf("kernel: one working set is the problem", {"kernel": {"whole": False}}, _KERNEL),
     WorthOf(
@@ -121,7 +121,7 @@ PATHS = [
     ),
     WorthOf(
         "kernel: interior point", {"kernel": {"interior": False}}, _KERNEL,
-        ("solvers/kernel_dual/interior_trial.py", "solvers/kernel_dual/interior_point.py"),
+        ("solvers/kernel_dual/interior_point.py",),
     ),
     WorthOf(
         "kernel: equal rows merged", {"kernel": {"merged": False}}, _KERNEL, ("estimators/kernel/duplicate_rows.py",)

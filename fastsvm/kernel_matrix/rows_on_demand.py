@@ -59,6 +59,11 @@ class SmallKernel(NamedTuple):
     spreads: np.ndarray
     error: float
 
+    @property
+    def name(self) -> str:
+        """The name in `choice.KERNEL_SOLVERS` of what solves problems with this kernel."""
+        return "small-matrix" if self.kind == _SQUARE else "small-rows"
+
     @classmethod
     def of_square(cls, values: np.ndarray, bounds: ValueBounds | None = None) -> "SmallKernel":
         """Return the kernel with these values, exact ones if no bounds are given."""

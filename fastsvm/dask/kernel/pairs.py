@@ -13,7 +13,7 @@ from scipy import sparse
 from fastsvm.dask.kernel.machines import MachinePlan, fitted, in_batches, learnt_rows, seen_rows
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardRows, joined, rows_at
-from fastsvm.estimators.kernel.two_class import Outcome
+from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs, disjoint_order
 from fastsvm.solvers.outer_loop import StopReason

@@ -9,7 +9,6 @@ from fastsvm.estimators.fitting.convergence_warnings import warn_caller
 from fastsvm.estimators.kernel.prepare import PreparedFit
 from fastsvm.estimators.kernel.progress import NoMonitor
 from fastsvm.estimators.kernel.solver_parameter import most_steps
-from fastsvm.estimators.kernel.two_class import sizes_of
 from fastsvm.solvers.outer_loop import Limits
 
 __all__ = ["expected_seconds", "warn_of_time"]
@@ -20,7 +19,7 @@ _EXPONENT = 1.7  # Seconds grow by this power of the samples: 1.3 to 2 on tables
 def expected_seconds(estimator: Any, prepared: PreparedFit) -> float:
     """Return the expected seconds of a fit. The fit of a part of the samples is timed."""
     task = prepared.task
-    share = min(1.0, task.gram.tuning.timed_samples / int(sizes_of(task.pairs).max()))
+    share = min(1.0, task.gram.tuning.timed_samples / int(task.problems.sizes.max()))
     part, begin = prepared.part(share), time.perf_counter()
     part.run(Limits(most_steps(estimator, len(part.labels)), np.inf), NoMonitor())
     return (time.perf_counter() - begin) * share**-_EXPONENT
@@ -28,7 +27,7 @@ def expected_seconds(estimator: Any, prepared: PreparedFit) -> float:
 
 def warn_of_time(estimator: Any, prepared: PreparedFit, other: str) -> None:
     """Warn if a fit of many samples is expected to take long, and name the `other` estimator that takes less time."""
-    n, tuning = int(sizes_of(prepared.task.pairs).max()), prepared.task.gram.tuning
+    n, tuning = int(prepared.task.problems.sizes.max()), prepared.task.gram.tuning
     if n < tuning.many_samples or estimator.solver != "smo" or estimator.max_time is not None:
         return
     seconds = expected_seconds(estimator, prepared)

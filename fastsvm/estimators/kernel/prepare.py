@@ -1,10 +1,11 @@
 """From samples and labels to the two-class problems of a kernel machine, within a memory plan."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.choice import KernelFacts, kernel_solver
 from fastsvm.estimators.fitting.validation import TrainingSet
@@ -18,15 +19,14 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 )
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
-from fastsvm.estimators.kernel.small_problems import SmallProblems
 from fastsvm.estimators.kernel.solver_parameter import is_dual, solver_of
 from fastsvm.estimators.kernel.standardization import Standardization, warn_of_lengths
 from fastsvm.estimators.kernel.statements import Statement
-from fastsvm.estimators.kernel.two_class import ClassPairs, TwoClass, sizes_of
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
-from fastsvm.kernel_matrix.rows_on_demand import has_rows_on_demand
+from fastsvm.kernel_matrix.rows_on_demand import SmallKernel, has_rows_on_demand, on_demand
+from fastsvm.solvers.kernel_dual.problem import Problems
 from fastsvm.sources import Source
 from fastsvm.tuning import KernelTuning, current_tuning
 
@@ -35,7 +35,6 @@ __all__ = ["PreparedFit", "check_memory", "enough_memory", "plan_shared", "prepa
 # A row of a two-class problem has a number, label, bound, multiplier, and three of its coefficient.
 _PROBLEM_BYTES = np.dtype("7f8").itemsize
 _RECORD_BYTES = 300  # A two-class problem has its classes, and twice its certificate and its record in the history.
-_OBJECT_BYTES = 2200  # A problem that is stated by an object of its own takes so many bytes more.
 _STATES = {1: 1, 2: 5}  # The state of a second multiplier of each row takes as much as four such rows.
 # With so many matrices in float64, of the samples with each other and of their features, Newton steps have room.
 _MATRICES = 48
@@ -87,13 +86,13 @@ def prepare(
         warn_of_lengths(type(estimator).__name__, rows.statistics, len(source), source.sparse)
     if source is not data.source and source.resident:
         held += source.nbytes
-    labels, upper, k = stated.labels, stated.upper, stated.rows_of_sample
+    labels, upper = stated.labels, stated.upper
     gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
     kinds = stated.kinds() if is_dual(estimator) and Repeats.are_sought(source, tuning) else None
     bound, repeats = float(upper.max()), None if kinds is None else Repeats.find(source, kinds, upper, tuning)
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
-    pairs = stated.problems(labels, upper)
-    n = int(sizes_of(pairs).max())
+    problems = stated.problems(labels, upper)
+    n = int(problems.sizes.max())
     bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
     pairwise = training_pairwise(estimator, gamma, rows, bound, n, tuning)
 
@@ -101,19 +100,17 @@ def prepare(
         counts, n = _sizes(labels)
         workers = pool.n_threads if isinstance(pairwise, Uint8Pairwise) and not observed else 1
         recomputable = is_dual(estimator) and pairwise.parallel and (rows.source.resident or n == len(rows.source))
-        objects = 0 if isinstance(pairs, ClassPairs) else _OBJECT_BYTES * len(pairs)
-        need = _need(rows.source, pairwise, counts, n, k, tuning, workers, recomputable)._replace(
-            held_bytes=held + objects
-        )
+        k = problems.rows_of_sample
+        need = _need(rows.source, pairwise, counts, n, k, tuning, workers, recomputable)._replace(held_bytes=held)
         return _spent(estimator, budget, need, tuning)
 
     if not source.resident and plan_of(labels).resident:
         source = source.in_memory()
     gram = Gram(pairwise, source, pool, tuning=tuning)
     check_values(gram, rows.statistics.sq_norm)
-    small = _small(estimator, gram, pairs, pool if not observed else Pool(1), budget - held)
+    small, make = _small(estimator, gram, problems, budget - held), solver_of(estimator)
     try:
-        task = OneVsOneFit(gram, pairs, labels, lambda: plan_of(labels), solver_of(estimator), repeats, small)
+        task = OneVsOneFit(gram, problems, labels, lambda: plan_of(labels), make, repeats, small, estimator.tol)
     except ValueError:  # too little memory beside the samples, which may do where they are read in each pass
         if data.stored is None:
             raise
@@ -123,9 +120,10 @@ def prepare(
 
     def part(share: float) -> OneVsOneFit:
         few = np.where(np.random.default_rng(0).random(len(labels)) < share, labels, -1)
-        signs = np.ptp(pairs[0].y)  # a class may have no sample here
-        problems = [pair for pair in stated.problems(few, upper) if len(pair.rows) and np.ptp(pair.y) == signs]
-        return OneVsOneFit(gram, problems, few, lambda: plan_of(few), solver_of(estimator))
+        some = stated.problems(few, upper)
+        counts = np.bincount(few[few >= 0], minlength=int(some.classes.max()) + 1)
+        some = some.take(np.flatnonzero(counts[some.classes].all(axis=1)))  # a class may have no sample here
+        return OneVsOneFit(gram, some, few, lambda: plan_of(few), solver_of(estimator))
 
     geometry = SampleGeometry.of(gamma, rows.statistics)
     return PreparedFit(task, samples, geometry, standardization, stated.more, part)
@@ -137,18 +135,28 @@ def _sizes(labels: np.ndarray) -> tuple[np.ndarray, int]:
     return counts, sum(sorted(counts.tolist())[-2:])
 
 
-def _small(estimator: Any, gram: Gram, pairs: Sequence[TwoClass], pool: Pool, budget: int) -> SmallProblems | None:
-    """Return what solves the problems if they are small and the solver takes steps of two multipliers."""
+def _small(estimator: Any, gram: Gram, problems: Problems, budget: int) -> SmallKernel | None:
+    """Return the kernel of problems that are small, where the solver takes steps of two multipliers; else None."""
     if estimator.solver != "smo":
         return None
     (n, d), pairwise, tuning = gram.source.shape, gram.pairwise, gram.tuning
     facts = KernelFacts(
-        sizes=sizes_of(pairs), n_samples=n, n_features=d, rows_of_sample=pairs[0].rows_of_sample,
+        sizes=problems.sizes, n_samples=n, n_features=d, rows_of_sample=problems.rows_of_sample,
         ns_of_value=pairwise.cost(d), is_exact=pairwise.dtype == np.float64 and gram.resident,
         on_demand=isinstance(pairwise, RealPairwise) and has_rows_on_demand(pairwise.kernel), memory=budget // 2,
-        n_threads=pool.n_threads,
+        n_threads=gram.pool.n_threads,
     )  # fmt: skip
-    return SmallProblems.of(gram, kernel_solver(facts, tuning), estimator.tol, pool, tuning)
+    solver = kernel_solver(facts, tuning)
+    if solver == "small-rows":
+        assert isinstance(pairwise, RealPairwise)
+        parts = [block.dense(np.dtype(np.float64)) for _, block in gram.source.blocks()]
+        samples = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return on_demand(pairwise.kernel, writeable(np.ascontiguousarray(samples)))
+    if solver == "small-matrix":
+        square, places = np.empty((n, n)), np.arange(n)
+        gram.rows(places, square, places)
+        return SmallKernel.of_square(square, gram.value_bounds())
+    return None
 
 
 def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget: int) -> Plan | None:

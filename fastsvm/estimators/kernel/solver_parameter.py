@@ -11,7 +11,7 @@ from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.paired_rows import ProblemRows
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
-from fastsvm.solvers.kernel_dual.smo import SMO, NuSMO
+from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.kernel_primal.newton import Method, Primal
 from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
 from fastsvm.solvers.outer_loop import Solver
@@ -116,8 +116,7 @@ def _smo(
     estimator: Any, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
     sizes = given.spent.working_set, given.pool, given.spent.newton_rows
-    kind = NuSMO if problem.total > 0 else SMO
-    return kind(problem, rows, estimator.tol, *sizes, deadline=given.deadline, tuning=given.tuning)
+    return SMO(problem, rows, estimator.tol, *sizes, deadline=given.deadline, tuning=given.tuning)
 
 
 def _coordinate(

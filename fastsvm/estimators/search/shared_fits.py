@@ -29,13 +29,13 @@ from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.solver_parameter import most_steps, solver_of
 from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
 from fastsvm.estimators.kernel.statements import Statement
-from fastsvm.estimators.kernel.two_class import TwoClass
 from fastsvm.estimators.search.fold_models import FoldModel, fold_model
 from fastsvm.kernel_matrix.cross_validation import SharedKernel
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernels import is_kernel
 from fastsvm.memory import parse_memory
+from fastsvm.solvers.kernel_dual.problem import Problems
 from fastsvm.solvers.outer_loop import Limits
 from fastsvm.sources import Source, feature_statistics
 from fastsvm.tuning import SearchTuning, current_tuning
@@ -90,7 +90,7 @@ class SharedFits:
         self._tuning = current_tuning()
         self._variances: dict[tuple[int, bool], float] = {}
         self._maps: dict[int, Standardization] = {}
-        self._problems: dict[int, list[TwoClass]] = {}
+        self._problems: dict[int, Problems] = {}
         self._place = self._places()
         self._arena = np.empty(0, np.uint8)  # reused for all matrices: the first access to new memory is expensive
 
@@ -163,7 +163,7 @@ class SharedFits:
         given = self._given(group, stated, tasks_of) if stated else None
         if given is None:
             return
-        tasks = {part: self._task(part, given, stated[part], pairs) for part, pairs in tasks_of.items()}
+        tasks = {part: self._task(part, given, stated[part], problems) for part, problems in tasks_of.items()}
         paths = [[tasks[part] for part in path] for path in self._paths(list(tasks))]
         limits = Limits(most_steps(self.models[group.parts[0].model], len(self.data.y)), np.inf)
         solve_paths(paths, limits, NoMonitor())
@@ -195,22 +195,21 @@ class SharedFits:
                 found[part] = one._replace(labels=known) if np.array_equal(known, one.labels) else one
         return found
 
-    def _in_place(self, split: int, stated: Statement) -> list[TwoClass]:
+    def _in_place(self, split: int, stated: Statement) -> Problems:
         """Return the problems of a fit, with their rows in the order of the kernel matrix.
 
         The fits of a split have the same rows and signs, which are kept once.
         """
-        pairs = stated.problems(stated.labels, stated.upper)
-        pairs = [pair.in_order(np.argsort(self._place[pair.rows])) for pair in pairs]
-        known = self._problems.setdefault(split, pairs)
-        same = len(known) == len(pairs)
-        for k, (pair, other) in enumerate(zip(pairs, known, strict=False)):
-            if same and np.array_equal(pair.rows, other.rows):
-                pairs[k] = pair._replace(rows=other.rows, y=other.y)
-        return pairs
+        problems = stated.problems(stated.labels, stated.upper)
+        problems = problems.sorted_by(self._place[problems.rows])
+        first = self._problems.setdefault(split, problems)
+        if not (np.array_equal(problems.rows, first.rows) and np.array_equal(problems.y, first.y)):
+            return problems
+        target = first.y if problems.target is problems.y else problems.target
+        return problems._replace(rows=first.rows, y=first.y, target=target)
 
     def _given(
-        self, group: KernelGroup, stated: dict[Part, Statement], problems: dict[Part, list[TwoClass]]
+        self, group: KernelGroup, stated: dict[Part, Statement], problems: dict[Part, Problems]
     ) -> _Given | None:
         """Return what the fits of a group share, None if the memory is too small."""
         most = max(float(one.upper.max()) for one in stated.values())
@@ -229,25 +228,25 @@ class SharedFits:
         pairwise = training_pairwise(first, group.gamma, rows, most, len(source), self._tuning.kernel)
         gram = Gram(pairwise, rows.source, self.pool, tuning=self._tuning.kernel)
         check_values(gram, rows.statistics.sq_norm)
-        pairs = [pair for one in problems.values() for pair in one]
-        longest, n_multipliers = max(len(pair.rows) for pair in pairs), sum(len(pair.y) for pair in pairs)
-        budget -= n_multipliers * _PROBLEM_BYTES
-        budget -= 8 * len(pairs) * max(len(self.splits[part.split].test) for part in problems)  # decision values
-        spent = plan_shared(first, gram, longest, pairs[0].rows_of_sample, budget)
+        every = list(problems.values())
+        longest, n_problems = max(int(one.sizes.max()) for one in every), sum(one.n_problems for one in every)
+        budget -= sum(len(one.y) for one in every) * _PROBLEM_BYTES
+        budget -= 8 * n_problems * max(len(self.splits[part.split].test) for part in problems)  # decision values
+        spent = plan_shared(first, gram, longest, every[0].rows_of_sample, budget)
         if spent is None:
             return None
         if len(self._arena) < spent.tile_bytes:
             self._arena = np.empty(0, np.uint8)  # freed before the next is allocated
             self._arena = np.empty(spent.tile_bytes, np.uint8)
         kernel = SharedKernel(gram, self._arena[: spent.tile_bytes], place)
-        if any(len(one) > 1 for one in problems.values()):
+        if any(one.n_problems > 1 for one in every):
             kernel.fill()  # almost all rows are needed by some problem
         return _Given(kernel, SampleGeometry.of(group.gamma, rows.statistics), spent)
 
-    def _task(self, part: Part, given: _Given, stated: Statement, pairs: list[TwoClass]) -> OneVsOneFit:
+    def _task(self, part: Part, given: _Given, stated: Statement, problems: Problems) -> OneVsOneFit:
         """Return the problems of a fit."""
         model = self.models[part.model]
-        return OneVsOneFit(given.kernel, pairs, stated.labels, lambda: given.spent, solver_of(model))
+        return OneVsOneFit(given.kernel, problems, stated.labels, lambda: given.spent, solver_of(model))
 
     def _paths(self, parts: list[Part]) -> list[list[Part]]:
         """Return lists of fits that differ only in what their machine follows, in increasing order."""
@@ -288,7 +287,7 @@ class SharedFits:
 
         `task` is that of one of the models, whose labels and pairs of classes are those of all.
         """
-        pairs, labels = [pair.classes for pair in task.pairs], task.labels
+        pairs, labels = task.problems.classes.tolist(), task.labels
         n_rows = len(models[0].dual_coef_)
         coef = np.zeros((len(labels), n_rows, len(models)))
         for k, model in enumerate(models):

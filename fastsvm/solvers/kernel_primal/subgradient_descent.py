@@ -72,7 +72,7 @@ class PrimalDescent(Memoryless):
 
     def step(self, state: SubgradientState, most_steps: int) -> tuple[SubgradientState, Report]:
         """Take one step, or declare convergence."""
-        y, upper = self.problem.box
+        y, upper = self.problem.y, self.problem.upper
         gradient, missing, size = self._gradient(state)
         if size <= self.tol:
             return state, Report(size, self._objective(state), 0, True, True, False)
@@ -97,7 +97,7 @@ class PrimalDescent(Memoryless):
 
     def _gradient(self, state: SubgradientState) -> tuple[np.ndarray, float, float]:
         """Return the gradient by β, minus the derivative by the intercept, and the largest absolute value."""
-        y, upper = self.problem.box
+        y, upper = self.problem.y, self.problem.upper
         loss_term = y * upper * self._dual.loss.fall(y * (state.sums + state.intercept))
         gradient = self._products.times(y * state.alpha - loss_term)
         missing = float(loss_term.sum()) if self._fit_intercept else 0.0

@@ -11,7 +11,7 @@ from fastsvm.estimators.fitting.labels import check_ties
 from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
 from fastsvm.estimators.fitting.predictions import Classifier
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.kernel.two_class import Outcome
+from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.multiclass import Expansion, elected, one_vs_rest_scores, pair_coefficients
 

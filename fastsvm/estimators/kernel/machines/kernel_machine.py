@@ -29,13 +29,13 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     resolve_kernel,
 )
 from fastsvm.estimators.kernel.object_samples import ObjectSource, samples_for
+from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import PreparedFit, enough_memory, prepare
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, most_steps
 from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
 from fastsvm.estimators.kernel.statements import Statement
-from fastsvm.estimators.kernel.two_class import Outcome
 from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory, threads_within
@@ -194,7 +194,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
                 return self._attributes(prepared, classes)
 
             solver = task.begins_with or self.solver
-            monitor = KernelFitMonitor(session, len(task.pairs), solver, attributes, records)
+            monitor = KernelFitMonitor(session, task.problems.n_problems, solver, attributes, records)
             with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
                 task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
             self.__dict__.update(attributes())

@@ -9,8 +9,8 @@ from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.parameters import NU, Rule, seed
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifier
+from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.statements import Statement, state_nu_classes
-from fastsvm.estimators.kernel.two_class import Outcome
 
 __all__ = ["NuSVC"]
 

@@ -8,8 +8,8 @@ from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.parameters import NU, Rule, number
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_regressor import KernelRegressor
+from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.statements import Statement, state_targets
-from fastsvm.estimators.kernel.two_class import Outcome
 
 __all__ = ["NuSVR"]
 

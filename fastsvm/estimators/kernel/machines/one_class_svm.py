@@ -9,8 +9,8 @@ from fastsvm.estimators.fitting.parameters import NU, Rule
 from fastsvm.estimators.fitting.predictions import OutlierDetector
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
+from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.statements import Statement, state_one_class
-from fastsvm.estimators.kernel.two_class import Outcome
 
 __all__ = ["OneClassSVM"]
 

@@ -7,8 +7,8 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import SPAN, RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.solvers.kernel_dual import gram_block
-from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
+from fastsvm.solvers.kernel_dual import working_sets as module
+from fastsvm.solvers.kernel_dual.working_sets import WorkingBlock
 from fastsvm.sources import MemorySource
 
 
@@ -27,8 +27,8 @@ def working_sets(rng, n, count):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_block_is_the_kernel_among_the_chosen(seed, dtype, monkeypatch):
-    counts, complete = [], gram_block._complete
-    monkeypatch.setattr(gram_block, "_complete", lambda *given: (counts.append(given[3]), complete(*given)))
+    counts, complete = [], module._complete
+    monkeypatch.setattr(module, "_complete", lambda *given: (counts.append(given[3]), complete(*given)))
     n, rng = 3 * SPAN, np.random.default_rng(seed)  # several pieces, on threads
     K = distinct_kernel(n, dtype)
     with Pool.open() as pool:
@@ -42,7 +42,7 @@ def test_the_block_is_the_kernel_among_the_chosen(seed, dtype, monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_block_that_is_cheap_to_compute_is_not_gathered(dtype, monkeypatch):
-    monkeypatch.setattr(gram_block, "_gather", None)
+    monkeypatch.setattr(module, "_gather", None)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     with Pool.open() as pool:
@@ -58,7 +58,7 @@ def test_a_block_that_is_cheap_to_compute_is_not_gathered(dtype, monkeypatch):
 
 
 def test_the_block_after_one_that_was_interrupted(monkeypatch):
-    K, whole = distinct_kernel(30), gram_block._complete
+    K, whole = distinct_kernel(30), module._complete
 
     def interrupted(*given):
         raise KeyboardInterrupt
@@ -68,10 +68,10 @@ def test_the_block_after_one_that_was_interrupted(monkeypatch):
         block = WorkingBlock(rows, pool)
         first, second, third = np.arange(10), np.arange(5, 15), np.arange(10, 20)
         block.of(first, rows.fetch(first))
-        monkeypatch.setattr(gram_block, "_complete", interrupted)
+        monkeypatch.setattr(module, "_complete", interrupted)
         with pytest.raises(KeyboardInterrupt):
             block.of(second, rows.fetch(second))
-        monkeypatch.setattr(gram_block, "_complete", whole)
+        monkeypatch.setattr(module, "_complete", whole)
         for chosen in (second, third, np.arange(15, 25)):
             found = block.of(chosen, rows.fetch(chosen))
             np.testing.assert_array_equal(found, K[np.ix_(chosen, chosen)])
