@@ -109,11 +109,10 @@ PATHS = [
         "kernel: rows for changed multipliers only", {"kernel": {"long_rows": 1 << 60}}, _KERNEL
     ),
     WorthOf(
-        "kernel: no stored rows", {"kernel": {"recomputed_ns": -1.0}}, _KERNEL, ("kernel_matrix/recomputed_rows.py",)
+        "kernel: no stored rows", {"kernel": {"recomputed_ns": -1.0}}, _KERNEL
     ),
     WorthOf(
-        "kernel: tiles shared by pairs of classes", {"kernel": {"shared_rows": 1 << 60}}, ("multiclass",),
-        ("kernel_matrix/one_vs_one.py",),
+        "kernel: tiles shared by pairs of classes", {"kernel": {"shared_rows": 1 << 60}}, ("multiclass",)
     ),
     WorthOf(
         "kernel: Newton steps on free rows", {"kernel": {"newton": False}}, _KERNEL,

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.kernel_matrix.cross_validation import SharedKernel
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import RealPairwise, Rows
+from fastsvm.kernel_matrix.shared import SharedKernel
 from fastsvm.kernels import RBF
 from fastsvm.sources import as_source
 

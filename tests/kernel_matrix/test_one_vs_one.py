@@ -12,8 +12,8 @@ from fastsvm import SVC
 from fastsvm._compiled import threads
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.kernel import one_vs_one, prepare
-from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
 from fastsvm.kernel_matrix.pairwise import RealPairwise, Rows, Uint8Pairwise, multiplies_bytes
+from fastsvm.kernel_matrix.shared import ClassTile, PairGram
 from fastsvm.kernels import KERNELS
 from fastsvm.multiclass import class_pairs, disjoint_order
 from fastsvm.sources import as_source

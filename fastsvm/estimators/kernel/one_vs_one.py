@@ -18,15 +18,18 @@ from fastsvm.estimators.kernel.kernel_parameter import in_python
 from fastsvm.estimators.kernel.progress import REFRESH_SECONDS, KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.cross_validation import SharedKernel
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.interface import KernelMatrix
 from fastsvm.kernel_matrix.memory_plan import Plan
-from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
-from fastsvm.kernel_matrix.paired_rows import PairedRows, ProblemRows
-from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows, SampleRows
-from fastsvm.kernel_matrix.row_cache import CacheContents, RowCache
+from fastsvm.kernel_matrix.rows import (
+    CacheContents,
+    KernelMatrix,
+    PairedRows,
+    ProblemRows,
+    RecomputedRows,
+    RowCache,
+)
 from fastsvm.kernel_matrix.rows_on_demand import SmallKernel
+from fastsvm.kernel_matrix.shared import ClassTile, PairGram, SharedKernel
 from fastsvm.multiclass import by_class, by_pair, disjoint_order
 from fastsvm.solvers.kernel_dual.dual_gradient import GradientBounds, sharpened
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution, Problems, gap_of, solution_of
@@ -367,7 +370,7 @@ class OneVsOneFit:
 
     def rows_of(self, number: int, arena: np.ndarray) -> ProblemRows:
         """Return the kernel rows of a problem."""
-        rows: SampleRows
+        rows: RowCache | RecomputedRows
         if self._spent.recomputed and isinstance(self.gram, Gram):
             rows = RecomputedRows(self.gram.part(self.problems.samples_of(number), in_memory=True))
         else:

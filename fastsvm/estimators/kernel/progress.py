@@ -11,7 +11,7 @@ import numpy as np
 from fastsvm.estimators.fitting.checkpoints import Checkpointer
 from fastsvm.estimators.fitting.progress import LATEST, left_of
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.kernel_matrix.row_cache import CacheCounts
+from fastsvm.kernel_matrix.rows import CacheCounts
 from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.kernel_dual.small import CERTIFICATE
 from fastsvm.solvers.outer_loop import Report

@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.memory_plan import Plan
-from fastsvm.kernel_matrix.paired_rows import ProblemRows
+from fastsvm.kernel_matrix.rows import ProblemRows
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO

@@ -42,8 +42,8 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.paired_rows import ProblemRows
 from fastsvm.kernel_matrix.rounding import EXACT, SEEN, UNIT
+from fastsvm.kernel_matrix.rows import ProblemRows
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
 from fastsvm.solvers.kernel_dual.interior_point import InteriorTrial
 from fastsvm.solvers.kernel_dual.newton_step import NewtonTrial

@@ -12,9 +12,8 @@ import numpy as np
 
 from fastsvm._compiled.threads import spans
 from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS, Samples, ValueBounds, accurate_sums
-from fastsvm.kernel_matrix.paired_rows import ProblemRows
-from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.kernel_matrix.rounding import NEAR, RETURNED, SEEN, UNIT
+from fastsvm.kernel_matrix.rows import KernelProducts, ProblemRows
 from fastsvm.linalg.double_floats import Wide, minus
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, certify, gap_of, levelled, violation
 from fastsvm.solvers.kernel_dual.working_sets import movable, settled

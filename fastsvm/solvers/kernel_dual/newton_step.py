@@ -22,9 +22,8 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.kernel_matrix.paired_rows import ProblemRows
-from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.kernel_matrix.rounding import BALANCED, NEAR_BOUND, ROUNDING, SEEN
+from fastsvm.kernel_matrix.rows import KernelProducts, ProblemRows
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, gap_of, objective
 from fastsvm.solvers.kernel_dual.working_sets import WorkingBlock

@@ -11,12 +11,8 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, scratch_array, spans
-from fastsvm.kernel_matrix.interface import KernelRows
-from fastsvm.kernel_matrix.paired_rows import PairedRows
 from fastsvm.kernel_matrix.pairwise import SPAN
-from fastsvm.kernel_matrix.products import KernelProducts
-from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows
-from fastsvm.kernel_matrix.stored_rows import SquareRows
+from fastsvm.kernel_matrix.rows import KernelProducts, KernelRows, PairedRows, RecomputedRows, SquareRows
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, freedom, gap_of, levelled
 from fastsvm.tuning import KernelTuning
 

@@ -44,10 +44,8 @@ from scipy import linalg
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.interface import KernelRows
-from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.kernel_matrix.rounding import ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
-from fastsvm.kernel_matrix.stored_rows import SquareRows
+from fastsvm.kernel_matrix.rows import KernelProducts, KernelRows, SquareRows
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
 from fastsvm.solvers.kernel_dual.dual_gradient import rounding_is_visible

@@ -25,8 +25,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.paired_rows import ProblemRows
-from fastsvm.kernel_matrix.products import KernelProducts
+from fastsvm.kernel_matrix.rows import KernelProducts, ProblemRows
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution
 from fastsvm.solvers.kernel_primal.certificate import DualView, bounded_sums
 from fastsvm.solvers.outer_loop import Memoryless, Report

@@ -3,8 +3,7 @@ import pytest
 from grams import byte_gram
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.kernel_matrix.products import KernelProducts
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.rows import KernelProducts, RowCache
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem
 

@@ -5,7 +5,7 @@ from kernel_rows import cache, distinct_kernel
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import SPAN, RealPairwise
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.rows import RowCache
 from fastsvm.kernels import RBF
 from fastsvm.solvers.kernel_dual import working_sets as module
 from fastsvm.solvers.kernel_dual.working_sets import WorkingBlock

@@ -7,8 +7,7 @@ from grams import float_gram
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.rows import RecomputedRows, RowCache
 from fastsvm.solvers.kernel_dual import dual_gradient
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
