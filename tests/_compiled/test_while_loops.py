@@ -13,7 +13,7 @@ from tests._compiled.test_sums import PACKAGE, is_compiled
 
 BOUNDED_OTHERWISE = {
     "_compiled/panels.py:codegen",  # writes machine code, and is not compiled itself
-    "estimators/kernel/statements.py:_merge_classes",  # each pass goes on in one of two classes
+    "solvers/kernel_dual/problem.py:_merge_classes",  # each pass goes on in one of two classes
     "kernel_matrix/pairwise/real.py:_sq_distance_of_sparse",  # each pass goes on in one of two rows
     "linalg/inverted_index.py:_place",  # a table that always has a free place
     "solvers/linear_dual/few_samples.py:stride_of",  # of whole numbers, and 1 has no divisor in common with any

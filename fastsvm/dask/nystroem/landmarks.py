@@ -7,7 +7,7 @@ from distributed import Future
 from scipy import sparse
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.dask.kernel.geometry import geometry_of_shards
+from fastsvm.dask.kernel.machines import geometry_of_shards
 from fastsvm.dask.tasks import Tasks, counting
 from fastsvm.dask.worker import ShardFacts, ShardRows, rows_at, threads_of
 from fastsvm.estimators.nystroem.feature_map import FeatureMap

@@ -1,5 +1,6 @@
-"""From samples and labels to the two-class problems of a kernel machine, within a memory plan."""
+"""From samples and what a machine asks of them to its problems, within a memory plan and with the time expected."""
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ import numpy as np
 from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.choice import KernelFacts, kernel_solver
+from fastsvm.estimators.fitting.convergence_warnings import warn_caller
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import (
@@ -18,26 +20,56 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     training_rows,
 )
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
-from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
-from fastsvm.estimators.kernel.solver_parameter import is_dual, solver_of
-from fastsvm.estimators.kernel.standardization import Standardization, warn_of_lengths
-from fastsvm.estimators.kernel.statements import Statement
+from fastsvm.estimators.kernel.progress import NoMonitor
+from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
+from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, warn_of_lengths
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
 from fastsvm.kernel_matrix.rows_on_demand import SmallKernel, has_rows_on_demand, on_demand
 from fastsvm.solvers.kernel_dual.problem import Problems
+from fastsvm.solvers.outer_loop import Limits
 from fastsvm.sources import Source
 from fastsvm.tuning import KernelTuning, current_tuning
 
-__all__ = ["PreparedFit", "check_memory", "enough_memory", "plan_shared", "prepare"]
+__all__ = [
+    "PreparedFit",
+    "Statement",
+    "check_memory",
+    "enough_memory",
+    "expected_seconds",
+    "plan_shared",
+    "prepare",
+    "warn_of_time",
+]
 
 # A row of a two-class problem has a number, label, bound, multiplier, and three of its coefficient.
 _PROBLEM_BYTES = np.dtype("7f8").itemsize
 _RECORD_BYTES = 300  # A two-class problem has its classes, and twice its certificate and its record in the history.
 _STATES = {1: 1, 2: 5}  # The state of a second multiplier of each row takes as much as four such rows.
+_EXPONENT = 1.7  # Seconds grow by this power of the samples: 1.3 to 2 on tables and images of up to 300,000 samples.
 # With so many matrices in float64, of the samples with each other and of their features, Newton steps have room.
 _MATRICES = 48
+
+
+class Statement(NamedTuple):
+    """What a machine asks of its samples.
+
+    A machine without classes has none in `classes`. `labels` has the class number of each sample, -1 for those that are
+    left out, and `upper` is the bound of a sample's multipliers.
+
+    `problems(labels, upper)` returns the problems. Where duplicates are merged, one of them has the bounds of all, and
+    the others are left out. `kinds` returns a number for each sample, or None if all would be different. Samples of one
+    number, not -1, have one label or target, so that duplicates among them may be merged. `more` has the fitted
+    attributes that do not depend on the solution.
+    """
+
+    classes: np.ndarray
+    labels: np.ndarray
+    upper: np.ndarray
+    problems: Callable[[np.ndarray, np.ndarray], Problems]
+    more: dict[str, Any]
+    kinds: Callable[[], np.ndarray | None]
 
 
 class PreparedFit(NamedTuple):
@@ -241,3 +273,34 @@ def _need(
 
 def _spent(estimator: Any, budget: int, need: Need, tuning: KernelTuning) -> Plan:
     return plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20), tuning)
+
+
+def expected_seconds(estimator: Any, prepared: PreparedFit) -> float:
+    """Return the expected seconds of a fit. The fit of a part of the samples is timed."""
+    task = prepared.task
+    share = min(1.0, task.gram.tuning.timed_samples / int(task.problems.sizes.max()))
+    part, begin = prepared.part(share), time.perf_counter()
+    part.run(Limits(most_steps(estimator, len(part.labels)), np.inf), NoMonitor())
+    return (time.perf_counter() - begin) * share**-_EXPONENT
+
+
+def warn_of_time(estimator: Any, prepared: PreparedFit, other: str) -> None:
+    """Warn if a fit of many samples is expected to take long, and name the `other` estimator that takes less time."""
+    n, tuning = int(prepared.task.problems.sizes.max()), prepared.task.gram.tuning
+    if n < tuning.many_samples or estimator.solver != "smo" or estimator.max_time is not None:
+        return
+    seconds = expected_seconds(estimator, prepared)
+    if seconds >= tuning.long_seconds:
+        seconds = min(seconds, expected_seconds(estimator, prepared))  # the first one may have waited for compilation
+    if seconds < tuning.long_seconds:
+        return
+    warn_caller(
+        f"{type(estimator).__name__} is expected to take about {_in_words(seconds)} for {n:,} different samples, by "
+        f"the time that some of them took. {other} takes less, and bounds how far it is from the exact optimum. What "
+        "else to try: fewer samples, or max_time, which gives the model that is reached by then.",
+        UserWarning,
+    )
+
+
+def _in_words(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.2g} hours"

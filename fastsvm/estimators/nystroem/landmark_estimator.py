@@ -13,8 +13,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     is_precomputed,
     resolve_gamma,
 )
-from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
-from fastsvm.estimators.kernel.standardization import Standardization, attributes_of, warn_of_lengths
+from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of, warn_of_lengths
 from fastsvm.estimators.nystroem.landmarks import Chosen
 from fastsvm.sources import Source, feature_statistics
 

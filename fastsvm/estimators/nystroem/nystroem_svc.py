@@ -7,7 +7,7 @@ import numpy as np
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.labels import check_ties
 from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
-from fastsvm.estimators.kernel.machines.svc import SVC
+from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine

@@ -6,12 +6,10 @@ from typing import Any
 import numpy as np
 
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
+from fastsvm.estimators.kernel.machines.classifiers import SVC, NuSVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.kernel.machines.nu_svc import NuSVC
-from fastsvm.estimators.kernel.machines.nu_svr import NuSVR
 from fastsvm.estimators.kernel.machines.one_class_svm import OneClassSVM
-from fastsvm.estimators.kernel.machines.svc import SVC
-from fastsvm.estimators.kernel.machines.svr import SVR
+from fastsvm.estimators.kernel.machines.regressors import SVR, NuSVR
 from fastsvm.estimators.kernel.solver_parameter import is_dual
 from fastsvm.sources import Source
 

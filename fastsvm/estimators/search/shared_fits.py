@@ -23,12 +23,10 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 )  # fmt: skip
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, solve_paths
-from fastsvm.estimators.kernel.prepare import plan_shared
+from fastsvm.estimators.kernel.prepare import Statement, plan_shared
 from fastsvm.estimators.kernel.progress import NoMonitor
-from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.solver_parameter import most_steps, solver_of
-from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
-from fastsvm.estimators.kernel.statements import Statement
+from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of
 from fastsvm.estimators.search.fold_models import FoldModel, fold_model
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Plan

@@ -103,6 +103,23 @@ class Problems(NamedTuple):
     rows_of_sample: int = 1
     groups: int = 1
 
+    @classmethod
+    def of_pairs(cls, labels: np.ndarray, upper: np.ndarray, n_classes: int) -> "Problems":
+        """Return the problems of all pairs of classes, the first class of each positive.
+
+        `labels` has the class number of every sample, -1 for those in no problem, and `upper` their bounds.
+        """
+        starts, rows, y, bounds_of_rows, classes = _rows_of_pairs(labels, upper, n_classes)
+        return cls(starts, rows, y, bounds_of_rows, y, np.zeros(len(classes)), classes)
+
+    @classmethod
+    def only(
+        cls, rows: np.ndarray, y: np.ndarray, upper: np.ndarray, target: np.ndarray, total: float, groups: int
+    ) -> "Problems":
+        """Return one problem."""
+        starts, classes = np.array([0, len(y)]), np.zeros((1, 2), np.int64)
+        return cls(starts, rows, y, upper, target, np.array([total]), classes, len(y) // max(1, len(rows)), groups)
+
     @property
     def n_problems(self) -> int:
         """Number of problems."""
@@ -150,6 +167,49 @@ class Problems(NamedTuple):
         return self._replace(
             rows=self.rows[samples], y=y, upper=self.upper[places], target=y if is_same else self.target[places]
         )
+
+
+@jit
+def _rows_of_pairs(labels, upper, n_classes):
+    """Return where each pair of classes starts, the rows of all with signs and bounds, and its classes, in a call."""
+    ends = np.zeros(n_classes + 1, np.int64)
+    for i in range(labels.size):
+        if labels[i] >= 0:
+            ends[labels[i] + 1] += 1
+    for c in range(n_classes):
+        ends[c + 1] += ends[c]
+    order, place = np.empty(ends[-1], np.int64), ends.copy()
+    for i in range(labels.size):
+        if labels[i] >= 0:
+            order[place[labels[i]]] = i
+            place[labels[i]] += 1
+    n = ends[-1] * (n_classes - 1)
+    n_pairs = n_classes * (n_classes - 1) // 2
+    starts, classes = np.zeros(n_pairs + 1, np.int64), np.empty((n_pairs, 2), np.int64)
+    rows, y, bounds = np.empty(n, np.int64), np.empty(n), np.empty(n)
+    _merge_classes(order, ends, upper, (starts, classes), (rows, y, bounds))
+    return starts, rows, y, bounds, classes
+
+
+@jit
+def _merge_classes(order, ends, upper, pairs, out):
+    """Write the rows of each pair of classes as they rise, their signs and bounds; `order` has them class by class."""
+    k, place, pair, (starts, classes), (rows, y, bounds) = ends.size - 1, 0, 0, pairs, out
+    for a in range(k):
+        for b in range(a + 1, k):
+            i, j = ends[a], ends[b]
+            while i < ends[a + 1] or j < ends[b + 1]:
+                is_first = j == ends[b + 1] or (i < ends[a + 1] and order[i] < order[j])
+                row = order[i] if is_first else order[j]
+                rows[place], y[place], bounds[place] = row, 1.0 if is_first else -1.0, upper[row]
+                place += 1
+                if is_first:
+                    i += 1
+                else:
+                    j += 1
+            classes[pair, 0], classes[pair, 1] = a, b
+            pair += 1
+            starts[pair] = place
 
 
 @storable("kernel dual state")

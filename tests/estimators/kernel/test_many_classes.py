@@ -9,9 +9,9 @@ from scipy.sparse import csr_matrix
 from sklearn.svm import SVC as LIBSVM
 
 from fastsvm import SVC, NuSVC, compress
-from fastsvm.estimators.kernel.statements import problems_of_pairs
 from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.multiclass import pair_coefficients
+from fastsvm.solvers.kernel_dual.problem import Problems
 
 
 def persons(n_classes, n_each, n_features=20):
@@ -104,7 +104,7 @@ def test_a_compression_counts_its_pairs():
 def test_the_problems_of_pairs(n_classes):
     rng = np.random.default_rng(0)
     labels, upper = rng.integers(-1, n_classes, 60), rng.random(60)
-    problems = problems_of_pairs(labels, upper, n_classes)
+    problems = Problems.of_pairs(labels, upper, n_classes)
     assert problems.n_problems == n_classes * (n_classes - 1) // 2
     assert problems.classes.tolist() == [[a, b] for a, b in combinations(range(n_classes), 2)]
     for number, (a, b) in enumerate(combinations(range(n_classes), 2)):

@@ -20,22 +20,21 @@ from fastsvm.estimators.fitting.validation import (
     check_columns,
     check_rows,
 )
-from fastsvm.estimators.kernel.expected_time import warn_of_time
 from fastsvm.estimators.kernel.kernel_parameter import (
     KERNEL_RULES,
     KernelEstimator,
+    ObjectSource,
     check_kernel,
     is_precomputed,
     resolve_kernel,
+    samples_for,
 )
-from fastsvm.estimators.kernel.object_samples import ObjectSource, samples_for
 from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prediction import Predictor
-from fastsvm.estimators.kernel.prepare import PreparedFit, enough_memory, prepare
+from fastsvm.estimators.kernel.prepare import PreparedFit, Statement, enough_memory, prepare, warn_of_time
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, most_steps
 from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
-from fastsvm.estimators.kernel.statements import Statement
 from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory, threads_within
