@@ -20,7 +20,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     training_rows,
 )
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
-from fastsvm.estimators.kernel.progress import NoMonitor
+from fastsvm.estimators.kernel.progress import KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
 from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, warn_of_lengths
 from fastsvm.kernel_matrix.gram import Gram
@@ -280,7 +280,7 @@ def expected_seconds(estimator: Any, prepared: PreparedFit) -> float:
     task = prepared.task
     share = min(1.0, task.gram.tuning.timed_samples / int(task.problems.sizes.max()))
     part, begin = prepared.part(share), time.perf_counter()
-    part.run(Limits(most_steps(estimator, len(part.labels)), np.inf), NoMonitor())
+    part.run(Limits(most_steps(estimator, len(part.labels)), np.inf), KernelMonitor())
     return (time.perf_counter() - begin) * share**-_EXPONENT
 
 

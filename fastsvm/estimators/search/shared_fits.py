@@ -24,7 +24,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, solve_paths
 from fastsvm.estimators.kernel.prepare import Statement, plan_shared
-from fastsvm.estimators.kernel.progress import NoMonitor
+from fastsvm.estimators.kernel.progress import KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import most_steps, solver_of
 from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of
 from fastsvm.estimators.search.fold_models import FoldModel, fold_model
@@ -164,7 +164,7 @@ class SharedFits:
         tasks = {part: self._task(part, given, stated[part], problems) for part, problems in tasks_of.items()}
         paths = [[tasks[part] for part in path] for path in self._paths(list(tasks))]
         limits = Limits(most_steps(self.models[group.parts[0].model], len(self.data.y)), np.inf)
-        solve_paths(paths, limits, NoMonitor())
+        solve_paths(paths, limits, KernelMonitor())
         seconds = (time.perf_counter() - begin) / len(tasks)
         for k in dict.fromkeys(part.split for part in tasks):
             parts = [part for part in tasks if part.split == k]
