@@ -112,9 +112,6 @@ PATHS = [
         "kernel: no stored rows", {"kernel": {"recomputed_ns": -1.0}}, _KERNEL
     ),
     WorthOf(
-        "kernel: tiles shared by pairs of classes", {"kernel": {"shared_rows": 1 << 60}}, ("multiclass",)
-    ),
-    WorthOf(
         "kernel: Newton steps on free rows", {"kernel": {"newton": False}}, _KERNEL,
         ("solvers/kernel_dual/newton_step.py",),
     ),

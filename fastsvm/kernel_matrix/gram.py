@@ -112,30 +112,28 @@ class Gram:
         rows = self.source.take(indices)
         return self.take(indices, rows.in_memory() if in_memory else rows)
 
-    def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray, column: int = 0) -> None:
-        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, from column `out.start` on.
+    def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
+        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, which already has others.
 
-        The store also contains rows of the transposed matrix. Values in the columns of those rows are copied from them
-        if that is cheaper than computing them. Many rows are computed in parts, of which each copies from those before.
-        `slot_of` is the slot of each such row in the store, or -1. Their column
-        `column` corresponds to the matrix's first row.
+        `slot_of` is the slot of each of the matrix's rows in the store, or -1. Values in the columns of those rows are
+        copied from them if that is cheaper. Many rows are computed in parts, of which each copies from those before.
         """
         most = max(TILED_ROWS, -(-len(self) // _DENSE)) if self.resident else len(indices)
         n_parts = max(1, len(indices) // max(1, most))
         slot_of = slot_of.copy() if n_parts > 1 else slot_of
         for part, slots in zip(np.array_split(indices, n_parts), np.array_split(out.slots, n_parts), strict=True):
-            self._beside(part, out._replace(slots=slots), slot_of, column)
-            if n_parts > 1 and self.left is self.source:
+            self._beside(part, out._replace(slots=slots), slot_of)
+            if n_parts > 1:
                 slot_of[part] = slots  # known to the parts that follow
 
-    def _beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray, column: int) -> None:
+    def _beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
         known = np.flatnonzero(slot_of >= 0)
         if not self._worth_copying(len(indices), len(known)):
             self.rows(indices, out.store, out.slots, out.start)
             return
         self.passes += 1
         order = np.argsort(indices)
-        new = indices[order] + column, out.slots[order]
+        new = indices[order], out.slots[order]
         copied = known + out.start, slot_of[known]
         pieces = [(out.store, new, (copied[0][a:b], copied[1][a:b])) for a, b in spans(len(known), SPAN)]
         self.pool.run(_copy_columns, pieces)

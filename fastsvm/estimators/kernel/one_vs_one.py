@@ -12,24 +12,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators.fitting.checkpoints import Checkpointer
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import in_python
-from fastsvm.estimators.kernel.progress import REFRESH_SECONDS, KernelMonitor
+from fastsvm.estimators.kernel.progress import KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.rows import (
     CacheContents,
-    KernelMatrix,
     PairedRows,
     ProblemRows,
     RecomputedRows,
     RowCache,
 )
 from fastsvm.kernel_matrix.rows_on_demand import SmallKernel
-from fastsvm.kernel_matrix.shared import ClassTile, PairGram, SharedKernel
+from fastsvm.kernel_matrix.shared import SharedKernel
 from fastsvm.multiclass import by_class, by_pair, disjoint_order
 from fastsvm.solvers.kernel_dual.dual_gradient import GradientBounds, sharpened
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution, Problems, gap_of, solution_of
@@ -181,12 +179,6 @@ class OneVsOneFit:
     ) -> None:
         self.gram, self.labels, self._repeats = gram, labels, repeats
         self._plan, self._solver_of, self._small, self._tol = plan, solver_of, small, tol
-        self._tiles: list[ClassTile] = []
-        # It is made before the fit begins, so that it does not begin in vain.
-        needs_plan = small is None or problems.n_problems > 1
-        if needs_plan and self._spent.shared and isinstance(gram, Gram):
-            problems = problems.sorted_by(-problems.y)
-            self._tiles = self._class_tiles(gram, int(problems.classes.max()) + 1)
         self.problems = problems
         self._begin: dict[int, np.ndarray] = {}
         self._n_before: dict[int, int] = {}  # steps of problems that were begun as small ones
@@ -196,6 +188,8 @@ class OneVsOneFit:
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why the other problems were not begun
         self.solved_by: str | None = None  # the name of the solver of small problems, if it solved them all
+        if small is None or problems.n_problems > 1:
+            _ = self._spent  # is made before the fit begins, so that it does not begin in vain
 
     @functools.cached_property
     def _spent(self) -> Plan:
@@ -206,16 +200,6 @@ class OneVsOneFit:
     def _pool(self) -> Pool:
         """Threads of one problem."""
         return self.gram.pool if self._spent.workers == 1 else Pool(1)
-
-    def _class_tiles(self, gram: Gram, n_classes: int) -> list[ClassTile]:
-        """Return the tiles of all classes; the first ones are cached, as memory allows."""
-        tiles, spare = [], self._spent.tile_bytes
-        for label in range(n_classes):
-            source = gram.source.take(np.flatnonzero(self.labels == label))
-            size = len(source) ** 2 * gram.dtype.itemsize
-            tiles.append(ClassTile(gram.pairwise, source, self._pool, size <= spare, gram.tuning))
-            spare -= size if size <= spare else 0
-        return tiles
 
     @property
     def _n_others(self) -> int:
@@ -371,10 +355,11 @@ class OneVsOneFit:
     def rows_of(self, number: int, arena: np.ndarray) -> ProblemRows:
         """Return the kernel rows of a problem."""
         rows: RowCache | RecomputedRows
+        samples = self.problems.samples_of(number)
         if self._spent.recomputed and isinstance(self.gram, Gram):
-            rows = RecomputedRows(self.gram.part(self.problems.samples_of(number), in_memory=True))
+            rows = RecomputedRows(self.gram.part(samples, in_memory=True))
         else:
-            rows = RowCache(self._gram_of(number), arena)
+            rows = RowCache(self.gram.part(samples, self._spent.part_resident), arena)
         return rows if self.problems.rows_of_sample == 1 else PairedRows(rows)
 
     def follow(self, number: int, before: "OneVsOneFit") -> None:
@@ -390,15 +375,16 @@ class OneVsOneFit:
         solver = self._solver_of(self.problems.problem(number), rows, given)
         state, before = self._initial_state(number, solver, rows)
         self._current[number] = solver, state
-        worker = _Worker(solver, rows, before)
+        reached = before
 
         def observe(state: Any, report: Report) -> bool:
+            nonlocal reached
             self._current[number] = solver, state
             self._check_finite(number, report.objective)
             stop = monitor.observe(number, report, rows.counts, self.gram.source.reads.nbytes)
-            worker.n_steps += report.n_steps
+            reached += report.n_steps
             if monitor.checkpointer is not None and not report.converged:
-                self._offer_checkpoint(monitor.checkpointer, monitor, number, worker, report)
+                self._offer_checkpoint(monitor, number, report, reached, rows)
             return stop
 
         limits = limits._replace(max_steps=max(0, limits.max_steps - before))
@@ -438,25 +424,17 @@ class OneVsOneFit:
         return copied(snapshot.state), snapshot.n_steps
 
     def _offer_checkpoint(
-        self, checkpointer: Checkpointer, monitor: KernelMonitor, number: int, worker: "_Worker", report: Report
+        self, monitor: KernelMonitor, number: int, report: Report, n_steps: int, rows: ProblemRows
     ) -> None:
-        """Offer a checkpoint of all problems; those of other workers are as of their last snapshots."""
-        state = self._current[number][1]
-        if self._spent.workers > 1 and worker.is_due():
-            self._snapshots[number] = worker.snapshot(state)
+        """Offer a checkpoint of all problems, of which one is being solved and took so many steps."""
+        assert monitor.checkpointer is not None
+        solver, state = self._current[number]
 
         def tree() -> tuple[KernelFitState, list]:
-            self._snapshots[number] = worker.snapshot(state)
+            self._snapshots[number] = ProblemCheckpoint(copied(state), n_steps, solver.memory(), rows.contents())
             return self.checkpoint(), monitor.records()
 
-        checkpointer.observe(tree, self._facts(worker.n_steps, report.gap, report.objective))
-
-    def _gram_of(self, number: int) -> KernelMatrix:
-        """Return the kernel matrix of a problem."""
-        if self._tiles:
-            first, second = self.problems.classes[number].tolist()
-            return PairGram(self._tiles[first], self._tiles[second], self._pool)
-        return self.gram.part(self.problems.samples_of(number), self._spent.part_resident)
+        monitor.checkpointer.observe(tree, self._facts(n_steps, report.gap, report.objective))
 
     def outcome(self) -> Outcome:
         """Return the solutions so far; problems not yet begun have no support vectors and intercept 0."""
@@ -574,23 +552,6 @@ def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelM
         monitor.stopped = True  # the workers, if it was this thread that was interrupted
         raise
     return not waiting
-
-
-class _Worker:
-    """Takes snapshots of a problem that is being solved."""
-
-    def __init__(self, solver: Solver, rows: ProblemRows, n_steps: int) -> None:
-        self.solver, self.rows, self.n_steps = solver, rows, n_steps
-        self._next = 0.0
-
-    def is_due(self) -> bool:
-        """Return whether the last snapshot is old."""
-        return time.perf_counter() >= self._next
-
-    def snapshot(self, state: Any) -> ProblemCheckpoint:
-        """Return what is needed to resume from here."""
-        self._next = time.perf_counter() + REFRESH_SECONDS
-        return ProblemCheckpoint(copied(state), self.n_steps, self.solver.memory(), self.rows.contents())
 
 
 def copied(state: Any) -> Any:

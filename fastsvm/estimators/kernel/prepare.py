@@ -25,7 +25,7 @@ from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solv
 from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, warn_of_lengths
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
-from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
+from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise
 from fastsvm.kernel_matrix.rows_on_demand import SmallKernel, has_rows_on_demand, on_demand
 from fastsvm.solvers.kernel_dual.problem import Problems
 from fastsvm.solvers.outer_loop import Limits
@@ -100,13 +100,11 @@ def prepare(
     stated: Statement,
     budget: int,
     pool: Pool,
-    observed: bool,
     tuning: KernelTuning,
 ) -> PreparedFit:
-    """Plan the memory of a fit and state its problems. The estimator is not changed.
+    """Plan the memory of a fit, which may take `budget` bytes, and state its problems. The estimator is not changed.
 
-    The fit may take `budget` bytes. If it is `observed`, there are callbacks, which only one thread may call. Samples
-    that are not finite, or a memory that does not suffice, raise ValueError.
+    Samples that are not finite, or a memory that does not suffice, raise ValueError.
     """
     weight = data.weight if data.weighted else None
     standardization = Standardization.of(data.source, weight) if estimator.standardize else None
@@ -130,11 +128,9 @@ def prepare(
 
     def plan_of(labels: np.ndarray) -> Plan:
         counts, n = _sizes(labels)
-        workers = pool.n_threads if isinstance(pairwise, Uint8Pairwise) and not observed else 1
         recomputable = is_dual(estimator) and pairwise.parallel and (rows.source.resident or n == len(rows.source))
-        k = problems.rows_of_sample
-        need = _need(rows.source, pairwise, counts, n, k, tuning, workers, recomputable)._replace(held_bytes=held)
-        return _spent(estimator, budget, need, tuning)
+        need = _need(rows.source, pairwise, counts, n, problems.rows_of_sample, recomputable)
+        return _spent(estimator, budget, need._replace(held_bytes=held), tuning)
 
     if not source.resident and plan_of(labels).resident:
         source = source.in_memory()
@@ -147,7 +143,7 @@ def prepare(
         if data.stored is None:
             raise
         data = data._replace(source=data.stored.within(budget), stored=None)
-        return prepare(estimator, data, stated, budget, pool, observed, tuning)
+        return prepare(estimator, data, stated, budget, pool, tuning)
     samples = source if rows.source is data.source else data.source
 
     def part(share: float) -> OneVsOneFit:
@@ -199,9 +195,8 @@ def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget:
     all.
     """
     whole = len(gram) ** 2 * gram.dtype.itemsize
-    need = _need(gram.source, gram.pairwise, np.array([n]), n, rows_of_sample, gram.tuning)._replace(
-        copied_bytes=0, tile_bytes=whole
-    )
+    need = _need(gram.source, gram.pairwise, np.array([n]), n, rows_of_sample)
+    need = need._replace(copied_bytes=0, tile_bytes=whole)
     limit = whole if estimator.cache_size is None else int(estimator.cache_size * 2**20)
     for workers in range(gram.pool.n_threads if budget > 0 else 0, 0, -1):
         try:
@@ -245,12 +240,9 @@ def _need(
     counts: np.ndarray,
     n: int,
     rows_of_sample: int,
-    tuning: KernelTuning,
-    workers: int = 1,
     recomputable: bool = False,
 ) -> Need:
     """Return what is asked for by problems of classes of `counts` rows, the largest of `n` rows."""
-    share = len(counts) > 2 and source.resident and pairwise.parallel and n > tuning.shared_rows
     is_converted = isinstance(pairwise, RealPairwise) and pairwise.converts(source)
     converted = n * source.shape[1] * pairwise.dtype.itemsize if is_converted else 0
     return Need(
@@ -265,8 +257,6 @@ def _need(
         copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
         block_rows=min(source.block_rows, len(source)),
         value_cost=pairwise.cost(source.shape[1]),
-        tile_bytes=int((counts.astype(np.int64) ** 2).sum()) * pairwise.dtype.itemsize if share else 0,
-        workers=workers,
         recomputable=recomputable,
     )
 
