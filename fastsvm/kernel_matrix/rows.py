@@ -9,7 +9,9 @@ again a quarter of one. So values are computed tile by tile where they are neede
 processor's cache.
 """
 
-from typing import Any, NamedTuple, Protocol
+import functools
+import threading
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,68 +20,22 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import MOST_COLUMNS, PairwiseKernel, Rows
+from fastsvm.kernel_matrix.pairwise import MOST_COLUMNS, SPAN, PairwiseKernel, Rows
 from fastsvm.sources import Block, MemorySource
 
 __all__ = [
     "CacheContents",
     "CacheCounts",
-    "KernelMatrix",
     "KernelProducts",
     "KernelRows",
     "PairedRows",
     "ProblemRows",
     "RecomputedRows",
     "RowCache",
+    "SharedKernel",
+    "SharedPart",
     "SquareRows",
 ]
-
-
-class KernelMatrix(Protocol):
-    """A kernel matrix that computes its rows or copies known values.
-
-    If the share `worth_filling` of the rows is needed, computing all at once is cheaper.
-    """
-
-    dtype: np.dtype
-    worth_filling: float
-
-    def __len__(self) -> int:
-        """Return the number of rows and columns."""
-
-    @property
-    def passes(self) -> int:
-        """Passes over the rows of the source so far."""
-
-    @property
-    def cheap(self) -> bool:
-        """Whether values are cheap to recompute."""
-
-    @property
-    def cheap_among(self) -> bool:
-        """Whether the kernel among a few rows is cheaper to compute than to gather from rows in memory."""
-
-    @property
-    def resident(self) -> bool:
-        """Whether all rows of the data are in memory."""
-
-    def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
-        """Write the matrix's distinct rows `indices` to the rows `out.slots` of `out.store`, which already has others.
-
-        `slot_of` is the slot of each of the matrix's rows in the store, or -1.
-        """
-
-    def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
-        """Write the kernel between the rows `indices[first:]` and all `indices` to `out[first:]`."""
-
-    def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
-        """Return Σ_s coef_s K_s over the rows `indices`, for the columns `at` or for all, from values in float64."""
-
-    def samples(self, indices: np.ndarray) -> tuple[PairwiseKernel, Block]:
-        """Return the kernel in float64, and the samples of some rows."""
-
-    def value_bounds(self) -> ValueBounds:
-        """Return bounds on the sizes and the errors of values in float64."""
 
 
 class CacheCounts(NamedTuple):
@@ -108,7 +64,7 @@ class CacheContents(NamedTuple):
 class _SampleRows:
     """What kernel rows of the samples of a problem take from their matrix."""
 
-    def __init__(self, gram: KernelMatrix, store: np.ndarray) -> None:
+    def __init__(self, gram: "KernelMatrix", store: np.ndarray) -> None:
         self.store, self._gram = store, gram
 
     @property
@@ -159,7 +115,7 @@ class RowCache(_SampleRows):
     ever dropped. Several caches may use the memory `arena` one after another.
     """
 
-    def __init__(self, gram: KernelMatrix, arena: np.ndarray) -> None:
+    def __init__(self, gram: "KernelMatrix", arena: np.ndarray) -> None:
         n = len(gram)
         row_bytes = n * gram.dtype.itemsize
         n_slots = min(n, len(arena) // row_bytes)
@@ -428,6 +384,113 @@ class SquareRows:
         _add_stored(self.store, slots, coef, sums, pool)
 
 
+class SharedKernel:
+    """The kernel matrix of all rows of a cross-validation, from which fits on subsets copy. Threads may share it.
+
+    The training sets of the folds overlap. A kernel value is needed in all folds but one, for every C, and again for
+    the predictions on the left-out rows. Rows are computed once and cached as far as memory allows.
+
+    `arena` is memory for at least one row. `place` is the position of each row in `gram`. Rows that are requested
+    together should be adjacent there, so that they are copied together.
+    """
+
+    def __init__(self, gram: Gram, arena: np.ndarray, place: np.ndarray) -> None:
+        self.gram, self.source, self.pool, self.dtype = gram, gram.source, gram.pool, gram.dtype
+        self.tuning = gram.tuning
+        self._rows, self._place = RowCache(gram, arena), place
+        self._slot_of: np.ndarray | None = None  # of all rows, once all are cached permanently
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.gram)
+
+    def part(self, indices: np.ndarray, in_memory: bool = True) -> "SharedPart":
+        """Return the kernel matrix of the rows `indices`."""
+        return SharedPart(self, self._place[indices])
+
+    def values(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the kernel between the distinct `rows` and `columns`."""
+        out = np.empty((len(rows), len(columns)), self.dtype)
+        self.copy(self._place[rows], self._place[columns], out, np.arange(len(rows)))
+        return out
+
+    def fill(self) -> None:
+        """Compute all missing rows if the whole matrix fits."""
+        if self._rows.n_slots == len(self):
+            self._slot_of = self._rows.fetch(np.arange(len(self)))
+
+    def copy(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
+        """Write the distinct `rows` in `columns`, both positions in `gram`, to the rows `slots` of `out`."""
+        for a, b in spans(len(rows), self._rows.n_slots):
+            if self._slot_of is None:
+                with self._lock:  # no other thread may drop them until they are copied
+                    self._copy(self._fetch(rows[a:b]), columns, out, slots[a:b])
+            else:
+                self._copy(self._slot_of[rows[a:b]], columns, out, slots[a:b])
+
+    def _fetch(self, rows: np.ndarray) -> np.ndarray:
+        if self._slot_of is None and self._rows.n_computed > self.tuning.singly_share * len(self):
+            self.fill()
+        return self._rows.fetch(rows) if self._slot_of is None else self._slot_of[rows]
+
+    def _copy(self, found: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
+        ends = np.flatnonzero(np.diff(columns) != 1) + 1
+        starts = np.concatenate([[0], ends, [len(columns)]])
+        for a, b in spans(len(found), SPAN):
+            _copy_runs(self._rows.store, found[a:b], (columns, starts), out, slots[a:b])
+
+
+class SharedPart:
+    """The kernel matrix of a subset of distinct rows, which copies from a `SharedKernel`."""
+
+    resident = True
+    cheap_among = False  # values are cached, except those that do not fit
+    passes = 0
+
+    def __init__(self, kernel: SharedKernel, rows: np.ndarray) -> None:
+        self._kernel, self._rows = kernel, rows
+        self.dtype, self.worth_filling = kernel.dtype, kernel.gram.worth_filling
+
+    def __len__(self) -> int:
+        """Return the number of rows and columns."""
+        return len(self._rows)
+
+    @property
+    def cheap(self) -> bool:
+        """Whether values are cheap to recompute."""
+        return self._kernel.gram.cheap
+
+    def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
+        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`."""
+        self._kernel.copy(self._rows[indices], self._rows, out.store, out.slots)
+
+    def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
+        """Write the kernel between the rows `indices[first:]` and all `indices` to `out[first:]`."""
+        slots = np.arange(first, len(indices))
+        self._kernel.copy(self._rows[indices[first:]], self._rows[indices], out, slots)
+
+    def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
+        """Return Σ_s coef_s K_s over the rows `indices`, for the columns `at` or for all, from values in float64."""
+        return self._own.weighted_sum(indices, coef, at)
+
+    def samples(self, indices: np.ndarray) -> tuple[PairwiseKernel, Block]:
+        """Return the kernel in float64, and the samples of some rows."""
+        return self._own.samples(indices)
+
+    def value_bounds(self) -> ValueBounds:
+        """Return bounds on the sizes and the errors of values in float64."""
+        return self._own.value_bounds()
+
+    @functools.cached_property
+    def _own(self) -> Gram:
+        gram = self._kernel.gram
+        return gram.take(self._rows, gram.source.take(self._rows))
+
+
+KernelMatrix = Gram | SharedPart
+"""A kernel matrix that computes its rows or copies them."""
+
 ProblemRows = RowCache | RecomputedRows | PairedRows
 """Kernel rows of a problem, one a multiplier."""
 
@@ -495,3 +558,19 @@ def _add_rows(store, slots, delta, sums, start, stop):
         for i in range(target.size):
             target[i] += da * a[i]
         s += 1
+
+
+@jit
+def _copy_runs(store, places, runs, out, slots):
+    """Copy some columns of the rows `places` of a store to the rows `slots` of `out`.
+
+    `runs` holds the columns and the index at which each run of consecutive columns starts.
+    """
+    columns, starts = runs
+    for k in range(places.size):
+        row, target = store[places[k]], out[slots[k]]
+        for r in range(starts.size - 1):
+            a, b = starts[r], starts[r + 1]
+            part, source = target[a:b], row[columns[a] : columns[a] + b - a]
+            for t in range(part.size):
+                part[t] = source[t]

@@ -4,9 +4,8 @@ import functools
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable
 from itertools import accumulate
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,9 +24,9 @@ from fastsvm.kernel_matrix.rows import (
     ProblemRows,
     RecomputedRows,
     RowCache,
+    SharedKernel,
 )
 from fastsvm.kernel_matrix.rows_on_demand import SmallKernel
-from fastsvm.kernel_matrix.shared import SharedKernel
 from fastsvm.multiclass import by_class, by_pair, disjoint_order
 from fastsvm.solvers.kernel_dual.dual_gradient import GradientBounds, sharpened
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution, Problems, gap_of, solution_of
@@ -66,7 +65,7 @@ class KernelFitState(NamedTuple):
     passes: float
 
 
-class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
+class Solutions:
     """Solution, stop reason and number of steps of each solved problem, by its number.
 
     They stand in arrays of all problems, because there may be a hundred thousand small ones. The multipliers of each
@@ -89,15 +88,14 @@ class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
     def __len__(self) -> int:
         return int(np.count_nonzero(self.reasons != _OPEN))
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(np.flatnonzero(self.reasons != _OPEN).tolist())
+    def __contains__(self, number: int) -> bool:
+        return bool(self.reasons[number] != _OPEN)
 
-    def __contains__(self, number: object) -> bool:
-        return isinstance(number, Integral) and bool(self.reasons[int(number)] != _OPEN)
+    def by_number(self) -> dict[int, tuple[KernelSolution, StopReason, int]]:
+        """Return the solutions of a checkpoint."""
+        return {number: self[number] for number in np.flatnonzero(self.reasons != _OPEN).tolist()}
 
     def __getitem__(self, number: int) -> tuple[KernelSolution, StopReason, int]:
-        if number not in self:
-            raise KeyError(number)
         part = self._part(number)
         solution = KernelSolution(self.alpha[part], self.within[part], *self.certificate[number].tolist())
         return solution, _REASONS[self.reasons[number]], int(self.n_steps[number])
@@ -108,9 +106,6 @@ class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
         self.alpha[part], self.within[part], self.certificate[number] = alpha, False, certificate
         self.within[part][within] = True  # a mask, or the numbers of rows
         self.n_steps[number], self.reasons[number] = n_steps, _REASONS.index(StopReason(reason))
-
-    def __delitem__(self, number: int) -> None:
-        self.reasons[number] = _OPEN
 
     def put(self, numbers: np.ndarray, alpha: np.ndarray, found: np.ndarray, reasons: np.ndarray) -> None:
         """Take over small problems, with the rows of their `CERTIFICATE`, but those that are still open."""
@@ -227,7 +222,7 @@ class OneVsOneFit:
 
     def checkpoint(self) -> KernelFitState:
         """Return a checkpoint, in which each problem that is being solved is as of its last snapshot."""
-        return KernelFitState(dict(self._solved), dict(self._snapshots), self._passes)
+        return KernelFitState(self._solved.by_number(), dict(self._snapshots), self._passes)
 
     @property
     def passes(self) -> int:

@@ -30,7 +30,7 @@ from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardiz
 from fastsvm.estimators.search.fold_models import FoldModel, fold_model
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Plan
-from fastsvm.kernel_matrix.shared import SharedKernel
+from fastsvm.kernel_matrix.rows import SharedKernel
 from fastsvm.kernels import is_kernel
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.kernel_dual.problem import Problems
