@@ -1,7 +1,6 @@
 """Rows of the kernel matrix of a source, computed block by block."""
 
 import functools
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from fastsvm.kernel_matrix.pairwise import (
     TILED_ROWS,
     PairwiseKernel,
     PrecomputedPairwise,
+    Prepared,
     RealPairwise,
     Rows,
 )
@@ -94,7 +94,7 @@ class Gram:
         """Return some rows of the matrix as tiles take them."""
         return (self._ready[1] if self.left is self.source else self.left).rows(indices)
 
-    def _prepared(self, indices: np.ndarray) -> Any:
+    def _prepared(self, indices: np.ndarray) -> Prepared:
         """Return some rows as an operand of tiles."""
         return self._ready[0].prepare(self._rows(indices))
 
@@ -155,7 +155,7 @@ class Gram:
         copied = self.tuning.copied_ns if _DENSE * n_new >= len(self) else self.tuning.expensive_ns
         return self.pairwise.cost(self.source.shape[1]) >= copied
 
-    def _scattered(self, operand: Any, columns: np.ndarray, terms: np.ndarray, out: Rows) -> None:
+    def _scattered(self, operand: Prepared, columns: np.ndarray, terms: np.ndarray, out: Rows) -> None:
         tile = scratch_array("tile", (len(out.slots), len(columns)), self.dtype)
         pairwise, source = self._ready
         pairwise.tile(operand, source.rows(columns), terms, Rows(tile, np.arange(len(out.slots)), 0))
@@ -185,7 +185,7 @@ class Gram:
         """Whether all rows are in memory."""
         return self.source.resident
 
-    def _sweep(self, operand: Any, n_rows: int, out: Rows) -> None:
+    def _sweep(self, operand: Prepared, n_rows: int, out: Rows) -> None:
         """Write the operand's rows. The first call also computes the terms of all columns."""
         self.passes += 1
         terms, (pairwise, source) = self._terms, self._ready

@@ -46,6 +46,7 @@ __all__ = [
     "MOST_SINGLE",
     "Coefficients",
     "KernelEstimator",
+    "KernelLike",
     "ObjectSource",
     "TrainingRows",
     "bytes_for",
@@ -108,6 +109,10 @@ _ATTRIBUTES = {
 }
 
 
+KernelLike = str | Kernel | Callable
+"""What an estimator's `kernel` may be."""
+
+
 class KernelEstimator(PublicEstimator):
     """An estimator with a kernel.
 
@@ -133,8 +138,10 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         were passed.
     """
 
-    kernel: Any
-    gamma: Any
+    kernel: KernelLike
+    gamma: float | str
+    degree: int
+    coef0: float
     standardize: bool
 
 
@@ -154,12 +161,12 @@ def _is_ours(kernel: Kernel) -> bool:
     return type(kernel) in KERNELS.values()
 
 
-def is_precomputed(estimator: Any) -> bool:
+def is_precomputed(estimator: KernelEstimator) -> bool:
     """Return whether an estimator's rows are kernel values; other parameters may be wrong."""
     return isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
 
 
-def resolve_kernel(estimator: Any, gamma: float | None = None) -> Kernel | Callable | None:
+def resolve_kernel(estimator: KernelEstimator, gamma: float | None = None) -> Kernel | Callable | None:
     """Return what an estimator's `kernel` stands for: a kernel, the user's function, or None for kernel values.
 
     `gamma` is the estimator's, resolved. It is None before that, where only the class of the kernel matters.
@@ -217,7 +224,7 @@ class ObjectSource(MemorySource):
         return _safe_indexing(self.samples, numbers - self._first)
 
 
-def samples_for(estimator: Any, X: Any, known: Any = None) -> Any:
+def samples_for(estimator: KernelEstimator, X: Any, known: Any = None) -> Any:
     """Return X, or its source if the kernel is a function and X is no matrix of numbers.
 
     The support vectors of a fitted estimator, which are `known`, decide what X is: two lists to predict may happen to
@@ -311,7 +318,7 @@ class TrainingRows(NamedTuple):
 
 
 def training_rows(
-    estimator: Any,
+    estimator: KernelEstimator,
     source: Source,
     standardization: Standardization | None,
     weight: np.ndarray | None,
@@ -338,7 +345,7 @@ def training_rows(
     return TrainingRows(source, None, _statistics(estimator, source, weight))
 
 
-def _statistics(estimator: Any, source: Source, weight: np.ndarray | None) -> FeatureStatistics:
+def _statistics(estimator: KernelEstimator, source: Source, weight: np.ndarray | None) -> FeatureStatistics:
     """Return the statistics of rows; raise ValueError that speaks of a kernel if they are its values."""
     try:
         return feature_statistics(source, weight)

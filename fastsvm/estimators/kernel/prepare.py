@@ -22,7 +22,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
 from fastsvm.estimators.kernel.progress import KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
-from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, warn_of_lengths
+from fastsvm.estimators.kernel.standardization import Attributes, SampleGeometry, Standardization, warn_of_lengths
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise
@@ -68,7 +68,7 @@ class Statement(NamedTuple):
     labels: np.ndarray
     upper: np.ndarray
     problems: Callable[[np.ndarray, np.ndarray], Problems]
-    more: dict[str, Any]
+    more: Attributes
     kinds: Callable[[], np.ndarray | None]
 
 
@@ -84,7 +84,7 @@ class PreparedFit(NamedTuple):
     samples: Source
     geometry: SampleGeometry
     standardization: Standardization | None
-    more: dict[str, Any]
+    more: Attributes
     part: Callable[[float], OneVsOneFit]
 
 

@@ -8,7 +8,10 @@ from fastsvm.estimators.fitting.convergence_warnings import warn_caller
 from fastsvm.linalg.row_products import product_type
 from fastsvm.sources import FeatureStatistics, ScaledSource, Source
 
-__all__ = ["SampleGeometry", "Standardization", "attributes_of", "centre_of", "warn_of_lengths"]
+__all__ = ["Attributes", "SampleGeometry", "Standardization", "attributes_of", "centre_of", "warn_of_lengths"]
+
+Attributes = dict[str, Any]
+"""Fitted attributes by name."""
 
 _NEAR_CENTRE = 0.2  # Above this share of the squared norm, centring saves little, and rounds rows near the origin.
 _LONGER, _LONGER_SPARSE = 100, 1000  # Rare non-zeros alone give sparse features different lengths.
@@ -37,7 +40,7 @@ class SampleGeometry(NamedTuple):
         """Return the geometry that a fitted model stores."""
         return cls(model._gamma, model._centre, model._sq_norm, model._centred_sq_norm)
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> Attributes:
         """Return the attributes in which a fitted model, and its file, store the geometry."""
         return {
             "_gamma": self.gamma,
@@ -91,7 +94,7 @@ class Standardization(NamedTuple):
         return view.in_memory() if view.nbytes <= most_bytes else view.streamed().in_blocks(most_bytes // 10)
 
 
-def attributes_of(standardization: Standardization | None) -> dict[str, Any]:
+def attributes_of(standardization: Standardization | None) -> Attributes:
     """Return the attributes in which a fitted model, and its file, store the map."""
     shift, scale = (None, None) if standardization is None else standardization
     return {"_shift": shift, "_scale": scale}

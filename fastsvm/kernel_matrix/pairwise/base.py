@@ -22,6 +22,7 @@ __all__ = [
     "SPAN",
     "TILED_ROWS",
     "PairwiseKernel",
+    "Prepared",
     "Rows",
     "add_tile",
     "in_precision",
@@ -46,6 +47,10 @@ TILED_ROWS = 1024
 """Rows of an operand for sums of tiles in memory, which stay in the processor's cache until they are summed."""
 
 
+Prepared = Any
+"""What a pairwise kernel makes of some rows: an operand of its own type."""
+
+
 class Rows(NamedTuple):
     """Destination of a tile: the rows `slots` of `store`, from column `start` on."""
 
@@ -64,7 +69,7 @@ class PairwiseKernel(Protocol):
     def row_bytes(self, rows: Block | Source) -> int:
         """Return the bytes of a row of an operand."""
 
-    def prepare(self, block: Block) -> Any:
+    def prepare(self, block: Block) -> Prepared:
         """Return the operand for the rows of a block."""
 
     def terms(self, block: Block) -> np.ndarray:
@@ -74,10 +79,10 @@ class PairwiseKernel(Protocol):
     def summed_rows(self) -> int:
         """Most rows of an operand for `add_sums`."""
 
-    def tile(self, operand: Any, block: Block, terms: np.ndarray, out: Rows) -> None:
+    def tile(self, operand: Prepared, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write k(operand, block) to `out`."""
 
-    def add_sums(self, operand: Any, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray) -> None:
+    def add_sums(self, operand: Prepared, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray) -> None:
         """Add Σ_s coef_s k(x_s, x) over the rows of the operand to the sums of the block's rows x.
 
         Values have the kernel's type. They are summed in float64 and in the order of the operand's rows.
@@ -91,7 +96,7 @@ class PairwiseKernel(Protocol):
 
 
 def add_tile(
-    pairwise: PairwiseKernel, operand: Any, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray
+    pairwise: PairwiseKernel, operand: Prepared, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray
 ) -> None:
     """Do what `PairwiseKernel.add_sums` does, by tiles in memory."""
     slots = np.arange(len(coef))

@@ -14,10 +14,12 @@ from fastsvm.estimators.fitting.labels import check_ties, class_weights, encode
 from fastsvm.estimators.fitting.parameters import NU, Rule, boolean, number, one_of, optional, seed
 from fastsvm.estimators.fitting.predictions import Classifier
 from fastsvm.estimators.fitting.validation import TrainingSet
+from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prepare import Statement
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, check_solver
+from fastsvm.estimators.kernel.standardization import Attributes
 from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.multiclass import Expansion, class_pairs, elected, one_vs_rest_scores, pair_coefficients
@@ -75,7 +77,7 @@ class KernelClassifier(Classifier, KernelMachine):
         Steps of each two-class problem.
     """
 
-    class_weight: Any
+    class_weight: dict | str | None
 
     def _state(self, data: TrainingSet) -> Statement:
         """Return the problems of all pairs of classes; samples of weight 0 are left out."""
@@ -110,7 +112,7 @@ class KernelClassifier(Classifier, KernelMachine):
     def _no_probabilities(self) -> str:
         return _PROBABILITIES.format(name=type(self).__name__)
 
-    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
+    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> Attributes:
         """Return classes, support, coefficients, intercepts and numbers of steps of all pairs."""
         sign = -1 if len(classes) == 2 else 1  # scikit-learn's: of two classes the second is positive
         expansion = Expansion.of(outcome.beta, outcome.rows, outcome.starts, outcome.labels, len(classes))
@@ -227,7 +229,7 @@ class SVC(KernelClassifier):
         self,
         *,
         C: float = 1.0,
-        kernel: str | Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
@@ -249,7 +251,7 @@ class SVC(KernelClassifier):
         break_ties: bool = False,
         warm_start: bool = False,
         verbose: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -336,7 +338,7 @@ class NuSVC(KernelClassifier):
         self,
         *,
         nu: float = 0.5,
-        kernel: str | Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
@@ -352,7 +354,7 @@ class NuSVC(KernelClassifier):
         break_ties: bool = False,
         warm_start: bool = False,
         verbose: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.nu = nu
         self.kernel = kernel
@@ -402,7 +404,7 @@ class NuSVC(KernelClassifier):
                     "is feasible."
                 )
 
-    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
+    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> Attributes:
         """Divide by the margins, so that decision values at the margin are 1 and -1."""
         margin = np.where(outcome.margin > 0, outcome.margin, 1.0)
         beta = outcome.beta / np.repeat(margin, np.diff(outcome.starts))

@@ -1,16 +1,16 @@
 """The one-class SVM: where samples are dense."""
 
-from typing import Any
-
 import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.parameters import NU, Rule
 from fastsvm.estimators.fitting.predictions import OutlierDetector
 from fastsvm.estimators.fitting.validation import TrainingSet
+from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prepare import Statement
+from fastsvm.estimators.kernel.standardization import Attributes
 from fastsvm.solvers.kernel_dual.problem import Problems
 
 __all__ = ["OneClassSVM"]
@@ -50,7 +50,7 @@ class OneClassSVM(OutlierDetector, KernelMachine):
         self,
         *,
         nu: float = 0.5,
-        kernel: str | Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
@@ -93,5 +93,5 @@ class OneClassSVM(OutlierDetector, KernelMachine):
         labels = np.where(data.weight > 0, 0, -1)
         return Statement(np.empty(0), labels, data.weight, problems, {}, lambda: labels)
 
-    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
+    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> Attributes:
         return super()._expansion(outcome, classes) | {"offset_": -outcome.intercept}

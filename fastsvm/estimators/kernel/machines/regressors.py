@@ -1,6 +1,6 @@
 """Support vector regression with kernels: SVR and NuSVR, whose samples have two multipliers each."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -8,9 +8,11 @@ from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.parameters import NU, Rule, number, one_of
 from fastsvm.estimators.fitting.predictions import Regressor
 from fastsvm.estimators.fitting.validation import TrainingSet
+from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prepare import Statement
+from fastsvm.estimators.kernel.standardization import Attributes
 from fastsvm.solvers.kernel_dual.problem import Problems
 
 __all__ = ["SVR", "KernelRegressor", "NuSVR"]
@@ -98,7 +100,7 @@ class SVR(KernelRegressor):
         *,
         C: float = 1.0,
         epsilon: float = 0.1,
-        kernel: str | Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
@@ -179,7 +181,7 @@ class NuSVR(KernelRegressor):
         *,
         nu: float = 0.5,
         C: float = 1.0,
-        kernel: str | Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
@@ -215,7 +217,7 @@ class NuSVR(KernelRegressor):
     def _state(self, data: TrainingSet) -> Statement:
         return self._of_targets(data, 0.0, self.nu)
 
-    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
+    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> Attributes:
         # Rounding may lead to less than 0 where nu is near 1. The primal objective is no higher at 0 then: by each unit
         # of epsilon below 0, losses rise by the sum of all C, and the term of epsilon falls by nu times that.
         return super()._expansion(outcome, classes) | {"epsilon_": max(0.0, -float(outcome.margin[0]))}
