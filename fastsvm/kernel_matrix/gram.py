@@ -98,19 +98,19 @@ class Gram:
         """Return some rows as an operand of tiles."""
         return self._ready[0].prepare(self._rows(indices))
 
-    def take(self, indices: np.ndarray, source: Source) -> "Gram":
-        """Return the kernel matrix of the rows `indices`, given a source of these rows."""
+    def take(self, indices: np.ndarray, source: Source, pool: Pool | None = None) -> "Gram":
+        """Return the kernel matrix of the rows `indices`, given a source of these rows, and other threads if any."""
         pairwise = self.pairwise
         if isinstance(pairwise, PrecomputedPairwise):
             pairwise = PrecomputedPairwise(pairwise.columns[indices])
-        return Gram(pairwise, source, self.pool, tuning=self.tuning)
+        return Gram(pairwise, source, pool or self.pool, tuning=self.tuning)
 
-    def part(self, indices: np.ndarray, in_memory: bool) -> "Gram":
+    def part(self, indices: np.ndarray, in_memory: bool, pool: Pool | None = None) -> "Gram":
         """Return the kernel matrix of the rows `indices`, in rising order; `in_memory` reads them into memory."""
         if len(indices) == len(self):
             return self
         rows = self.source.take(indices)
-        return self.take(indices, rows.in_memory() if in_memory else rows)
+        return self.take(indices, rows.in_memory() if in_memory else rows, pool)
 
     def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
         """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, which already has others.

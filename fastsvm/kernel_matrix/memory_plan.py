@@ -73,7 +73,8 @@ def plan(budget: int, need: Need, cache_limit: int | None, tuning: KernelTuning)
     if cache_limit is not None:
         most = min(most, max(cache_limit, least))
     found = found._replace(cache_bytes=min(found.cache_bytes, most))
-    return _side_by_side(need, found, budget) if need.tile_bytes and not _streamed(need, found) else found
+    is_divided = (need.workers > 1 or need.tile_bytes) and not _streamed(need, found)
+    return _side_by_side(need, found, budget) if is_divided else found
 
 
 def _recomputing(budget: int, need: Need, tuning: KernelTuning) -> Plan | None:
@@ -97,7 +98,7 @@ def _streamed(need: Need, spent: Plan) -> bool:
 
 def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
     """Return the plan with as many workers as memory allows; shared kernel values get the remaining memory."""
-    worker = spent.cache_bytes + _fixed(need, spent.working_set) + _newton_bytes(spent.newton_rows)
+    worker = spent.cache_bytes + _fixed(need, spent.working_set) + _newton_bytes(spent.newton_rows) + need.copied_bytes
     left = budget - need.held_bytes - (spent.resident * need.stored_bytes) - _retained(budget)
     if left < worker:
         return spent

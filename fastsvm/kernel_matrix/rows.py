@@ -405,7 +405,7 @@ class SharedKernel:
         """Return the number of rows."""
         return len(self.gram)
 
-    def part(self, indices: np.ndarray, in_memory: bool = True) -> "SharedPart":
+    def part(self, indices: np.ndarray, in_memory: bool = True, pool: Pool | None = None) -> "SharedPart":
         """Return the kernel matrix of the rows `indices`."""
         return SharedPart(self, self._place[indices])
 

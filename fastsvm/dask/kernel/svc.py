@@ -51,8 +51,8 @@ class SVC(DecisionMixin, DistributedEstimator):
     and never come to the client, which gets the support vectors. Two classes are one task. A pair needs room for two
     copies of its samples on a worker, beside the memory of its fit.
 
-    On one machine pairs share kernel rows, so that it may be as fast with few classes. For two classes, or pairs that
-    do not fit on a worker, take `NystroemSVC`, which learns shards together.
+    On one machine no sample is copied to another, so that it may be as fast with few classes. For two classes, or pairs
+    that do not fit on a worker, take `NystroemSVC`, which learns shards together.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import in_python
-from fastsvm.estimators.kernel.progress import KernelMonitor
+from fastsvm.estimators.kernel.progress import REFRESH_SECONDS, KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.gram import Gram
@@ -180,6 +180,7 @@ class OneVsOneFit:
         self._solved = Solutions(problems.starts)
         self._current: dict[int, tuple[Solver, Any]] = {}
         self._snapshots: dict[int, ProblemCheckpoint] = {}
+        self._kept_at: dict[int, float] = {}  # when the snapshots were taken
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why the other problems were not begun
         self.solved_by: str | None = None  # the name of the solver of small problems, if it solved them all
@@ -354,7 +355,7 @@ class OneVsOneFit:
         if self._spent.recomputed and isinstance(self.gram, Gram):
             rows = RecomputedRows(self.gram.part(samples, in_memory=True))
         else:
-            rows = RowCache(self.gram.part(samples, self._spent.part_resident), arena)
+            rows = RowCache(self.gram.part(samples, self._spent.part_resident, self._pool), arena)
         return rows if self.problems.rows_of_sample == 1 else PairedRows(rows)
 
     def follow(self, number: int, before: "OneVsOneFit") -> None:
@@ -421,13 +422,20 @@ class OneVsOneFit:
     def _offer_checkpoint(
         self, monitor: KernelMonitor, number: int, report: Report, n_steps: int, rows: ProblemRows
     ) -> None:
-        """Offer a checkpoint of all problems, of which one is being solved and took so many steps."""
+        """Offer a checkpoint of all problems, those of other workers as of their last snapshots."""
         assert monitor.checkpointer is not None
         solver, state = self._current[number]
 
-        def tree() -> tuple[KernelFitState, list]:
+        def keep() -> None:
+            self._kept_at[number] = time.perf_counter()
             self._snapshots[number] = ProblemCheckpoint(copied(state), n_steps, solver.memory(), rows.contents())
+
+        def tree() -> tuple[KernelFitState, list]:
+            keep()
             return self.checkpoint(), monitor.records()
+
+        if self._spent.workers > 1 and time.perf_counter() >= self._kept_at.get(number, 0.0) + REFRESH_SECONDS:
+            keep()
 
         monitor.checkpointer.observe(tree, self._facts(n_steps, report.gap, report.objective))
 

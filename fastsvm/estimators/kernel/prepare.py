@@ -25,7 +25,7 @@ from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solv
 from fastsvm.estimators.kernel.standardization import Attributes, SampleGeometry, Standardization, warn_of_lengths
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
-from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise
+from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
 from fastsvm.kernel_matrix.rows_on_demand import SmallKernel, has_rows_on_demand, on_demand
 from fastsvm.solvers.kernel_dual.problem import Problems
 from fastsvm.solvers.outer_loop import Limits
@@ -100,11 +100,13 @@ def prepare(
     stated: Statement,
     budget: int,
     pool: Pool,
+    observed: bool,
     tuning: KernelTuning,
 ) -> PreparedFit:
     """Plan the memory of a fit, which may take `budget` bytes, and state its problems. The estimator is not changed.
 
-    Samples that are not finite, or a memory that does not suffice, raise ValueError.
+    If the fit is `observed`, there are callbacks, which only one thread may call. Samples that are not finite, or a
+    memory that does not suffice, raise ValueError.
     """
     weight = data.weight if data.weighted else None
     standardization = Standardization.of(data.source, weight) if estimator.standardize else None
@@ -130,7 +132,10 @@ def prepare(
         counts, n = _sizes(labels)
         recomputable = is_dual(estimator) and pairwise.parallel and (rows.source.resident or n == len(rows.source))
         need = _need(rows.source, pairwise, counts, n, problems.rows_of_sample, recomputable)
-        return _spent(estimator, budget, need._replace(held_bytes=held), tuning)
+        # Pairs of classes are solved side by side where kernel values take so little time that threads would wait.
+        is_divided = len(counts) > 2 and isinstance(pairwise, Uint8Pairwise) and not observed
+        workers = pool.n_threads if is_divided and rows.source.resident else 1
+        return _spent(estimator, budget, need._replace(held_bytes=held, workers=workers), tuning)
 
     if not source.resident and plan_of(labels).resident:
         source = source.in_memory()
@@ -143,7 +148,7 @@ def prepare(
         if data.stored is None:
             raise
         data = data._replace(source=data.stored.within(budget), stored=None)
-        return prepare(estimator, data, stated, budget, pool, tuning)
+        return prepare(estimator, data, stated, budget, pool, observed, tuning)
     samples = source if rows.source is data.source else data.source
 
     def part(share: float) -> OneVsOneFit:

@@ -16,9 +16,10 @@ from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.kernel_dual.small import CERTIFICATE
 from fastsvm.solvers.outer_loop import Report
 
-__all__ = ["KernelFitMonitor", "KernelMonitor"]
+__all__ = ["REFRESH_SECONDS", "KernelFitMonitor", "KernelMonitor"]
 
-_REFRESH_SECONDS = 0.5  # So often the bar is refreshed.
+REFRESH_SECONDS = 0.5
+"""So often the bar is refreshed, and a worker keeps what it has reached for a checkpoint by another."""
 
 
 class KernelMonitor:
@@ -139,7 +140,7 @@ class KernelFitMonitor(KernelMonitor):
 
     def _show(self, elapsed: float, gap: float, steps: int) -> None:
         if elapsed >= self._next_refresh and not self._bar.disable:
-            self._next_refresh = elapsed + _REFRESH_SECONDS
+            self._next_refresh = elapsed + REFRESH_SECONDS
             self._bar.set_postfix(gap=f"{gap:.2g}", steps=steps, **self._left_of_problem())
 
     def _left_of_problem(self) -> dict[str, str]:

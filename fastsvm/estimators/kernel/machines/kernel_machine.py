@@ -177,7 +177,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         session.begin()
         with Pool.open(most=threads_within(self.memory)) as pool:
             budget = parse_memory(self.memory, enough_memory(data.source, pool.n_threads))
-            prepared = prepare(self, data, stated, budget, pool, tuning)
+            prepared = prepare(self, data, stated, budget, pool, session.has_callbacks, tuning)
             del data  # whose samples may be in memory, where the fit reads them in each pass
             task, records = prepared.task, []
             if session.resume_from is not None:
