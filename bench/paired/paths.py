@@ -51,20 +51,9 @@ PATHS = [
         "linear: few samples on the weights", {"linear": {"weights": False}}, _LINEAR,
         ("solvers/linear_dual/few_samples.py",),
     ),
-    WorthOf(
-        "linear: few samples on their Gram matrix", {"linear": {"gram": False}}, _LINEAR,
-        ("solvers/linear_dual/gram_ascent.py",),
-    ),
-    WorthOf("linear: epochs before the Gram matrix of few samples", {"linear": {"first_epochs": False}}, _LINEAR),
+    WorthOf("linear: few samples on their Gram matrix", {"linear": {"gram": False}}, _LINEAR),
     WorthOf("linear: Newton's method of tables", {"linear": {"newton": False}}, _LINEAR),
-    WorthOf(
-        "linear: Newton directions by conjugate gradients", {"linear": {"conjugate_gradients": False}}, _LINEAR,
-        ("solvers/linear_primal/newton_direction.py",),
-    ),
-    WorthOf(
-        "linear: Newton's method begins with some rows", {"linear": {"some_rows": False}}, _LINEAR,
-        ("solvers/linear_primal/some_rows.py",),
-    ),
+    WorthOf("linear: Newton directions by conjugate gradients", {"linear": {"conjugate_gradients": False}}, _LINEAR),
     WorthOf("linear: working sets of features", {"linear": {"working_sets": False}}, _LINEAR),
     WorthOf("linear: Hessians are kept", {"linear": {"kept_hessian": False}}, _LINEAR),
     WorthOf("linear: steps on faces of the orthant", {"linear": {"faces": False}}, _LINEAR),
@@ -72,10 +61,7 @@ PATHS = [
         "linear: rounds of texts", {"linear": {"rounds": False}}, _LINEAR,
         ("solvers/linear_dual/sparse_rounds.py",),
     ),
-    WorthOf(
-        "linear: augmented Lagrangian after epochs", {"linear": {"lagrangian": False}}, _LINEAR,
-        ("solvers/linear_dual/augmented_lagrangian.py",),
-    ),
+    WorthOf("linear: augmented Lagrangian after epochs", {"linear": {"lagrangian": False}}, _LINEAR),
     WorthOf(
         "linear: proximal term of epochs", {"linear": {"proximal": False}}, _LINEAR,
         ("solvers/linear_dual/metric.py",),
@@ -86,7 +72,6 @@ PATHS = [
     WorthOf("linear: several sweeps over a block", {"linear": {"sweeps": 1}}, _LINEAR),
     WorthOf("linear: Gram matrices of blocks are cached", {"linear": {"cached_grams": False}}, _LINEAR),
     WorthOf("linear: rows that do not change are skipped", {"linear": {"longest_pause": 0}}, _LINEAR),
-    WorthOf("linear: rounds of pairs of one class", {"linear": {"pairs": False}}, _LINEAR),
     WorthOf(
         "sgd: features of one row merged", {"sgd": {"private": False}}, _SGD, ("solvers/sgd/private_features.py",),
     ),

@@ -17,7 +17,7 @@ from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.fitting.validation import forget
-from fastsvm.estimators.linear.fits.dual_fit import block_rows_of
+from fastsvm.estimators.linear.fits.linear_fit import block_rows_of
 from fastsvm.estimators.linear.prediction import for_rows_as_passed
 from fastsvm.estimators.linear.training_task import seed_of
 from fastsvm.files.storable import storable
@@ -25,7 +25,7 @@ from fastsvm.losses import Loss
 from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.linear_dual.metric import metric_of_moments
 from fastsvm.solvers.linear_dual.shards import RoundsMemory, ShardedAscent
-from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
+from fastsvm.solvers.linear_dual.state import LinearDualState, LinearSettings
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 from fastsvm.tuning import current_tuning
 
@@ -140,7 +140,7 @@ class DistributedLinearSVM(DistributedEstimator):
         problem = problem_of(_no_rows(known), plan)
         width = ShardedAscent.width_of(known.shape[1])
         metric = metric_of_moments(problem, shards.moments(width))
-        settings = LinearDualSettings(float(self.tol), seed, plan.block_rows, 0, 1, tuning=plan.tuning)
+        settings = LinearSettings(float(self.tol), seed, plan.block_rows, 0, 1, tuning=plan.tuning)
         return ShardedAscent(problem, settings, metric, shards)
 
     def _conclude(self, tasks: Tasks, plan: Plan, solver: ShardedAscent, weights: np.ndarray, deadline: float) -> None:

@@ -1,6 +1,7 @@
 """What kernel machines of landmarks have in common: the course of a fit, and sums of kernel values."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from fastsvm.estimators.fitting.validation import check_rows
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
-from fastsvm.estimators.linear.fits.linear_problem import demands_of
+from fastsvm.estimators.linear.fits.linear_fit import demands_of
 from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.estimators.linear.training_task import Task, distinct
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, InOnePlace, Machine, Solved
@@ -232,7 +233,7 @@ default="uniform"
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
         return {"coef_": coef, "intercept_": intercept}
 
-    def _conclude(self, weights: np.ndarray, solution: Any, pool: Pool) -> None:
+    def _conclude(self, weights: np.ndarray, dual: Callable[[], np.ndarray], pool: Pool) -> None:
         """Set the bounds of the optimum of the kernel problem, if they are asked for."""
         if not self.bounds:
             return
@@ -241,7 +242,7 @@ default="uniform"
         coef = weights[:, :-1] @ features.map.whitening
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
         machine = Machine(features.landmarks, coef, weights[:, -1], constant, now.loss)
-        solved = Solved(source, now.features, demands_of(self, now.task), solution.dual)
+        solved = Solved(source, now.features, demands_of(self, now.task), dual())
         here = InOnePlace(DualExpansion(self, machine, solved, pool, now.left, now.tuning), len(source))
         self.exact_bounds_ = exact_bounds(here, machine, features.map.square)
 

@@ -10,6 +10,7 @@ from fastsvm import NystroemSVC, NystroemSVR
 from fastsvm.estimators.nystroem import exact_bounds, nystroem_machine
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, Solved
 from fastsvm.sources import MemorySource
+from fastsvm.tuning import changed, tuned
 
 
 class InPlaces:
@@ -79,3 +80,14 @@ def test_targets_within_epsilon_cost_nothing(unit):
 def test_equal_samples_of_different_classes_cancel(multi_class):
     model = NystroemSVC(gamma=1.0, multi_class=multi_class, bounds=True).fit(np.ones((4, 2)), [0, 1, 0, 1])
     assert model.exact_bounds_ == pytest.approx((4.0, 4.0))  # all four at their bound, and no weights
+
+
+def test_newton_steps_on_the_features_have_dual_variables_too():
+    X = np.random.default_rng(0).normal(size=(7000, 4))
+    y = X[:, 0] * X[:, 1] > 0
+    model = NystroemSVC(loss="squared_hinge", n_components=20, bounds=True, random_state=0, tol=1e-6).fit(X, y)
+    bounds, solver = model.exact_bounds_, model.solver_
+    with tuned(changed({"linear": {"newton": False}})):
+        model.fit(X, y)
+    assert (solver, model.solver_) == ("newton", "weights")
+    np.testing.assert_allclose(model.exact_bounds_, bounds, rtol=1e-3)

@@ -6,15 +6,17 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 
 from fastsvm import LinearSVC, LinearSVR
+from fastsvm._compiled.threads import Pool
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
-from fastsvm.solvers.linear_dual.chosen_loss import chosen_loss
-from fastsvm.solvers.linear_dual.gram_ascent import solve_on_gram
+from fastsvm.solvers.linear_dual.few_samples import FewSamples
+from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.state import LinearSettings
+from fastsvm.sources import MemorySource
 from fastsvm.tuning import changed, tuned
 
 
-def gap_of(loss, rows, targets, costs, beta):
-    """Return the relative duality gap of feasible variables and their weights, from scratch."""
-    w = rows.T @ beta
+def gap_of(loss, rows, targets, costs, w, beta):
+    """Return the relative duality gap of weights and feasible variables, from scratch."""
     scores, epsilon = rows @ w, getattr(loss, "epsilon", 0.0)
     is_hinge = isinstance(loss, (Hinge, SquaredHinge))
     size = np.maximum(0, 1 - targets * scores if is_hinge else np.abs(scores - targets) - epsilon)
@@ -26,7 +28,7 @@ def gap_of(loss, rows, targets, costs, beta):
     if is_hinge and not (targets * beta >= 0).all():
         return np.inf
     primal = costs @ size + w @ w / 2
-    return abs(primal + value + w @ w / 2) / primal
+    return abs(primal + value + np.sum((rows.T @ beta) ** 2) / 2) / primal
 
 
 LOSSES = [
@@ -41,17 +43,22 @@ LOSSES = [
 
 @pytest.mark.parametrize("C", [1e-2, 1.0, 1e2])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_there_is_no_duality_gap(loss, C):
-    """Rows that are repeated, or depend on each other because there are fewer features, make the matrix singular."""
-    for n, d, repeated in ((60, 200, 0), (60, 200, 20), (90, 60, 0)):
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "CSR"])
+def test_there_is_no_duality_gap(loss, C, layout):
+    """Rows that are repeated make the matrix singular."""
+    for n, d, repeated in ((60, 200, 0), (60, 200, 20)):
         X, y = make_classification(n, d, n_informative=8, flip_y=0.1, random_state=0)
         X[n - repeated :] = X[:repeated]
         costs = C * np.random.default_rng(0).uniform(0.5, 2, n).round(1)
         targets = np.where(y == 1, 1.0, -1.0) if "Hinge" in type(loss).__name__ else 3 * y + X[:, 0]
-        beta, n_epochs, which = np.zeros((1, n)), np.zeros(1), (0, 1, np.zeros(1, np.int64))
-        solve_on_gram(chosen_loss(loss), Demands(targets, costs, np.ones(1)), X @ X.T, which, beta, n_epochs)
-        assert gap_of(loss, X, targets, costs, beta[0]) <= 1e-10
-        assert 0 < n_epochs[0] < 1000
+        demands = Demands(targets, costs, np.ones(1))
+        problem = LinearProblem(MemorySource.of(layout(X)), np.empty(0), np.empty(0), loss, demands, 0.0)
+        with Pool.open() as pool:
+            solver = FewSamples(problem, LinearSettings(1e-9), pool, on_gram=True)
+            state, report = solver.step(solver.init(), 1)
+        assert report.converged
+        assert gap_of(loss, X, targets, costs, solver.finish(state)[0, :-1], state.dual[:, 0]) <= 1e-10
+        assert 0 < state.epoch < 1000
 
 
 @pytest.mark.parametrize("model", [LinearSVC(), LinearSVC(loss="hinge"), LinearSVR(C=0.1)], ids=str)
@@ -63,8 +70,9 @@ def test_samples_may_be_sparse(model):
     assert model.fit(sparse.csr_matrix(X), y).objective_ == pytest.approx(model.objective_, rel=1e-11)
     np.testing.assert_allclose(model.coef_, coef, atol=1e-8 * np.abs(coef).max())
     objective = model.objective_
-    with tuned(changed({"linear": {"most_values": 0}})):  # as if there were more: epochs alone come to the tolerance
-        model.fit(sparse.csr_matrix(X), y)
     assert model.solver_ == "gram"
+    with tuned(changed({"linear": {"most_values": 0}})):  # as if there were more: epochs come to the tolerance
+        model.fit(sparse.csr_matrix(X), y)
+    assert model.solver_ in ("ascent", "rounds")
     assert objective <= model.objective_ <= objective * (1 + model.tol)
     assert model.duality_gap_ <= model.tol * model.objective_
