@@ -88,15 +88,11 @@ PATHS = [
     WorthOf("linear: rows that do not change are skipped", {"linear": {"longest_pause": 0}}, _LINEAR),
     WorthOf("linear: rounds of pairs of one class", {"linear": {"pairs": False}}, _LINEAR),
     WorthOf(
-        "sgd: features of one row merged", {"sgd": {"private": False}}, _SGD, ("solvers/sgd/private_features.py",),
-    ),
-    WorthOf(
         "sgd: steps on nonzero values alone", {"sgd": {"lazy": False}}, _SGD,
-        ("solvers/sgd/lazy_steps.py", "solvers/sgd/adaptive_lazy_steps.py"),
+        ("solvers/sgd/sparse_steps.py",),
     ),
     WorthOf("sgd: steps on single sparse rows", {"sgd": {"single_rows": False}}, _SGD),
     WorthOf("sgd: steps of scores apart", {"sgd": {"apart": False}}, _SGD),
-    WorthOf("sgd: shared code of losses", {"sgd": {"shared_losses": False}}, _SGD, ("solvers/sgd/loss_choice.py",)),
     WorthOf("landmarks: rows mixed", {"nystroem": {"mixed": False}}, _LANDMARKS),
     WorthOf("landmarks: few features in double precision", {"nystroem": {"exact_values": 0}}, _LANDMARKS),
     WorthOf("landmarks: features in half precision", {"nystroem": {"halves": False}}, _LANDMARKS),

@@ -8,13 +8,29 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.documentation import PublicEstimator
 from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.validation import TrainingSet, check_training_set, forget
 
-__all__ = ["FitMonitor", "FitSession", "IterativeEstimator"]
+try:
+    from sklearn import callback
+except ImportError:  # scikit-learn has them from 1.9 on
+    callback = None
+
+__all__ = ["FitMonitor", "FitSession", "IterativeEstimator", "with_callbacks"]
+
+
+class _NoCallbacks:
+    """Stands in for the mixin of newer versions of scikit-learn; there are no callbacks."""
+
+
+def _unchanged(method: Callable) -> Callable:
+    return method
+
+
+CallbackSupportMixin: Any = _NoCallbacks if callback is None else callback.CallbackSupportMixin
+with_callbacks: Callable[[Callable], Callable] = _unchanged if callback is None else callback.with_callbacks
 
 
 class FitMonitor(Protocol):

@@ -10,7 +10,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from fastsvm._compiled.compiler import writeable
-from fastsvm.estimators.fitting.missing_values import check_labelled, check_unmasked
 from fastsvm.memory import parse_memory
 from fastsvm.sources import (
     HDF5Data,
@@ -29,6 +28,7 @@ from fastsvm.sources.hdf5 import place_of
 STATISTICS = 6
 """Numbers of each feature that are in memory while means and variances are computed."""
 _BESIDE = 16 << 20  # A fit may take so many bytes beyond its memory, as machine code does.
+_MISSING = "NAType", "NaTType"  # types of pandas, which need not be installed
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
 __all__ = [
@@ -107,7 +107,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
             return stored
         if sparse.issparse(X):
             _check_convertible(X)
-        check_unmasked("X", X)
+        _check_unmasked("X", X)
         _check_columns(X)
         rows = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, estimator=estimator)
         stored = MemorySource.of(_plain(rows))
@@ -311,12 +311,12 @@ def _checked_labels(y: Any, of_classes: bool) -> np.ndarray:
     if not of_classes and type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iuf" and y.size > 0:
         # scikit-learn's checks would find nothing, and take as long as a small fit.
         return _finite(y.astype(np.float64, copy=False), of_classes)
-    check_unmasked("y", y)
+    _check_unmasked("y", y)
     kind = None if of_classes else np.float64
     y = column_or_1d(check_array(y, ensure_2d=False, dtype=kind, ensure_all_finite=False), warn=True)
     _finite(y, of_classes)
     if of_classes:
-        check_labelled(y)
+        _check_labelled(y)
         check_classification_targets(y)
     return y
 
@@ -369,7 +369,7 @@ def _weights(sample_weight: Any, n: int, name: str) -> np.ndarray:
         return np.ones(n)
     if sparse.issparse(sample_weight):
         raise TypeError(f"{name} must be an array, found a sparse matrix.")
-    check_unmasked(name, sample_weight)
+    _check_unmasked(name, sample_weight)
     try:
         weight = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -395,3 +395,27 @@ def _weights(sample_weight: Any, n: int, name: str) -> np.ndarray:
     if not n * np.finfo(np.float64).tiny <= total < np.inf:
         raise ValueError(f"The entries of {name} sum to {total}; rescale them to about 1.")
     return weight
+
+
+# --- values that are missing: masked ones of numpy.ma, and None, NaN and NA among labels ------------------
+
+
+def _check_unmasked(name: str, values: Any) -> None:
+    """Raise ValueError if values of an array are masked: the numbers below a mask mean nothing."""
+    if np.ma.is_masked(values):
+        place = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(values))[0]))
+        raise ValueError(
+            f"{name} contains masked values, the first at [{place}]. Remove these samples, or replace the values by "
+            f"numbers: {name}.filled(0)."
+        )
+
+
+def _check_labelled(y: np.ndarray) -> None:
+    """Raise ValueError for the first object that is None, NaN or pandas' NA among labels."""
+    if y.dtype.kind != "O":
+        return
+    for row, label in enumerate(y):
+        if label is None or (isinstance(label, float) and label != label) or type(label).__name__ in _MISSING:
+            raise ValueError(
+                f"Input y contains NaN or None: the label of sample {row} is {label}. Remove samples without a label."
+            )

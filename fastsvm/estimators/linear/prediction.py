@@ -152,16 +152,16 @@ class LinearModel(IterativeEstimator, BaseEstimator):
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
         with Pool.open(most=threads_within(self.memory)) as pool:
-            found = scores(source, dense_coef(self), np.atleast_1d(self.intercept_), pool, self.standardize)
-        if is_stored(X) and not np.isfinite(found).all():
+            values = scores(source, dense_coef(self), np.atleast_1d(self.intercept_), pool, self.standardize)
+        if is_stored(X) and not np.isfinite(values).all():
             for start, block in source.blocks():
                 check_finite(block, start)
-        return found
+        return values
 
     def _decided_by(self, X: Any, *forms: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
         """Return what each function makes of the scores of samples."""
-        found = self._scores(X)
-        return [form(found) for form in forms]
+        decisions = self._scores(X)
+        return [form(decisions) for form in forms]
 
 
 class LinearClassifier(Classifier, LinearModel):
@@ -184,11 +184,12 @@ class LinearClassifier(Classifier, LinearModel):
         Intercepts.
     """
 
-    def _as_decisions(self, found: np.ndarray) -> np.ndarray:
-        return found[:, 0] if found.shape[1] == 1 else found
+    def _as_decisions(self, decisions: np.ndarray) -> np.ndarray:
+        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
 
-    def _labels(self, found: np.ndarray) -> np.ndarray:
-        return self.classes_[(found[:, 0] > 0).astype(np.intp) if found.shape[1] == 1 else found.argmax(axis=1)]
+    def _labels(self, decisions: np.ndarray) -> np.ndarray:
+        is_pair = decisions.shape[1] == 1
+        return self.classes_[(decisions[:, 0] > 0).astype(np.intp) if is_pair else decisions.argmax(axis=1)]
 
     def soft_decision(self, X: Any) -> np.ndarray:
         """Return the scores cut off at -1 and 1: soft decisions between the margins, hard ones beyond.
