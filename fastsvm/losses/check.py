@@ -35,9 +35,8 @@ _SCORES = np.linspace(-3, 3, 13) + 0.013  # They lie beside the kinks of usual l
 _FAR = np.array([-1e3, 1e3])
 _COSTS = 0.3, 10.0
 _CURVATURES = 0.01, 1.0, 30.0  # A score changes by so much for each unit of its dual variable.
-_STEP = 1e-6  # It is that of numeric derivatives,
-_CLOSE = 1e-4  # and this their error,
-_EXACT = 1e-7  # and that of a step in the dual.
+_STEP = float(np.sqrt(np.finfo(np.float64).eps))  # It is that of differences, and the error of a step in the dual.
+_CLOSE = float(np.sqrt(_STEP))  # This is the error of derivatives by differences.
 
 
 def check_loss(loss: Loss) -> None:
@@ -131,16 +130,16 @@ def _check_dual(loss: Any, target: float, cost: float) -> None:
     most, ridge = box(loss, cost)
     for score, dual in zip(scores, duals, strict=True):
         at = f"at the dual variable {dual:g}, target {target:g} and cost {cost:g}"
-        _expect(abs(dual) <= most * (1 + _EXACT), loss, box, f"{at} the bound is {most:g}")
+        _expect(abs(dual) <= most * (1 + _STEP), loss, box, f"{at} the bound is {most:g}")
         gap, size = _gap(loss, dual, score, target, cost)
         wanted = -dual * score - cost * loss_value(loss, score, target)
         words = f"{at} it is {conjugate(loss, dual, target, cost):g}, by definition {wanted:g}"
-        _expect(abs(gap) <= _EXACT * size, loss, conjugate, words)
+        _expect(abs(gap) <= _STEP * size, loss, conjugate, words)
     for one, other in product(duals, duals):
         ends = (conjugate(loss, one, target, cost) + conjugate(loss, other, target, cost)) / 2
         middle, bend = conjugate(loss, (one + other) / 2, target, cost), ridge / 8 * (one - other) ** 2
         words = f"the conjugate bends less than {ridge:g} between {one:g} and {other:g} at the cost {cost:g}"
-        _expect(middle <= ends - bend + _EXACT * (cost + abs(ends) + bend), loss, box, words)
+        _expect(middle <= ends - bend + _STEP * (cost + abs(ends) + bend), loss, box, words)
     for score, dual, curvature in product(scores, duals[::3], _CURVATURES):
         _check_update(loss, dual, score, target, cost, curvature)
     if type(loss) in conjugate_curvature.bodies:
@@ -155,7 +154,7 @@ def _check_update(loss: Any, dual: float, score: float, target: float, cost: flo
     moved = score + curvature * (new - dual)
     gap, size = _gap(loss, new, moved, target, cost)
     at = f"from the dual variable {dual:g}, score {score:g}, target {target:g}, cost {cost:g}, curvature {curvature:g}"
-    _expect(abs(gap) <= _EXACT * size, loss, coordinate_update, f"{at}, the step to {new:g} leaves the gap {gap:g}")
+    _expect(abs(gap) <= _STEP * size, loss, coordinate_update, f"{at}, the step to {new:g} leaves the gap {gap:g}")
     left = projected_gradient(loss, new, moved, target, cost)
     _expect(abs(left) <= _CLOSE * (1 + abs(moved)), loss, projected_gradient, f"at an optimum, {new:g}, it is {left:g}")
     gap, size = _gap(loss, dual, score, target, cost)
@@ -172,7 +171,7 @@ def _check_feasible(loss: Any, target: float, cost: float) -> None:
     _expect(np.allclose(again, dual), loss, feasible, f"it changes {dual.ravel()}, which it returned")
     for one, score in product((dual[0, 0], dual[2, 0]), (*_SCORES, *_FAR)):
         gap, size = _gap(loss, float(one), float(score), target, cost)
-        _expect(gap >= -_EXACT * size, loss, feasible, f"{one:g} is not feasible for target {target:g}, cost {cost:g}")
+        _expect(gap >= -_STEP * size, loss, feasible, f"{one:g} is not feasible for target {target:g}, cost {cost:g}")
 
 
 # --- a loss of the scores of all classes -----------------------------------------------------------------
@@ -218,16 +217,16 @@ def _check_update_of_classes(loss: Any, scores: np.ndarray, label: int, cost: fl
     _expect(np.allclose(feasible(loss, demands, dual), dual), loss, feasible, words)
     for others in (scores, 1e3 * scores, -scores):
         gap, size = _gap_of_classes(loss, dual[0], others, label, cost)
-        _expect(gap >= -_EXACT * size, loss, feasible, f"{dual[0]} is not feasible for {at}")
+        _expect(gap >= -_STEP * size, loss, feasible, f"{dual[0]} is not feasible for {at}")
     before, _ = _gap_of_classes(loss, dual[0], scores, label, cost)
     changes, gaps = np.empty(k), np.zeros(1)
     update_of_classes(loss, demands, RowAt(dual, 0, scores[:, None], 0), np.full(k, curvature), changes, gaps)
     dual, moved = dual + changes, scores + curvature * changes
     gap, size = _gap_of_classes(loss, dual[0], moved, label, cost)
     words = f"the step of {at} to {dual[0]} leaves the gap {gap:g}"
-    _expect(abs(gap) <= _EXACT * size, loss, update_of_classes, words)
+    _expect(abs(gap) <= _STEP * size, loss, update_of_classes, words)
     words = f"the gap before a step of {at} is {before:g}, and it says {gaps[0]:g}"
-    _expect(_near(gaps[0], before, _EXACT, size), loss, update_of_classes, words)
+    _expect(_near(gaps[0], before, _STEP, size), loss, update_of_classes, words)
     left = violation_of_classes(loss, demands, RowAt(dual, 0, moved[:, None], 0))
     _expect(left <= _CLOSE * (1 + np.abs(moved).max()), loss, violation_of_classes, f"at an optimum it is {left:g}")
 

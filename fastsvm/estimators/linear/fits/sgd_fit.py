@@ -26,7 +26,6 @@ from fastsvm.tuning import SGDTuning, current_tuning
 __all__ = ["LearningRate", "LossCurve", "SGDFitState", "SGDMonitor", "loss_of", "solver_of"]
 
 _MOST_POINTS = 10_000  # A loss curve has at most so many points.
-_VALUE_BYTES = 8  # A value of a window counts as so many, of whatever type it is.
 _COPIES = 2  # Steps are taken on a copy of the weights. Of more copies, only the features that occur are touched.
 
 
@@ -266,8 +265,8 @@ def _window_rows(source: Source, sparse: bool, batch_size: int, memory: int, tun
         row_bytes = max(1, source.nbytes // max(1, len(source)))
         return max(1, memory // source.tuning.window_share // row_bytes)
     most = max(tuning.window_bytes, 3 * 8 * _COPIES * source.shape[1])  # a weight has its sum and penalty beside it
-    n_values = mean_values(source) if sparse else source.shape[1]  # however they are stored
-    return max(1, int(most / (_VALUE_BYTES * max(n_values, 1.0))) // batch_size) * batch_size
+    n_values = mean_values(source) if sparse else source.shape[1]  # however, and in whatever type, they are stored
+    return max(1, int(most / (np.dtype(np.float64).itemsize * max(n_values, 1.0))) // batch_size) * batch_size
 
 
 def _usual_score(task: Task) -> float:
