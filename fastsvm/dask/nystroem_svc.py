@@ -19,6 +19,7 @@ from fastsvm.dask.kernel.machines import MachinePlan, fitted, in_batches, learnt
 from fastsvm.dask.made_from import made_from
 from fastsvm.dask.tasks import Tasks, counting
 from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, joined, problem_of, rows_at, threads_of
+from fastsvm.estimators.fitting.validation import Column, Samples
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.nystroem import nystroem_svc
 from fastsvm.estimators.nystroem.exact_bounds import DualExpansion, Machine, exact_bounds
@@ -153,7 +154,7 @@ class NystroemSVC(DistributedClassifier):
         """Return coefficients of the landmarks for those of the features."""
         return coef @ self._learning.landmarks.map.whitening, intercept
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _learn(self, X: Samples, y: Column, sample_weight: Column) -> None:
         if isinstance(self.landmarks, str) and self.landmarks == "support":
             raise ValueError("landmarks='support' needs all samples in one place: take fastsvm.NystroemSVC.")
         try:

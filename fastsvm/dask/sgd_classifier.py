@@ -16,7 +16,7 @@ from fastsvm.dask.worker import ShardRows, task_of_labels, threads_of
 from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
 from fastsvm.estimators.fitting.labels import class_weights
-from fastsvm.estimators.fitting.validation import forget
+from fastsvm.estimators.fitting.validation import Column, Samples, forget
 from fastsvm.estimators.linear import sgd_classifier
 from fastsvm.estimators.linear.fits.sgd_fit import solver_of
 from fastsvm.estimators.linear.loss_parameter import loss_of
@@ -145,7 +145,7 @@ class SGDClassifier(DistributedClassifier):
     array([1])
     """
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _learn(self, X: Samples, y: Column, sample_weight: Column) -> None:
         self._checked()
         forget(self)
         begin, tasks = time.perf_counter(), Tasks.of(self._client())

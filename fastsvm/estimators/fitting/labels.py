@@ -1,9 +1,9 @@
 """Encoding of labels as class numbers, and class weights."""
 
 from numbers import Real
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -33,7 +33,7 @@ def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, labels
 
 
-def check_ties(estimator: Any) -> None:
+def check_ties(estimator: BaseEstimator) -> None:
     """Raise ValueError if ties of votes are to be broken although decisions are those of pairs."""
     if estimator.break_ties and estimator.decision_function_shape == "ovo":
         raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from tqdm.auto import tqdm
 
 from fastsvm.estimators.fitting.session import FitSession
@@ -20,7 +21,9 @@ LATEST = 1000
 _LEAST = 3  # The rate is fitted to so many observations of the later half of the time, at least.
 
 
-def shown(blocks: Iterator[tuple[int, Block]], n_rows: int, what: str, estimator: Any) -> Iterator[tuple[int, Block]]:
+def shown(
+    blocks: Iterator[tuple[int, Block]], n_rows: int, what: str, estimator: BaseEstimator
+) -> Iterator[tuple[int, Block]]:
     """Yield blocks of rows, and show how many of all rows they were, if the estimator's `verbose` is set."""
     bar = progress_bar(shown=estimator.verbose, total=n_rows, unit="row", desc=f"{what} of {type(estimator).__name__}")
     try:

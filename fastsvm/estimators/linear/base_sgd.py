@@ -11,7 +11,7 @@ from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.progress import MonitoredFit
 from fastsvm.estimators.fitting.session import FitSession, with_callbacks
-from fastsvm.estimators.fitting.validation import TrainingSet, forget
+from fastsvm.estimators.fitting.validation import Column, Samples, TrainingSet, forget
 from fastsvm.estimators.linear.fits.sgd_fit import LearningRate, LossCurve, SGDFitState, SGDMonitor, solver_of
 from fastsvm.estimators.linear.prediction import LinearModel, dense_coef
 from fastsvm.estimators.linear.training_task import Task, fingerprint, seed_of
@@ -156,7 +156,12 @@ class BaseSGD(LinearModel):
     @with_callbacks
     @one_threaded_blas
     def fit(
-        self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
+        self,
+        X: Samples,
+        y: Column = None,
+        coef_init: Column = None,
+        intercept_init: Column = None,
+        sample_weight: Column = None,
     ) -> Self:
         """Fit the model.
 

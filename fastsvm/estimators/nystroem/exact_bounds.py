@@ -21,6 +21,7 @@ from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.progress import shown
@@ -65,7 +66,7 @@ class DualExpansion(NamedTuple):
     The estimator has the attributes of a fitted kernel. `budget` is the bytes that may be used.
     """
 
-    estimator: Any
+    estimator: BaseEstimator
     machine: Machine
     source: Source
     demands: Demands

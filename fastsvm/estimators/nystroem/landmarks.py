@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.parameters import Rule, either, number, one_of
@@ -122,7 +123,7 @@ class FeatureMap:
     """
 
     def __init__(
-        self, estimator: Any, landmarks: Any, source: Source, pool: Pool, map_: NystroemMap | None = None
+        self, estimator: BaseEstimator, landmarks: Any, source: Source, pool: Pool, map_: NystroemMap | None = None
     ) -> None:
         self.landmarks, self.pool = landmarks, pool
         self._estimator, self._source = estimator, source
@@ -166,7 +167,7 @@ class FeatureMap:
         return self.map.trace_error(self.predictor(np.float64).paired(block), self.pool)
 
 
-def _is_bounded(estimator: Any) -> bool:
+def _is_bounded(estimator: BaseEstimator) -> bool:
     """Return whether kernel values are at most 1, and 1 for a sample and itself."""
     kernel = resolve_kernel(estimator, 1.0)
     return is_kernel(kernel) and cast(Kernel, kernel).translation_invariant
@@ -174,7 +175,7 @@ def _is_bounded(estimator: Any) -> bool:
 
 @contextmanager
 def stored_features(
-    estimator: Any, source: Source, features: FeatureMap, budget: int, tuning: NystroemTuning
+    estimator: BaseEstimator, source: Source, features: FeatureMap, budget: int, tuning: NystroemTuning
 ) -> Iterator[Source]:
     """Yield the features of samples; a scratch file is removed at the end, also after an error.
 
@@ -209,7 +210,7 @@ def stored_features(
         scratch.close()
 
 
-def _blocks(estimator: Any, source: Source, most: int) -> Iterator[tuple[int, int, Block]]:
+def _blocks(estimator: BaseEstimator, source: Source, most: int) -> Iterator[tuple[int, int, Block]]:
     """Yield blocks of at most `most` rows, with their bounds, and show the progress."""
     for start, block in shown(source.blocks(), len(source), "features", estimator):
         for a, b in spans(block.shape[0], most):
@@ -232,7 +233,7 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    estimator: Any,
+    estimator: BaseEstimator,
     source: Source,
     used: np.ndarray,
     rng: np.random.RandomState,
@@ -267,7 +268,7 @@ def choose(
         size = min(2 * size, most)
 
 
-def _most(estimator: Any, source: Source, n: int, budget: int, tuning: NystroemTuning) -> int:
+def _most(estimator: BaseEstimator, source: Source, n: int, budget: int, tuning: NystroemTuning) -> int:
     """Return the largest number of landmarks; raise ValueError if the memory does not suffice for those asked for."""
     share = source.tuning.loaded_share * _PAIR_BYTES
     room = int((budget / share) ** 0.5)
@@ -283,7 +284,13 @@ def _most(estimator: Any, source: Source, n: int, budget: int, tuning: NystroemT
 
 
 def _drawer(
-    estimator: Any, source: Source, used: np.ndarray, most: int, rng: np.random.RandomState, budget: int, pool: Pool
+    estimator: BaseEstimator,
+    source: Source,
+    used: np.ndarray,
+    most: int,
+    rng: np.random.RandomState,
+    budget: int,
+    pool: Pool,
 ) -> Callable[[int], np.ndarray]:
     """Return a function of a number, rising from call to call, that returns so many rows; the first stay the same."""
     order, tuning = rng.permutation(used), current_tuning().nystroem
@@ -320,7 +327,7 @@ def _supporting(
     return lambda size: order[:size]
 
 
-def _given(estimator: Any) -> Any:
+def _given(estimator: BaseEstimator) -> Any:
     """Return the landmarks that the user passed."""
     try:
         source = check_rows(estimator, estimator.landmarks, reset=False).in_memory()

@@ -15,7 +15,7 @@ from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, seed
 from fastsvm.estimators.fitting.progress import shown
-from fastsvm.estimators.fitting.validation import check_rows, check_training_set, forget
+from fastsvm.estimators.fitting.validation import Column, Samples, check_rows, check_training_set, forget
 from fastsvm.estimators.nystroem.landmarks import LANDMARK_RULES, FeatureMap, LandmarkEstimator, choose
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.formats.readers.stream import Header, Rows
@@ -107,7 +107,7 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
 
     @drafted
     @one_threaded_blas
-    def fit(self, X: Any, y: Any = None) -> "NystroemFeatures":
+    def fit(self, X: Samples, y: Column = None) -> "NystroemFeatures":
         """Choose landmarks.
 
         Parameters
@@ -146,7 +146,7 @@ shape (n_samples, n_features)
 
     @one_threaded_blas
     @of_one_model
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Samples) -> np.ndarray:
         """Return the new features of samples.
 
         Parameters
@@ -172,7 +172,7 @@ shape (n_samples, n_features)
         return features
 
     @one_threaded_blas
-    def transform_to_file(self, X: Any, path: str | PathLike, dtype: str = "float32") -> None:
+    def transform_to_file(self, X: Samples, path: str | PathLike, dtype: str = "float32") -> None:
         """Write the new features of samples to an HDF5 file, block by block, with labels and weights if X has them.
 
         The write is atomic: after an error, or if the disk is full, an older file is still there.

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.parameters import Rule, boolean, either, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import check_rows
+from fastsvm.estimators.fitting.validation import Samples, check_rows
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import check_memory
 from fastsvm.estimators.kernel.standardization import Standardization
@@ -288,7 +288,7 @@ default="uniform"
 
     # --- scores ------------------------------------------------------------------------------------------
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: Samples) -> np.ndarray:
         """Return the scores of samples, shape (n_samples, n_scores)."""
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)

@@ -1,9 +1,10 @@
 """From the parameters of an estimator, and the samples, to the settings of gradient descent."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import Pool, spans
@@ -103,7 +104,12 @@ class LearningRate(NamedTuple):
 
 
 def solver_of(
-    estimator: Any, task: Task, pool: Pool, seed: int, partial: bool = False, earlier: LearningRate | None = None
+    estimator: BaseEstimator,
+    task: Task,
+    pool: Pool,
+    seed: int,
+    partial: bool = False,
+    earlier: LearningRate | None = None,
 ) -> SGD:
     """Return the solver of a task for an estimator, whose parameters are valid.
 
@@ -210,7 +216,9 @@ def suitable_rate(lengths: Lengths, loss: Loss, batch_size: float, tuning: SGDTu
 # --- settings --------------------------------------------------------------------------------------------
 
 
-def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, sparse: bool, whole: bool) -> SGDSettings:
+def _settings(
+    estimator: BaseEstimator, problem: SGDProblem, task: Task, memory: int, sparse: bool, whole: bool
+) -> SGDSettings:
     """Return the settings for `whole` data, or for a part of them that others follow."""
     source, n_rows, tuning = problem.source, int(np.count_nonzero(problem.weights)), current_tuning().sgd
     lengths = None
@@ -281,13 +289,13 @@ def _usual_score(task: Task) -> float:
     return float(deviation or abs(mean) or 1.0)
 
 
-def loss_of(estimator: Any) -> Loss:
+def loss_of(estimator: BaseEstimator) -> Loss:
     """Return the loss that an estimator's parameters name."""
     margin = float(getattr(estimator, "margin", 1.0))
     return loss_parameter.loss_of(estimator.loss, epsilon=float(estimator.epsilon), margin=margin)
 
 
-def _penalty(estimator: Any, intercept_rate: float) -> Penalty:
+def _penalty(estimator: BaseEstimator, intercept_rate: float) -> Penalty:
     """Return penalties, momentum and clipping; `intercept_rate` is in multiples of the weights' learning rate."""
     l1_share = {"l2": 0.0, "l1": 1.0, "elasticnet": float(estimator.l1_ratio), None: 0.0}[estimator.penalty]
     alpha = 0.0 if estimator.penalty is None else float(estimator.alpha)
@@ -295,7 +303,9 @@ def _penalty(estimator: Any, intercept_rate: float) -> Penalty:
     return Penalty(alpha * (1 - l1_share), alpha * l1_share, float(estimator.momentum), clip, intercept_rate)
 
 
-def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float, score: float, tuning: SGDTuning) -> float:
+def _first_rate(
+    estimator: BaseEstimator, lengths: Lengths | None, batch_size: float, score: float, tuning: SGDTuning
+) -> float:
     """Return the initial learning rate, by the lengths of the rows if it adapts to them; `score` is the usual score."""
     loss = loss_of(estimator)
     unit = score if np.isinf(loss.curvature) else 1.0  # beside a kink, slopes do not grow with the unit of the targets
