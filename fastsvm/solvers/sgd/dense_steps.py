@@ -81,9 +81,9 @@ class DenseModel(NamedTuple):
         self.mean[:], self.mean_intercept[:] = mean
         self.total[1], self.penalties[:] = 1.0, np.nan  # `prepare` sets the leader anew
 
-    def prepare(self, penalty: Penalty, features: FeatureRates, n_steps: int, begins: bool) -> None:
-        """Continue with a penalty and rates after so many steps; rates by feature may begin."""
-        if begins:
+    def prepare(self, penalty: Penalty, n_steps: int, features: FeatureRates | None, begins: bool) -> None:
+        """Continue with a penalty after so many steps, and with other rates by feature, which may begin."""
+        if begins and features is not None:
             self.slowness[:], self.penalties[:] = features.floor, np.nan
         wanted = np.array([penalty.l2, penalty.l1])
         if self.leader.size and not np.array_equal(self.penalties, wanted):

@@ -201,22 +201,23 @@ class SGD(Memoryless):
         self, state: SGDState, model: DenseModel | SparseModel, window: Window, stored: Any
     ) -> tuple[SGDState, FeatureRates]:
         """Return the state and the rates that the rows of a window suggest; later epochs have the same rates."""
-        settings, dtype, begins = self.settings, self._steps.dtype, False
+        settings, dtype = self.settings, self._steps.dtype
         if settings.schedule.name != BY_FEATURE:
-            features = FeatureRates.none(dtype)
-        else:
-            begins = state.lengths is None
-            if begins or settings.partial or state.epoch == 0:
-                lengths = self._steps.lengths(state.lengths, *stored)
-                if not np.isfinite(lengths.squares).all():
-                    self._explain(window)
-                state = state._replace(lengths=lengths)
-            assert state.lengths is not None
-            if self._features is None or self._features[0] is not state.lengths:
-                rates = state.lengths.rates(settings.schedule.first, settings.score, dtype)
-                self._features = state.lengths, rates
-            features = self._features[1]
-        model.prepare(settings.penalty, features, state.n_steps, begins)
+            model.prepare(settings.penalty, state.n_steps, None, False)
+            return state, FeatureRates.none(dtype)
+        begins = state.lengths is None
+        if begins or settings.partial or state.epoch == 0:
+            lengths = self._steps.lengths(state.lengths, *stored)
+            if not np.isfinite(lengths.squares).all():
+                self._explain(window)
+            state = state._replace(lengths=lengths)
+        assert state.lengths is not None
+        is_other = self._features is None or self._features[0] is not state.lengths
+        if is_other:
+            self._features = state.lengths, state.lengths.rates(settings.schedule.first, settings.score, dtype)
+        assert self._features is not None
+        features = self._features[1]
+        model.prepare(settings.penalty, state.n_steps, features if is_other else None, begins)
         return state, features
 
     def _explain(self, window: Window) -> None:

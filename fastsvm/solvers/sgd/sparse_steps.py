@@ -100,18 +100,18 @@ class SparseModel(NamedTuple):
         self.pairs[:, :, _V] = last.coef * size + np.sign(last.coef) * due
         self.table[:, :, _V_SHARE] = total * (self.pairs[:, :, _V] - mean.coef * size - np.sign(mean.coef) * due)
 
-    def prepare(self, penalty: Penalty, features: FeatureRates, n_steps: int, begins: bool) -> None:
-        """Continue with a penalty and rates after so many steps; rates by feature may begin."""
-        wanted, is_adaptive = np.array([penalty.l2, penalty.l1]), features.unit.size > 0
+    def prepare(self, penalty: Penalty, n_steps: int, features: FeatureRates | None, begins: bool) -> None:
+        """Continue with a penalty after so many steps, and with other rates by feature, which may begin."""
+        wanted, is_adaptive = np.array([penalty.l2, penalty.l1]), self.table.shape[2] > _SLOW_SHARE
         if begins or not np.array_equal(self.scalars[_L2:], wanted):
             last, (mean, _) = self.last(), self.averaged()
             self.scalars[_L2:], self.scalars[_DUE] = wanted, 0.0
             if is_adaptive:
                 self.scalars[_ACCRUED], self.scalars[_DUE] = wanted * n_steps
-            if begins:
+            if begins and features is not None:
                 self.pairs[:, :, _SLOW] = np.where(features.floor > 0, features.floor, 1.0)
             self.write(last, mean)
-        if is_adaptive and not np.array_equal(self.table[0, :, _UNIT:].T, features[:2]):
+        if features is not None:
             self.table[:, :, _UNIT], self.table[:, :, _FLOOR] = features.unit, features.floor
 
     def part(self, c: int) -> "SparseModel":
