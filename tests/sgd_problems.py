@@ -45,7 +45,7 @@ def problem_of(X, targets, n_scores=1, weights=None, balance=None, shift=(), sca
 
 def solver_of(name, problem, *, batch_size=4, penalty=NONE, schedule=RATES, average_from=0.0, seed=3,
               window_rows=10**6, pool=None, is_sparse=None):  # fmt: skip
-    is_sparse = uses_sparse_steps(problem, penalty, SGDTuning()) if is_sparse is None else is_sparse
+    is_sparse = uses_sparse_steps(problem, made(name), penalty, SGDTuning()) if is_sparse is None else is_sparse
     settings = SGDSettings(
         made(name), penalty, schedule, batch_size, average_from, 1.0, None, 1, seed, window_rows, False, is_sparse
     )

@@ -16,6 +16,9 @@ class SGDTuning(NamedTuple):
     apart: bool = True
     # Rows of few nonzero values have more than so many features for each of them.
     features_of_value: int = 8
+    # With a loss of all classes at once they have more than so many: at 40, batches of dense rows took .4 to .6 of the
+    # time, at 80 as long, at 160 up to twice as long.
+    features_of_classes: int = 80
     # A thread takes the steps of so many scores.
     scores: int = 8
     # A mini-batch has so many rows by default, and fewer if there are few rows, of which equal ones are merged.

@@ -78,8 +78,8 @@ class BaseSGD(LinearModel):
     learning_rate : {"adagrad", "auto", "optimal", "pegasos", "invscaling", "constant", "adaptive"}, default="adagrad"
         Length of a step: "adagrad" gives each weight its own, by the gradients so far (Duchi, Hazan and Singer 2011)
         and the length of its feature, so that rare features and features of any unit learn as fast as others. Where
-        fewer than an eighth of the values are not zero, however they are stored, a step is also no longer than twice
-        the way to a loss of zero (Loizou, Vaswani, Laradji and Lacoste-Julien 2021, equation 3), and an L1 penalty is
+        few of the values are not zero, as under `batch_size`, a step is also no longer than twice the way to a loss of
+        zero (Loizou, Vaswani, Laradji and Lacoste-Julien 2021, equation 3), and an L1 penalty is
         that of dual averaging (Xiao 2010). The other rates are one η for all weights in step t = 0, 1, .... "auto"
         begins with what suits the rows' lengths and falls as η₀ / (√(1 + 4 t / steps per epoch) + λ η₀ t), with the
         factor λ of ½‖w‖² in the objective, without the root if steps follow the exact gradient of a smooth loss;
@@ -106,7 +106,8 @@ class BaseSGD(LinearModel):
         the last step.
     batch_size : "auto", int or None, default="auto"
         Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, but 8 for at
-        most 256 rows, and else 1 where fewer than an eighth of the values are not zero.
+        most 256 rows, and else 1 where fewer than an eighth of the values are not zero, or with a loss of all classes
+        fewer than an eightieth.
     momentum : float, default=0.0
         Share of the last step that is added to a step, at least 0 and below 1. Sparse rows are then made dense, a
         batch at a time.

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.losses import Loss
 from fastsvm.solvers.outer_loop import Memoryless, Report
 from fastsvm.solvers.sgd.dense_steps import DenseModel, DenseSteps
 from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates
@@ -297,12 +298,13 @@ def _finite(linear: LinearFunction) -> LinearFunction:
     return linear
 
 
-def uses_sparse_steps(problem: SGDProblem, penalty: Penalty, tuning: SGDTuning) -> bool:
+def uses_sparse_steps(problem: SGDProblem, loss: Loss, penalty: Penalty, tuning: SGDTuning) -> bool:
     """Return whether rows have so few nonzero values that steps touch only their columns, however they are stored."""
     source = problem.source
     if not tuning.lazy or penalty.momentum > 0 or penalty.clip < np.inf or problem.scale.size:
         return False
-    return source.shape[1] > tuning.features_of_value * mean_values(source)
+    least = tuning.features_of_classes if loss.of_classes else tuning.features_of_value
+    return source.shape[1] > least * mean_values(source)
 
 
 def mean_values(source: Source) -> float:

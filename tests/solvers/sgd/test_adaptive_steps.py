@@ -134,8 +134,7 @@ def test_sparse_steps_are_those_of_a_plain_loop(name, k, batch_size, l1, average
     problem = problem._replace(balance=np.linspace(1, 2, k) if name == "hinge" else np.ones(k))
     penalty = NONE._replace(l2=0.1, l1=l1)
     parameters = {"penalty": penalty, "schedule": BY_GRADIENTS, "batch_size": batch_size, "average_from": average_from}
-    solver = solver_of(name, problem, **parameters)
-    assert solver.settings.sparse
+    solver = solver_of(name, problem, is_sparse=True, **parameters)
     check(epochs(solver, 6)[0], bounded_steps(solver, name, X.toarray(), 6), 1e-9)
 
 

@@ -37,8 +37,7 @@ def test_sparse_steps_are_those_of_a_plain_loop(name, batch_size):
     k = K if name in naive.OF_CLASSES else 1
     X, targets = sparse_rows(), rows_and_targets(k)[1]
     penalty = NONE._replace(l2=0.1)
-    solver = solver_of(name, problem_of(X, targets, k), batch_size=batch_size, penalty=penalty)
-    assert solver.settings.sparse
+    solver = solver_of(name, problem_of(X, targets, k), batch_size=batch_size, penalty=penalty, is_sparse=True)
     state, objectives = epochs(solver, 3)
     check(state, oracle(solver, name, X.toarray()), 1e-10)
     problem = problem_of(X.toarray(), targets, k)

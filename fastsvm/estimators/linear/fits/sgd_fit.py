@@ -129,7 +129,7 @@ def solver_of(
         validate = _validator(task, held)
         weights[held] = 0
     problem = SGDProblem(source, shift, scale, task.targets, weights, task.balance)
-    sparse = uses_sparse_steps(problem, _penalty(estimator, 1.0), tuning)
+    sparse = uses_sparse_steps(problem, loss_of(estimator), _penalty(estimator, 1.0), tuning)
     if sparse:
         problem = problem._replace(source=_compressed(source, memory))
     settings = _settings(estimator, problem, task, memory, sparse, not partial)
