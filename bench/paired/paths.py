@@ -88,6 +88,9 @@ PATHS = [
     WorthOf("linear: rows that do not change are skipped", {"linear": {"longest_pause": 0}}, _LINEAR),
     WorthOf("linear: rounds of pairs of one class", {"linear": {"pairs": False}}, _LINEAR),
     WorthOf(
+        "sgd: features of one row merged", {"sgd": {"private": False}}, _SGD, ("solvers/sgd/private_features.py",),
+    ),
+    WorthOf(
         "sgd: steps on nonzero values alone", {"sgd": {"lazy": False}}, _SGD,
         ("solvers/sgd/sparse_steps.py",),
     ),

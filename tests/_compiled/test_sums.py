@@ -25,6 +25,7 @@ IN_SEQUENCE = {
     "solvers/linear_dual/sparse_epochs.py:_each_score",
     "solvers/linear_dual/dense_epochs.py:_process_blocks",  # places that other arrays tell
     "solvers/linear_dual/one_class.py:_exchange_sparse",
+    "solvers/sgd/private_features.py:_merge",
     "solvers/sgd/sparse_steps.py:_move_by_feature",
     "solvers/linear_dual/few_samples.py:solve_scores",  # whole numbers of epochs
 }

@@ -214,7 +214,9 @@ shape (n_samples, n_features)
         session.begin()
         with Pool.open(most=threads_within(self.memory)) as pool:
             seed = seed_of(self) if last is None else last.seed
-            solver = solver_of(self, task, pool, seed)
+            solver = solver_of(self, task, pool, seed, merge=start is None)
+            if last is not None and not solver.accepts(last.state):  # it began at given weights
+                solver = solver_of(self, task, pool, seed)
             if last is None or not solver.accepts(last.state):
                 last = SGDFitState(mark, seed, LossCurve(), solver.init(start), [])
             first, finished = last, False
@@ -238,7 +240,7 @@ shape (n_samples, n_features)
                 finished = reason in (StopReason.CONVERGED, StopReason.MAX_ITER, StopReason.STALLED)
             self.__dict__.update(attributes(state))
             self.objective_ = solver.final_objective(state)
-        self._state, self._rate, self._curve = state, LearningRate.of(solver), monitor.curve
+        self._state, self._rate, self._curve = solver.released(state), LearningRate.of(solver), monitor.curve
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.stop_reason_, self.loss_curve_ = str(reason), monitor.curve.values()
         session.end(monitor, warn_of_sgd)

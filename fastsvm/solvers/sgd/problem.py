@@ -52,7 +52,7 @@ class SGDProblem(NamedTuple):
 
     Values x are mapped to (x - shift) scale; empty arrays for no mapping. `targets` and `balance`, the class weights,
     are as `losses.add_losses` takes them. `weights` are sample weights divided by their mean, without class weights; 0
-    excludes a row.
+    excludes a row. `private` restores the weights of all features, if some are merged.
     """
 
     source: Source
@@ -61,6 +61,7 @@ class SGDProblem(NamedTuple):
     targets: np.ndarray
     weights: np.ndarray
     balance: np.ndarray
+    private: Any = None  # It is a `PrivateFeatures`.
 
     def mapping(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         """Return shift and scale in the type of the products."""

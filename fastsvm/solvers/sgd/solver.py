@@ -215,7 +215,8 @@ class SGD(Memoryless):
         assert state.lengths is not None
         is_other = self._features is None or self._features[0] is not state.lengths
         if is_other:
-            self._features = state.lengths, state.lengths.rates(settings.schedule.first, settings.score, dtype)
+            rates = state.lengths.rates(settings.schedule.first, settings.score, dtype)
+            self._features = state.lengths, rates if self.problem.private is None else self.problem.private.rates(rates)
         assert self._features is not None
         features = self._features[1]
         model.prepare(settings.penalty, state.n_steps, features if is_other else None, begins)
@@ -245,7 +246,7 @@ class SGD(Memoryless):
         tol, patience = self.settings.tol, self.settings.patience
         if self.validate is not None:
             answer = self.answer(state)
-            self.score = self.validate(answer)
+            self.score = self.validate(self._whole(answer))
             return validated(state, answer, self.score, tol, patience)
         if tol is None or not is_examined(state.epoch - state.origin, patience):
             return state, False
@@ -269,11 +270,26 @@ class SGD(Memoryless):
 
         Weights that overflowed raise Diverged.
         """
-        return _finite(self.answer(state) if state.best is None else state.best)
+        return self._whole(self._final(state))
 
     def final_objective(self, state: SGDState) -> float:
         """Return the objective of what `finish` returns, from scores in float64."""
-        return self.objective(self.finish(state), exact=True)
+        return self.objective(self._final(state), exact=True)
+
+    def _final(self, state: SGDState) -> LinearFunction:
+        return _finite(self.answer(state) if state.best is None else state.best)
+
+    def _whole(self, linear: LinearFunction) -> LinearFunction:
+        """Return the weights of all features."""
+        return linear if self.problem.private is None else self.problem.private.whole(linear)
+
+    def released(self, state: SGDState) -> SGDState:
+        """Return the state with which another solver can continue, whose rows have other merged features."""
+        if self.problem.private is None:
+            return state
+        mean, total = state.model.averaged()
+        model = self._steps.model(self._whole(state.model.last()), self._whole(mean), total)
+        return state._replace(model=model, lengths=None, best=None)
 
     def objective(self, linear: LinearFunction, exact: bool = False) -> float:
         """Return the objective, by a pass over the rows; `exact` computes scores in float64."""

@@ -19,6 +19,7 @@ from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.solvers.sgd.feature_rates import FIRST_STEP
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, Schedule
+from fastsvm.solvers.sgd.private_features import merged_features
 from fastsvm.solvers.sgd.problem import LinearFunction, Penalty, SGDProblem, SGDSettings, SGDState
 from fastsvm.solvers.sgd.solver import SGD, mean_values, uses_sparse_steps
 from fastsvm.sources import Block, CSRBlock, MemorySource, Source, check_finite
@@ -110,11 +111,13 @@ def solver_of(
     seed: int,
     partial: bool = False,
     earlier: LearningRate | None = None,
+    merge: bool = False,
 ) -> SGD:
     """Return the solver of a task for an estimator, whose parameters are valid.
 
     `seed` decides the order of the rows, and the validation set. A `partial` fit is one of several: there is no test of
-    convergence, and no validation set. It has the learning rate of the `earlier` ones, or chooses one.
+    convergence, and no validation set. It has the learning rate of the `earlier` ones, or chooses one. If
+    `merge`, in a fit that begins at zero, features that occur in one row only may be merged.
     """
     check_columns(estimator.memory, task.source.shape[1], _COPIES, len(task.balance))
     tuning = current_tuning().sgd
@@ -132,6 +135,8 @@ def solver_of(
     sparse = uses_sparse_steps(problem, loss_of(estimator), _penalty(estimator, 1.0), tuning)
     if sparse:
         problem = problem._replace(source=_compressed(source, memory))
+        if merge and tuning.private and estimator.learning_rate == BY_FEATURE:
+            problem = _with_merged_features(problem, _penalty(estimator, 1.0), memory, tuning)
     settings = _settings(estimator, problem, task, memory, sparse, not partial)
     settings = settings._replace(seed=seed if estimator.shuffle else None, tol=None if partial else settings.tol)
     if earlier is not None:
@@ -254,6 +259,17 @@ def _settings(
         sparse=sparse and batch_size <= window_rows,
         tuning=tuning,
     )
+
+
+def _with_merged_features(problem: SGDProblem, penalty: Penalty, memory: int, tuning: SGDTuning) -> SGDProblem:
+    """Return the problem in which features that occur in one row only are merged, if it is worth it."""
+    source = problem.source
+    if not (isinstance(source, MemorySource) and source.sparse) or penalty.l1 > 0:
+        return problem
+    if source.nbytes > memory // source.tuning.loaded_share:
+        return problem
+    merged_source, private = merged_features(source, tuning.private_share) or (None, None)
+    return problem if merged_source is None else problem._replace(source=merged_source, private=private)
 
 
 def _compressed(source: Source, memory: int) -> Source:
