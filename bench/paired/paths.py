@@ -77,11 +77,10 @@ PATHS = [
     ),
     WorthOf(
         "sgd: steps on nonzero values alone", {"sgd": {"lazy": False}}, _SGD,
-        ("solvers/sgd/lazy_steps.py", "solvers/sgd/adaptive_lazy_steps.py"),
+        ("solvers/sgd/sparse_steps.py",),
     ),
     WorthOf("sgd: steps on single sparse rows", {"sgd": {"single_rows": False}}, _SGD),
     WorthOf("sgd: steps of scores apart", {"sgd": {"apart": False}}, _SGD),
-    WorthOf("sgd: shared code of losses", {"sgd": {"shared_losses": False}}, _SGD, ("solvers/sgd/loss_choice.py",)),
     WorthOf("landmarks: rows mixed", {"nystroem": {"mixed": False}}, _LANDMARKS),
     WorthOf("landmarks: few features in double precision", {"nystroem": {"exact_values": 0}}, _LANDMARKS),
     WorthOf("landmarks: features in half precision", {"nystroem": {"halves": False}}, _LANDMARKS),

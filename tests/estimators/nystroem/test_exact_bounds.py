@@ -7,39 +7,22 @@ import pytest
 from scipy import sparse
 
 from fastsvm import NystroemSVC, NystroemSVR
+from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.nystroem import exact_bounds, nystroem_machine
-from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, Solved
 from fastsvm.sources import MemorySource
 from fastsvm.tuning import changed, tuned
 
 
-class InPlaces:
-    """Expansions of consecutive rows."""
-
-    def __init__(self, whole, cuts):
-        solved, ends = whole._solved, [0, *cuts, len(whole._solved.source)]
-        self.n_rows, self.each = ends[-1], []
-        for a, b in pairwise(ends):
-            rows = np.arange(a, b)
-            part = Solved(
-                solved.source.take(rows), solved.features.take(rows), solved.demands.of_rows(rows), solved.dual[a:b]
-            )
-            part = part._replace(source=MemorySource.of(part.source.in_memory().block.user_array()))
-            self.each.append(
-                DualExpansion(whole._estimator, whole.machine, part, whole._pool, whole._budget, whole._tuning)
-            )
-
-    def __len__(self):
-        return len(self.each)
-
-    def at(self, number, method, *given):
-        return method(self.each[number], *given)
-
-    def told(self, values):
-        return values
-
-    def kept(self, support):
-        return self, support
+def bounds_in_places(whole, cuts):
+    """Return the bounds from the expansions of consecutive rows."""
+    parts = []
+    for a, b in pairwise([0, *cuts, len(whole.source)]):
+        rows = MemorySource.of(whole.source.take(np.arange(a, b)).in_memory().block.user_array())
+        demands = whole.demands.of_rows(np.arange(a, b))
+        parts.append(whole._replace(source=rows, demands=demands, dual=whole.dual[a:b]))
+    return exact_bounds.exact_bounds(
+        whole.machine, len(parts), lambda k, method, *arguments: method(parts[k], *arguments), list
+    )
 
 
 @pytest.fixture
@@ -52,20 +35,16 @@ def rows():
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo", "crammer_singer"])
 def test_rows_in_several_places_have_the_same_bounds(rows, kind, multi_class, monkeypatch):
-    found = []
-
-    def compared(here, *given):
-        places = here, InPlaces(here.expansion, (200, 320)), InPlaces(here.expansion, ())
-        found.extend(exact_bounds.exact_bounds(each, *given) for each in places)
-        return found[0]
-
-    monkeypatch.setattr(nystroem_machine, "exact_bounds", compared)
+    wholes, made = [], nystroem_machine.DualExpansion
+    monkeypatch.setattr(nystroem_machine, "DualExpansion", lambda *fields: wholes.append(made(*fields)) or wholes[-1])
     model = NystroemSVC(C=2.0, gamma=0.3, n_components=40, multi_class=multi_class, bounds=True, random_state=0)
     model.fit(kind(rows[0]), rows[1])
-    one, *others = found
-    assert 0 < one[0] < one[1]
-    for other in others:
-        assert other == pytest.approx(one, rel=1e-9)
+    lower, upper = model.exact_bounds_
+    assert 0 < lower < upper
+    with Pool.open() as pool:
+        for cuts in ((), (200, 320), (250, 250)):
+            found = bounds_in_places(wholes[0]._replace(pool=pool), cuts)
+            assert found == pytest.approx(model.exact_bounds_, rel=1e-9)
 
 
 @pytest.mark.parametrize("unit", [1e-2, 1e-300])

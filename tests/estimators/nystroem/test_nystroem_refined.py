@@ -12,7 +12,6 @@ import fastsvm
 from fastsvm import SVC, SVR, NystroemSVC, NystroemSVR
 from fastsvm.estimators.linear.training_task import Task
 from fastsvm.estimators.nystroem import nystroem_machine
-from fastsvm.estimators.nystroem.exact_machine import learnt_exactly
 
 GIVEN = {"C": 10.0, "gamma": 1.0, "n_components": 20, "refine": "exact", "random_state": 0}
 
@@ -96,7 +95,7 @@ def test_the_model_file_has_the_machine(name, request, tmp_path):
 def test_landmarks_predict_where_the_time_ran_out(moons):
     X, y = moons
     task = Task(fastsvm.sources.as_source(X), y.astype(np.int64), np.ones(len(y)), 600.0, np.ones(1), of_classes=True)
-    assert learnt_exactly(task, lambda seconds: SVC(), time.perf_counter() - 1) is None
+    assert nystroem_machine._learnt_exactly(task, lambda seconds: SVC(), time.perf_counter() - 1) is None
     model = NystroemSVC(**GIVEN).fit(X, y)
     del model.exact_machine_
     wanted = NystroemSVC(**GIVEN | {"refine": None}).fit(X, y)

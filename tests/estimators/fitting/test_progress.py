@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fastsvm.estimators.fitting.time_left import time_left
+from fastsvm.estimators.fitting.progress import time_left
 
 AT = np.arange(10.0)
 

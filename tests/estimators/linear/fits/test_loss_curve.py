@@ -5,7 +5,7 @@ import pytest
 from sgd_models import made_sgd
 
 from fastsvm import SGDClassifier
-from fastsvm.estimators.linear.loss_curve import LossCurve
+from fastsvm.estimators.linear.fits.sgd_fit import LossCurve
 
 
 def test_losses_of_incomplete_batches_are_means_too(two_300, stored):
@@ -33,8 +33,8 @@ def test_the_loss_curve_has_a_point_a_batch(two_300):
 def test_the_length_of_a_loss_curve_is_bounded(piece, n):
     curve, values = LossCurve(), np.random.default_rng(0).normal(size=n)
     for start in range(0, n, piece):
-        curve.extend(values[start : start + piece])
-    points, size = curve.points(), curve.per_point
+        curve = curve.extended(values[start : start + piece])
+    points, size = curve.values(), curve.per_point
     assert len(points) == -(-n // size)
     assert len(points) <= 10_001
     assert n < 10_000 * 2 * size
