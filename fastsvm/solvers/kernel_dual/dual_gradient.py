@@ -230,12 +230,16 @@ class DualGradient:
         if self.rows.cheap or 2 * doubt > self._tol - 2 * doubt:  # a gap smaller by twice the doubt would be too small
             error = max(error, self._correct(state, support, done, _DOUBT / _DOUBT_OF_MANY * error))
             doubt = _DOUBT_OF_MANY * error
-        elif doubt > SEEN * self._tol:
-            self.doubt = doubt
         self.products.drift = 0.0
         bounds = np.where(done, self.bounds.errors(state), doubt)
         self._known = state.alpha.copy(), state.gradient.copy(), bounds
+        self._set_doubt(state, bounds)
         return True
+
+    def _set_doubt(self, state: KernelDualState, error: np.ndarray) -> None:
+        """Set `doubt` to that by which the violation, which counts the errors of F, may be larger than the gap."""
+        worst = violation(self._problem, state.alpha, state.gradient, error)
+        self.doubt = (worst - gap_of(self._problem, state)) / 2
 
     def _confirm_exactly(self, state: KernelDualState) -> bool:
         """Write F in more digits than float64 has where its rounding is visible, and return whether it is."""
@@ -243,8 +247,7 @@ class DualGradient:
             return False
         found, error = self.certain(state)
         state.gradient[:] = found.gradient
-        worst = violation(self._problem, found.alpha, found.gradient, error)
-        self.doubt = (worst - gap_of(self._problem, found)) / 2
+        self._set_doubt(found, error)
         self.products.drift = 0.0
         return True
 
