@@ -79,18 +79,19 @@ class FewSamples(CertifiedSolver):
         position = np.ascontiguousarray((rows.T @ dual.T).T)
         if self._on_gram:
             weights = _with_scores(used @ weights.T, rows, used)
-        scores = np.ascontiguousarray((rows @ np.concatenate([weights, position, position]).T).T)
+        choices = [weights, position] if self._on_gram else [weights]
+        scores = np.ascontiguousarray((rows @ np.concatenate([*choices, position]).T).T)
         state = FewSamplesState(weights, np.ascontiguousarray(dual.T), none, int(n_steps.max()))
-        if not np.isfinite(scores[k:]).all():  # of rows that cost nothing too
+        if not np.isfinite(scores[-k:]).all():  # of rows that cost nothing too
             return state, Certificate(none, none, np.inf)
         plain = problem._replace(loss=chosen_loss(problem.loss))
-        sums = plain.sums_at(slice(None), scores, state.dual)._replace(position=position)
-        found = problem.certificate([weights, position], sums)
-        is_lower = found.primal[0] <= found.primal[1]  # rounding errors decide, and the factor may be singular
-        is_lower |= not self._on_gram
-        found = found._replace(primal=np.where(is_lower, *found.primal))
-        weights = np.where(is_lower[:, None], weights, position)
-        return state._replace(weights=weights, primal=found.primal), found
+        sums = plain.sums_at(slice(None), scores, state.dual, state.dual)._replace(position=position)
+        found = problem.certificate(choices, sums)
+        primal = found.primal[0]
+        if self._on_gram:  # rounding errors decide, and the factor may be singular
+            is_lower = found.primal[0] <= found.primal[1]
+            primal, weights = np.where(is_lower, *found.primal), np.where(is_lower[:, None], weights, position)
+        return state._replace(weights=weights, primal=primal), found._replace(primal=primal)
 
     def _with_constant(self) -> Any:
         """Return all rows in float64 with the constant feature last, an array or a CSR matrix where there are many."""
@@ -105,7 +106,8 @@ class FewSamples(CertifiedSolver):
 
     def concluded(self, state: FewSamplesState) -> tuple[FewSamplesState, Certificate]:
         """Return the state at the end of a fit and its certificate."""
-        return state, self.certificate or Certificate(state.primal, np.zeros(self.n_scores), np.inf)
+        unknown = np.full(self.n_scores, np.finfo(np.float64).max), np.zeros(self.n_scores), np.inf
+        return state, self.certificate or Certificate(*unknown)
 
     def finish(self, state: FewSamplesState) -> np.ndarray:
         """Return the weights of the features and, last, of the constant feature."""

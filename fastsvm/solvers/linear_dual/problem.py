@@ -192,7 +192,8 @@ class LinearProblem(NamedTuple):
 
             def some(a: int, b: int, block: Block = block, start: int = start) -> CertificateSums:
                 rows = slice(start + a, start + b)
-                return self.sums_at(rows, self._exact_scores(block.slice(a, b), every), dual[rows])
+                own = feasible(self.loss, self.demands.of_rows(rows), dual[rows].astype(np.float64))
+                return self.sums_at(rows, self._exact_scores(block.slice(a, b), every), dual[rows], own)
 
             for part in _in_order(pool, some, block.shape[0], _piece_of(block)):
                 losses += part.losses
@@ -201,13 +202,13 @@ class LinearProblem(NamedTuple):
             _add_stored_sums(block, self._feasible(dual, start), False, pool, total)
         return CertificateSums(losses, conjugates, violation, self._mapped(total))
 
-    def sums_at(self, rows: slice, scores: np.ndarray, dual: np.ndarray) -> CertificateSums:
-        """Return the sums of some rows, but for Σ β_i x_i, whose scores are the last; scores are in float64."""
+    def sums_at(self, rows: slice, scores: np.ndarray, dual: np.ndarray, exact_dual: np.ndarray) -> CertificateSums:
+        """Return the sums of some rows, but for Σ β_i x_i, whose scores are the last; `exact_dual` is feasible."""
         k, demands = dual.shape[1], self.demands.of_rows(rows)
         losses, conjugates = np.zeros((len(scores) // k - 1, k)), np.zeros(k)
         for own, first in zip(losses, range(0, len(scores), k), strict=False):
             primal_losses(self.loss, demands, 0, scores[first : first + k], own)
-        dual_losses(self.loss, demands, feasible(self.loss, demands, dual.astype(np.float64)), conjugates)
+        dual_losses(self.loss, demands, exact_dual, conjugates)
         return CertificateSums(losses, conjugates, violation_of(self.loss, demands, 0, dual, scores[-k:]), np.empty(0))
 
     # --- sums of rows ------------------------------------------------------------------------------------
@@ -311,8 +312,7 @@ class LinearProblem(NamedTuple):
 
 def relative_gap(primal: np.ndarray, dual: np.ndarray, least: float = 1e-300) -> float:
     """Return the largest duality gap of a problem, relative to its primal objective, or to `least` if that is more."""
-    with np.errstate(invalid="ignore"):  # of objectives that are not known yet
-        return float(np.max((primal - dual) / np.maximum(np.abs(primal), least)))
+    return float(np.max((primal - dual) / np.maximum(np.abs(primal), least)))
 
 
 def explain(window: Window) -> None:
