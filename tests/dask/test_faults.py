@@ -20,7 +20,7 @@ from fastsvm.dask import ClusterLost, LinearSVC, NystroemSVC
 from fastsvm.dask.rounds.shards import ClusterShards
 from fastsvm.estimators.fitting.checkpoints import checkpointed
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion
-from fastsvm.jobs.training.checkpoint_file import read, write
+from fastsvm.jobs.training.checkpoints import read, write
 from fastsvm.solvers.linear_dual.shards import Shard
 
 pytestmark = pytest.mark.dask

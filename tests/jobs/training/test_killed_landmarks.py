@@ -17,7 +17,7 @@ KILL = """
 import os, signal
 from fastsvm.estimators.nystroem import exact_machine, feature_map
 from fastsvm.sources.tiled import ScratchSource
-from fastsvm.jobs.training.checkpointer import JobCheckpointer
+from fastsvm.jobs.training.checkpoints import JobCheckpointer
 
 def killed(kind, name, at):
     known, calls = getattr(kind, name), []
