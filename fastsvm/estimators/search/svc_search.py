@@ -1,28 +1,30 @@
 """Grid search with cross-validation for kernel machines; fits share their kernel values."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fastsvm._compiled.threads import one_threaded_blas
+from fastsvm.estimators.fitting.convergence_warnings import warn_caller
 from fastsvm.estimators.fitting.documentation import PublicEstimator, documented
 from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators.fitting.validation import labels_of
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.machines.svc import SVC
-from fastsvm.estimators.search.cv_results import SearchTable
-from fastsvm.estimators.search.evaluation import Rules, evaluate, row_numbers
-from fastsvm.estimators.search.search_data import SearchData
+from fastsvm.estimators.search.evaluation import Rules, Scored, SearchData, evaluate
 from fastsvm.estimators.search.shared_fits import Split
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data, MemorySource, check_finite, is_stored, of_open_file
@@ -40,16 +42,6 @@ _RULES = {
     "return_train_score": boolean,
     "verbose": either(boolean, number(integral=True, least=0)),
 }
-
-
-def _best_has(name: str) -> Callable[[Any], bool]:
-    """Return a check that the best model, or the estimator has a method; it raises AttributeError."""
-
-    def check(search: "SVCSearch") -> bool:
-        getattr(search.best_estimator_ if hasattr(search, "best_estimator_") else search._given(), name)
-        return True
-
-    return check
 
 
 def _of_best(name: str, words: str) -> Any:
@@ -72,7 +64,12 @@ def _of_best(name: str, words: str) -> Any:
         ndarray
             What `best_estimator_.{name}` returns.
         """
-    return available_if(_best_has(name))(method)
+
+    def is_available(search: "SVCSearch") -> bool:
+        getattr(search.best_estimator_ if hasattr(search, "best_estimator_") else search._given(), name)
+        return True  # else AttributeError is raised
+
+    return available_if(is_available)(method)
 
 
 @documented
@@ -223,21 +220,20 @@ class SVCSearch(PublicEstimator, BaseEstimator):
         X = of_open_file(X)
         rows = self._rows(X, labels_of(X, y), fit_params)
         cv = check_cv(self.cv, rows.y, classifier=is_classifier(self._given()))
-        splits = [Split(*map(row_numbers, split)) for split in cv.split(rows.to_split(), rows.y, groups)]
+        splits = [Split.of(*split) for split in cv.split(rows.to_split(), rows.y, groups)]
         if not splits:
             raise ValueError(f"cv={self.cv!r} gives no splits.")
-        table = SearchTable(cells, len(splits))
-        n_fits = len(models) * len(splits)
-        with progress_bar(shown=self.verbose, total=n_fits, unit="fit", desc="SVCSearch") as bar:
-            for scored in evaluate(models, rows, splits, rules):
-                table.note(scored)
+        fits: list[Scored] = []
+        with progress_bar(shown=self.verbose, total=len(models) * len(splits), unit="fit", desc="SVCSearch") as bar:
+            for fit in evaluate(models, rows, splits, rules):
+                fits.append(fit)
                 bar.update(1)
-        if self.error_score != "raise":
-            table.fill(float(self.error_score))
-        self.multimetric_, self.n_splits_ = table.named, len(splits)
+        fits = self._completed(fits)
+        self.multimetric_, self.n_splits_ = isinstance(fits[0].test, dict), len(splits)
         self.scorer_ = self._scorers()
-        self._choose(table, rows)
-        self.cv_results_ = table.results()
+        results = self._results(cells, fits)
+        self._choose(results, list(fits[0].test) if isinstance(fits[0].test, dict) else [], rows)
+        self.cv_results_ = results
         return self
 
     def _rows(self, X: Any, y: Any, fit_params: dict[str, Any]) -> SearchData:
@@ -296,22 +292,52 @@ class SVCSearch(PublicEstimator, BaseEstimator):
 
     # --- results ----------------------------------------------------------------------------------------
 
-    def _choose(self, table: SearchTable, rows: SearchData) -> None:
-        """Set the attributes of the best cell, and fit its model if `refit`."""
-        if table.named:
-            self._check_refit(table.metrics)
-        if not self.refit and table.named:
+    def _completed(self, fits: list[Scored]) -> list[Scored]:
+        """Return the fits in order, with `error_score` for those that failed, of which some may: they are warned of."""
+        errors, fits = [fit.error for fit in fits if fit.error], sorted(fits, key=lambda fit: fit[:2])
+        if not errors:
+            return fits
+        if len(errors) == len(fits):
+            raise ValueError(
+                f"All the {len(fits)} fits failed. error_score='raise' shows where. The first error:\n{errors[0]}"
+            )
+        score, number = next(fit.test for fit in fits if not fit.error), float(self.error_score)
+        score = dict.fromkeys(score, number) if isinstance(score, dict) else number
+        warn_caller(
+            f"{len(errors)} fits failed out of a total of {len(fits)}. Their scores are set to {self.error_score}. If "
+            f"these failures are not expected, debug them by error_score='raise'. The first error:\n{errors[0]}",
+            FitFailedWarning,
+        )
+        return [fit._replace(test=score, train=score) if fit.error else fit for fit in fits]
+
+    def _results(self, cells: list[dict], fits: list[Scored]) -> dict[str, Any]:
+        """Return the columns of `cv_results_` as scikit-learn makes them."""
+        names = {
+            "test_scores": "test",
+            "train_scores": "train",
+            "fit_time": "fit_seconds",
+            "score_time": "score_seconds",
+        }
+        out = [{name: getattr(fit, field) for name, field in names.items()} for fit in fits]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of scores that are not finite
+            return BaseSearchCV._format_results(self, cells, self.n_splits_, out)
+
+    def _choose(self, results: dict[str, Any], metrics: list[str], rows: SearchData) -> None:
+        """Set the attributes of the best cell, and fit its model if `refit`; `metrics` name several scores."""
+        if metrics:
+            self._check_refit(metrics)
+        if not self.refit and metrics:
             return
-        results = table.results()
-        metric = self.refit if table.named else "score"
+        cells, metric = results["params"], self.refit if metrics else "score"
         if callable(self.refit):
             self.best_index_ = self.refit(results)
-            if not isinstance(self.best_index_, Integral) or self.best_index_ not in range(len(table.cells)):
+            if not isinstance(self.best_index_, Integral) or self.best_index_ not in range(len(cells)):
                 raise ValueError(f"refit must return the number of a cell; it returned {self.best_index_!r}.")
         else:
             self.best_index_ = int(results[f"rank_test_{metric}"].argmin())
             self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
-        self.best_params_ = table.cells[self.best_index_]
+        self.best_params_ = cells[self.best_index_]
         if self.refit:
             model = clone(self._given()).set_params(**clone(self.best_params_, safe=False))
             begin = time.perf_counter()
