@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Future
 
-from fastsvm.dask.base import DistributedClassifier, sizes_of
-from fastsvm.dask.made_from import made_from
+from fastsvm.dask.estimator import made_from
+from fastsvm.dask.linear import DistributedClassifier, sizes_of
 from fastsvm.dask.rows import load_shards
 from fastsvm.dask.sgd_worker import Averages, SGDPlan, descend, objectives_of_shard, sums_of_descent
 from fastsvm.dask.tasks import Tasks

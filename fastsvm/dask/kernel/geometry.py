@@ -4,7 +4,7 @@ from typing import Any
 
 from distributed import Future
 
-from fastsvm.dask.scaling import moments_of_shards, scaling_of
+from fastsvm.dask.rows import moments_of_shards, scaling_of
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardFacts
 from fastsvm.estimators.kernel.kernel_parameter import resolve_gamma

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from fastsvm.dask.estimator import DecisionMixin, DistributedEstimator
+from fastsvm.dask.estimator import DecisionMixin, DistributedEstimator, made_from
 from fastsvm.dask.kernel.geometry import geometry_of_shards
 from fastsvm.dask.kernel.machines import MachinePlan
 from fastsvm.dask.kernel.pairs import pairs_of_shards
-from fastsvm.dask.made_from import made_from
 from fastsvm.dask.rows import load_shards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Future
 
-from fastsvm.dask.base import DistributedClassifier
+from fastsvm.dask.estimator import made_from
 from fastsvm.dask.kernel.machines import MachinePlan
-from fastsvm.dask.made_from import made_from
+from fastsvm.dask.linear import DistributedClassifier
 from fastsvm.dask.nystroem.bounds import BoundsPlan, bounds_of_shards
 from fastsvm.dask.nystroem.exact_machine import exact_machine_of_shards
 from fastsvm.dask.nystroem.landmarks import Landmarks, choose_landmarks, features_of_shards

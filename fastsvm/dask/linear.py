@@ -1,37 +1,36 @@
-"""What linear machines on a cluster have in common."""
+"""Linear support vector classification and regression on a cluster: rounds of dual coordinate ascent on shards."""
 
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from distributed import Future
 from scipy import sparse
+from sklearn.base import RegressorMixin
 
-from fastsvm.dask.estimator import DecisionMixin, DistributedEstimator
+from fastsvm.dask.estimator import DecisionMixin, DistributedEstimator, made_from
 from fastsvm.dask.rounds.shards import ClusterShards
-from fastsvm.dask.rows import load_shards
-from fastsvm.dask.scaling import moments_of_shards, scaling_of
+from fastsvm.dask.rows import load_shards, moments_of_shards, scaling_of
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, problem_of
-from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.labels import class_weights
+from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import forget
+from fastsvm.estimators.linear import linear_svc, linear_svr
 from fastsvm.estimators.linear.fits.dual_fit import block_rows_of
 from fastsvm.estimators.linear.prediction import for_rows_as_passed
+from fastsvm.estimators.linear.progress import EpochMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import seed_of
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss
-from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.linear_dual.metric import metric_of_moments
 from fastsvm.solvers.linear_dual.shards import RoundsMemory, ShardedAscent
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 from fastsvm.tuning import current_tuning
 
-__all__ = ["ClusterFitState", "DistributedClassifier", "DistributedLinearSVM", "sizes_of"]
-
-_COLUMNS = "epoch", "time", "objective", "dual_objective", "gap", "bytes_sent"
+__all__ = ["ClusterFitState", "DistributedClassifier", "DistributedLinearSVM", "LinearSVC", "LinearSVR", "sizes_of"]
 
 
 @storable("linear fit on a cluster")
@@ -71,11 +70,11 @@ class DistributedLinearSVM(DistributedEstimator):
         """Return whether a fit was completed."""
         return hasattr(self, "coef_")
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _learn(self, X: object, y: object, sample_weight: object) -> None:
         loss, of_classes = self._checked()._chosen_loss(), self._local.of_classes
         forget(self)
-        begin, tasks = time.perf_counter(), Tasks.of(self._client())
-        last = checkpoints_of(self).resume_from
+        begin, tasks, session = time.perf_counter(), Tasks.of(self._client()), FitSession(self)
+        last = session.resume_from
         n_shards = self.n_shards if last is None else len(last.sizes)
         rows, facts = load_shards(tasks, X, y, sample_weight, n_shards, of_classes)
         sizes = sizes_of(facts, last)
@@ -86,11 +85,10 @@ class DistributedLinearSVM(DistributedEstimator):
         shift, scale = self._scaling(tasks, rows, known)
         plan = plan._replace(shift=shift, scale=scale)
         shards = ClusterShards(tasks, rows, plan, sizes)
-        solver = self._solver(known, plan, shards, seed)
-        deadline = begin + (np.inf if self.max_time is None else self.max_time)
-        weights = self._solve(solver, shards, deadline, begin)
+        solver = _solver(known, plan, shards, float(self.tol), seed)
+        weights = self._solve(solver, shards, session, begin)
         self.__dict__.update(names)
-        self._conclude(tasks, plan, solver, weights, deadline)
+        self._conclude(tasks, plan, solver, weights, session.deadline)
         self.workers_ = tasks.accounts(time.perf_counter() - begin)
         warn_of_gap(self)
 
@@ -135,49 +133,27 @@ class DistributedLinearSVM(DistributedEstimator):
         plan = plan._replace(of_pairs=self._learns_pairs(len(classes)))
         return ({"classes_": classes} if of_classes else {}), plan
 
-    def _solver(self, known: ShardFacts, plan: Plan, shards: ClusterShards, seed: int) -> ShardedAscent:
-        """Return the solver, which knows a problem without rows."""
-        problem = problem_of(_no_rows(known), plan)
-        width = ShardedAscent.width_of(known.shape[1])
-        metric = metric_of_moments(problem, shards.moments(width))
-        settings = LinearDualSettings(float(self.tol), seed, plan.block_rows, 0, 1, tuning=plan.tuning)
-        return ShardedAscent(problem, settings, metric, shards)
-
     def _conclude(self, tasks: Tasks, plan: Plan, solver: ShardedAscent, weights: np.ndarray, deadline: float) -> None:
         """Take the weights at the end of a fit; here for nothing."""
 
-    def _solve(self, solver: ShardedAscent, shards: ClusterShards, deadline: float, begin: float) -> np.ndarray:
+    def _solve(self, solver: ShardedAscent, shards: ClusterShards, session: FitSession, begin: float) -> np.ndarray:
         """Take rounds, set the attributes of the solution and its certificate, and return the weights."""
-        checkpointer, last = checkpoints_of(self)
-        records: list[tuple] = []
-        state = solver.init()
+        last, records, state = session.resume_from, [], solver.init()
         if last is not None:
             records, state = list(map(tuple, last.records)), solver.adopted(last.state)
             solver.recall(last.memory)
-            begin -= records[-1][1]
             shards.bytes_sent = records[-1][-1]
-        bar = progress_bar(shown=self.verbose, total=self.max_iter, unit="round", desc=type(self).__name__)
-
-        def observe(state: LinearDualState, report: Report) -> bool:
-            if report.n_steps == 0:
-                return False
-            primal = float(state.primal.sum())
-            seconds = time.perf_counter() - begin
-            records.append((state.epoch, seconds, primal, report.objective, report.gap, shards.bytes_sent))
-            bar.set_postfix({"gap": f"{report.gap:.2g}"}, refresh=False)
-            bar.update(1)
-            if checkpointer is not None and not report.converged:
-                facts = dict(zip(_COLUMNS, records[-1], strict=True))
-                checkpointer.observe(lambda: checkpoint(state), facts)
-            return False
 
         def checkpoint(state: LinearDualState) -> ClusterFitState:
             return ClusterFitState(shards.sizes, solver.settings.seed, state, solver.memory(), records)
 
+        monitor = _RoundMonitor(MonitoredFit(session, self.max_iter, dict, checkpoint, state, records), shards, begin)
         try:
-            state, reason, _ = drive(solver, state, Limits(self.max_iter - state.epoch, deadline), observe)
+            state, reason, _ = drive(
+                solver, state, Limits(self.max_iter - state.epoch, session.deadline), monitor.observe
+            )
         finally:
-            bar.close()
+            monitor.close()
         certificate = solver.certificate
         if reason is not StopReason.CONVERGED or certificate is None:
             state, certificate = solver.concluded(state)
@@ -189,8 +165,7 @@ class DistributedLinearSVM(DistributedEstimator):
         self.objective_, self.dual_objective_ = float(certificate.primal.sum()), float(certificate.dual.sum())
         self.duality_gap_ = self.objective_ - self.dual_objective_
         self.converged_, self.stop_reason_ = reason is StopReason.CONVERGED, str(reason)
-        columns = zip(*records, strict=True)
-        self.history_ = {name: np.array(column) for name, column in zip(_COLUMNS, columns, strict=True)}
+        self.history_ = monitor.history()
         return weights
 
 
@@ -201,7 +176,7 @@ class DistributedClassifier(DecisionMixin, DistributedLinearSVM):
         self.coef_, self.intercept_ = coef, intercept
 
 
-def sizes_of(facts: list[ShardFacts], last: Any) -> list[int]:
+def sizes_of(facts: list[ShardFacts], last: ClusterFitState | None) -> list[int]:
     """Return the numbers of rows of the shards, which must be those of the last checkpoint if there is one."""
     sizes = [one.shape[0] for one in facts]
     if last is not None and last.sizes != sizes:
@@ -212,8 +187,88 @@ def sizes_of(facts: list[ShardFacts], last: Any) -> list[int]:
     return sizes
 
 
-def _no_rows(known: ShardFacts) -> ShardRows:
-    """Return rows of the kind of the shards, but none."""
+def _solver(known: ShardFacts, plan: Plan, shards: ClusterShards, tol: float, seed: int) -> ShardedAscent:
+    """Return the solver, which knows a problem without rows."""
     shape = 0, known.shape[1]
     X = sparse.csr_matrix(shape, dtype=known.dtype) if known.sparse else np.empty(shape, known.dtype)
-    return ShardRows(X, np.empty(0, known.labels.dtype), np.empty(0), None)
+    problem = problem_of(ShardRows(X, np.empty(0, known.labels.dtype), np.empty(0), None), plan)
+    metric = metric_of_moments(problem, shards.moments(ShardedAscent.width_of(known.shape[1])))
+    return ShardedAscent(
+        problem, LinearDualSettings(tol, seed, plan.block_rows, 0, 1, tuning=plan.tuning), metric, shards
+    )
+
+
+class _RoundMonitor(EpochMonitor):
+    """Records every round of a fit that began at the moment `begin`."""
+
+    COLUMNS = "epoch", "time", "objective", "dual_objective", "gap", "bytes_sent"
+
+    def __init__(self, fit: MonitoredFit, shards: ClusterShards, begin: float) -> None:
+        super().__init__(fit)
+        self._shards = shards
+        self._begin = begin - (fit.records[-1][1] if fit.records else 0.0)
+
+    def observe(self, state: LinearDualState, report: Report) -> bool:
+        """Record a round if one ended, and offer a checkpoint."""
+        return super().observe(state, report) if report.n_steps else False
+
+    def row(self, state: LinearDualState, report: Report) -> tuple[tuple, dict[str, str]]:
+        """Return primal and dual objective, relative gap and bytes sent."""
+        values = float(state.primal.sum()), report.objective, report.gap, self._shards.bytes_sent
+        return values, {"gap": f"{report.gap:.2g}"}
+
+
+# --- the machines ------------------------------------------------------------------------------------------------
+
+
+@made_from(linear_svc.LinearSVC, {"penalty", "dual", "memory", "warm_start", "criterion", "window_visits", "solver_"})
+class LinearSVC(DistributedClassifier):
+    """Linear support vector classification on the workers of a Dask cluster, exact.
+
+    Minimises ½‖w‖² + C Σ loss, of each class against the rest or of all at once, as `fastsvm.LinearSVC` does, to the
+    same duality gap. The rows are in shards on the workers, and never come to the client. In a round each shard takes
+    an epoch of dual coordinate ascent; what it tells of it is two numbers for each feature and class.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from distributed import Client
+    >>> from fastsvm.dask import LinearSVC
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> X = da.from_array(rng.normal(size=(200, 3)) + y[:, None], chunks=(100, 3))
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):
+    ...     model = LinearSVC(random_state=0).fit(X, da.from_array(y, chunks=100))
+    >>> bool(model.duality_gap_ <= 1e-3 * model.objective_)
+    True
+    >>> model.to_local().predict([[2.0, 2.0, 2.0]])
+    array([1])
+    """
+
+
+@made_from(linear_svr.LinearSVR, {"dual", "memory", "warm_start", "criterion", "window_visits", "solver_"})
+class LinearSVR(RegressorMixin, DistributedLinearSVM):
+    """Linear support vector regression on the workers of a Dask cluster, exact.
+
+    Minimises ½‖w‖² + C Σ loss as `fastsvm.LinearSVR` does, to the same duality gap, in the rounds of
+    `fastsvm.dask.LinearSVC`. The rows are in shards on the workers, and never come to the client.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from distributed import Client
+    >>> from fastsvm.dask import LinearSVR
+    >>> X = np.linspace(-1, 1, 200)[:, None]
+    >>> rows = da.from_array(X, chunks=(100, 1))
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):
+    ...     model = LinearSVR(C=10, random_state=0).fit(rows, 3 * X[:, 0] - 1)
+    >>> bool(model.to_local().score(X, 3 * X[:, 0] - 1) > 0.99)
+    True
+    """
+
+    score = DistributedLinearSVM.score  # not that of the mixin
+
+    def _take(self, coef: np.ndarray, intercept: np.ndarray) -> None:
+        self.coef_, self.intercept_ = coef[0], intercept
