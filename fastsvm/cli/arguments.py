@@ -198,10 +198,8 @@ def _add_compress(added: _Commands) -> None:
 
 
 def _add_convert(added: _Commands) -> None:
-    def add(option: str, words: str, **given: Any) -> None:
-        convert.add_argument(
-            "--" + option.replace("_", "-"), help=f"{words} (formats: {formats_with(option)})", **given
-        )
+    def add(option: str, words: str, **more: Any) -> None:
+        convert.add_argument("--" + option.replace("_", "-"), help=f"{words} (formats: {formats_with(option)})", **more)
 
     convert = _command(added, "convert", commands.do_convert, "convert a published format to HDF5")
     convert.add_argument("source", help="file or folder to convert")

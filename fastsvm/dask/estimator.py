@@ -143,11 +143,11 @@ shape (n_samples, n_features)
 
     def _known(self, facts: list[ShardFacts], of_classes: bool) -> ShardFacts:
         """Return what is known of all shards together, and set the attributes of the features."""
-        known = joined_facts(facts, of_classes)
-        self.n_features_in_ = known.shape[1]
-        if known.names is not None:
-            self.feature_names_in_ = known.names
-        return known
+        whole = joined_facts(facts, of_classes)
+        self.n_features_in_ = whole.shape[1]
+        if whole.names is not None:
+            self.feature_names_in_ = whole.names
+        return whole
 
     @of_one_model
     def to_local(self) -> BaseEstimator:

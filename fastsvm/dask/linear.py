@@ -78,26 +78,26 @@ class DistributedLinearSVM(DistributedEstimator):
         n_shards = self.n_shards if last is None else len(last.sizes)
         rows, facts = load_shards(tasks, X, y, sample_weight, n_shards, of_classes)
         sizes = sizes_of(facts, last)
-        known = self._known(facts, of_classes)
+        whole = self._known(facts, of_classes)
         seed = seed_of(self) if last is None else last.seed
-        rows, known = self._learnt(tasks, rows, facts, known, seed)
-        names, plan = self._planned(known, loss, of_classes, tasks.together(len(rows)))
-        shift, scale = self._scaling(tasks, rows, known)
+        rows, whole = self._learnt(tasks, rows, facts, whole, seed)
+        names, plan = self._planned(whole, loss, of_classes, tasks.together(len(rows)))
+        shift, scale = self._scaling(tasks, rows, whole)
         plan = plan._replace(shift=shift, scale=scale)
         shards = ClusterShards(tasks, rows, plan, sizes)
-        solver = _solver(known, plan, shards, float(self.tol), seed)
+        solver = _solver(whole, plan, shards, float(self.tol), seed)
         weights = self._solve(solver, shards, session, begin)
         self.__dict__.update(names)
         self._conclude(tasks, plan, solver, weights, session.deadline)
         self.workers_ = tasks.accounts(time.perf_counter() - begin)
         warn_of_gap(self)
 
-    def _scaling(self, tasks: Tasks, rows: list[Future], known: ShardFacts) -> tuple[np.ndarray, np.ndarray]:
+    def _scaling(self, tasks: Tasks, rows: list[Future], whole: ShardFacts) -> tuple[np.ndarray, np.ndarray]:
         """Return shift and scale of the features, empty if they are not standardised."""
         self._shift = self._scale = None
         if not self.standardize:
             return np.empty(0), np.empty(0)
-        self._shift, self._scale = scaling_of(moments_of_shards(tasks, rows), known.sparse)
+        self._shift, self._scale = scaling_of(moments_of_shards(tasks, rows), whole.sparse)
         return self._shift, self._scale
 
     def _shown(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -115,20 +115,20 @@ class DistributedLinearSVM(DistributedEstimator):
         return for_rows_as_passed(coef, intercept, self._shift, self._scale)
 
     def _learnt(
-        self, tasks: Tasks, rows: list[Future], facts: list[ShardFacts], known: ShardFacts, seed: int
+        self, tasks: Tasks, rows: list[Future], facts: list[ShardFacts], whole: ShardFacts, seed: int
     ) -> tuple[list[Future], ShardFacts]:
         """Return the rows that are learnt, here those of the user, and what they are like."""
-        return rows, known
+        return rows, whole
 
-    def _planned(self, known: ShardFacts, loss: Loss, of_classes: bool, together: int) -> tuple[dict, Plan]:
+    def _planned(self, whole: ShardFacts, loss: Loss, of_classes: bool, together: int) -> tuple[dict, Plan]:
         """Return fitted attributes beside those of the solution, and what is to be learnt."""
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
         classes = factors = np.empty(0)
         if of_classes:
-            classes = known.labels
-            factors = class_weights(self.class_weight, classes, np.arange(len(classes)), known.weights)
+            classes = whole.labels
+            factors = class_weights(self.class_weight, classes, np.arange(len(classes)), whole.weights)
         tuning = current_tuning().linear
-        size = block_rows_of(known.shape[1], tuning)
+        size = block_rows_of(whole.shape[1], tuning)
         plan = Plan(loss, float(self.C), constant, classes, factors, size, tuning, together)
         plan = plan._replace(of_pairs=self._learns_pairs(len(classes)))
         return ({"classes_": classes} if of_classes else {}), plan
@@ -187,12 +187,12 @@ def sizes_of(facts: list[ShardFacts], last: ClusterFitState | None) -> list[int]
     return sizes
 
 
-def _solver(known: ShardFacts, plan: Plan, shards: ClusterShards, tol: float, seed: int) -> ShardedAscent:
+def _solver(whole: ShardFacts, plan: Plan, shards: ClusterShards, tol: float, seed: int) -> ShardedAscent:
     """Return the solver, which knows a problem without rows."""
-    shape = 0, known.shape[1]
-    X = sparse.csr_matrix(shape, dtype=known.dtype) if known.sparse else np.empty(shape, known.dtype)
-    problem = problem_of(ShardRows(X, np.empty(0, known.labels.dtype), np.empty(0), None), plan)
-    metric = metric_of_moments(problem, shards.moments(ShardedAscent.width_of(known.shape[1])))
+    shape = 0, whole.shape[1]
+    X = sparse.csr_matrix(shape, dtype=whole.dtype) if whole.sparse else np.empty(shape, whole.dtype)
+    problem = problem_of(ShardRows(X, np.empty(0, whole.labels.dtype), np.empty(0), None), plan)
+    metric = metric_of_moments(problem, shards.moments(ShardedAscent.width_of(whole.shape[1])))
     return ShardedAscent(
         problem, LinearDualSettings(tol, seed, plan.block_rows, 0, 1, tuning=plan.tuning), metric, shards
     )

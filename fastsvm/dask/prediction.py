@@ -167,32 +167,32 @@ class _Moments(NamedTuple):
     """Sums over samples: weights, hits or squared errors, and the mean and squared deviations of the targets."""
 
     weight: float
-    found: float
+    loss: float
     mean: float
     deviation: float
 
     @classmethod
     def joined(cls, parts: tuple["_Moments", ...]) -> "_Moments":
         """Return the sums over several parts, by equation 2.1 of Chan, Golub and LeVeque (1983)."""
-        weight = found = mean = deviation = 0.0
+        weight = loss = mean = deviation = 0.0
         for part in parts:
             both = weight + part.weight
             if part.weight > 0:
                 away = part.mean - mean
                 deviation += part.deviation + away**2 * weight * part.weight / both
                 mean += away * part.weight / both
-            weight, found = both, found + part.found
-        return cls(weight, found, mean, deviation)
+            weight, loss = both, loss + part.loss
+        return cls(weight, loss, mean, deviation)
 
     def accuracy(self) -> float:
         """Return the share of hits."""
-        return self.found / self.weight
+        return self.loss / self.weight
 
     def explained(self) -> float:
         """Return R²."""
         if self.deviation == 0:
-            return 1.0 if self.found == 0 else 0.0
-        return 1 - self.found / self.deviation
+            return 1.0 if self.loss == 0 else 0.0
+        return 1 - self.loss / self.deviation
 
 
 def _moments(model: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> _Moments:

@@ -71,15 +71,15 @@ class Tasks(NamedTuple):
 
     def gathered(self, futures: list[Future]) -> list[Any]:
         """Return the results of tasks, in order; ClusterLost says that the cluster cannot complete them."""
-        asked, n_idle = None, 0
+        gathering, n_idle = None, 0
         try:
             coming: Coroutine = self.client.gather(futures, asynchronous=True)
-            asked = asyncio.run_coroutine_threadsafe(coming, cast(Any, self.client.loop).asyncio_loop)
+            gathering = asyncio.run_coroutine_threadsafe(coming, cast(Any, self.client.loop).asyncio_loop)
             while True:
                 try:
-                    return list(asked.result(self.tuning.look_s))
+                    return list(gathering.result(self.tuning.look_s))
                 except TimeoutError:
-                    if asked.done():
+                    if gathering.done():
                         raise
                 n_idle = 0 if any(status == "running" for status, _ in self._workers()) else n_idle + 1
                 if n_idle == self.tuning.looks:
@@ -92,8 +92,8 @@ class Tasks(NamedTuple):
             self._check_connected(error)
             raise
         finally:
-            if asked is not None:
-                asked.cancel()
+            if gathering is not None:
+                gathering.cancel()
 
     def _check_connected(self, error: Exception) -> None:
         """Raise ClusterLost if an error was raised because there is no scheduler any more."""

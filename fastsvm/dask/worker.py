@@ -196,9 +196,9 @@ def read_rows(parts: list[FilePart]) -> ShardRows:
     return joined(blocks, names)
 
 
-def rows_at(rows: ShardRows, places: np.ndarray) -> ShardRows:
+def rows_at(rows: ShardRows, numbers: np.ndarray) -> ShardRows:
     """Return some rows of a shard."""
-    return ShardRows(rows.X[places], rows.y[places], rows.weight[places], None)
+    return ShardRows(rows.X[numbers], rows.y[numbers], rows.weight[numbers], None)
 
 
 def facts_of(rows: ShardRows, of_classes: bool) -> ShardFacts:

@@ -33,16 +33,16 @@ def rows_of(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:
     return values, names or tuple(f"feature {k}" for k in range(values.shape[1]))
 
 
-def like(X: Any, places: np.ndarray) -> Any:
+def like(X: Any, points: np.ndarray) -> Any:
     """Return places as a data frame if X is one: pipelines may select columns by name."""
-    return type(X)(places, columns=X.columns) if hasattr(X, "iloc") else places
+    return type(X)(points, columns=X.columns) if hasattr(X, "iloc") else points
 
 
-def decided(estimator: BaseEstimator, method: str, places: object) -> np.ndarray:
+def decided(estimator: BaseEstimator, method: str, points: object) -> np.ndarray:
     """Return what a method of the estimator says of places, which may lack the names of the features."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        return np.asarray(getattr(estimator, method)(places))
+        return np.asarray(getattr(estimator, method)(points))
 
 
 def final_model(estimator: BaseEstimator) -> BaseEstimator:

@@ -180,12 +180,12 @@ class ConfusionDisplay(Display):
 
     def _dress(self) -> None:
         n = len(self.names)
-        ends, places = (-0.5, n - 0.5), np.arange(n)
+        ends, cells = (-0.5, n - 0.5), np.arange(n)
         self.ax_.set(xlim=ends, ylim=ends[::-1], aspect="equal", xlabel="predicted class", ylabel="true class")
-        self.ax_.set_xticks(places, self.names, rotation=45 if max(map(len, self.names)) > 6 else 0)
-        self.ax_.set_yticks(places, self.names)
-        self.ax_.set_xticks(places[1:] - 0.5, minor=True)
-        self.ax_.set_yticks(places[1:] - 0.5, minor=True)
+        self.ax_.set_xticks(cells, self.names, rotation=45 if max(map(len, self.names)) > 6 else 0)
+        self.ax_.set_yticks(cells, self.names)
+        self.ax_.set_xticks(cells[1:] - 0.5, minor=True)
+        self.ax_.set_yticks(cells[1:] - 0.5, minor=True)
         self.ax_.grid(which="minor", color="0.85", linewidth=0.8)
         self.ax_.tick_params(which="both", length=0)
         if not self.ax_.get_title():

@@ -134,16 +134,16 @@ class MarginDisplay(Display):
         circled, name = circled_rows(estimator, points.X) if circle else (None, "")
         first, second = (np.linspace(low, high, grid_resolution) for low, high in points.limits())
         grid = first, second
-        places = np.stack(np.meshgrid(*grid), axis=-1)
-        rows = like(X, places.reshape(-1, 2))
-        response, shade = _response(estimator, rows).reshape(places.shape[:2]), None
+        points_of_grid = np.stack(np.meshgrid(*grid), axis=-1)
+        rows = like(X, points_of_grid.reshape(-1, 2))
+        response, shade = _response(estimator, rows).reshape(points_of_grid.shape[:2]), None
         levels: tuple[float, ...] = (-1, 0, 1)
         if is_outlier_detector(estimator):  # values of either sign are shaded by their share of the largest
             largest = [max(float(np.max(sign * response)), np.finfo(float).tiny) for sign in (-1, 1)]
             shade, levels = response / np.where(response > 0, largest[1], largest[0]), (0,)
             drawing = {"colors": colours_of(2)[::-1]} | drawing  # what is usual has the first colour
         if shade_by != "decision_function" and len(points.classes) == 2:
-            shade = _depth(_response(estimator, rows, shade_by), shade_by).reshape(places.shape[:2])
+            shade = _depth(_response(estimator, rows, shade_by), shade_by).reshape(points_of_grid.shape[:2])
         drawn = cls(points, grid, response, circled=circled, circled_name=name, shade=shade, levels=levels)
         return drawn.plot(ax, **drawing)
 
@@ -229,15 +229,15 @@ def _points_of(estimator: BaseEstimator, X: object, y: object) -> Points:
     return points._replace(y=_DETECTED[(points.y == _Detected.INLIER).astype(int)], classes=_DETECTED)
 
 
-def _response(estimator: BaseEstimator, places: object, method: str = "decision_function") -> np.ndarray:
+def _response(estimator: BaseEstimator, rows: object, method: str = "decision_function") -> np.ndarray:
     """Return the values of a method for two classes, the numbers of predicted classes for more."""
     classes = _classes_of(estimator)
     if len(classes) > 2:
-        return np.searchsorted(classes, decided(estimator, "predict", places))
+        return np.searchsorted(classes, decided(estimator, "predict", rows))
     if not hasattr(estimator, method):
-        asked = "of which margins are drawn" if method == "decision_function" else "which shades are to follow"
-        raise TypeError(f"{type(estimator).__name__} has no {method}, {asked}.")
-    values = decided(estimator, method, places)
+        purpose = "of which margins are drawn" if method == "decision_function" else "which shades are to follow"
+        raise TypeError(f"{type(estimator).__name__} has no {method}, {purpose}.")
+    values = decided(estimator, method, rows)
     return np.where(values == classes[1], 1.0, -1.0) if method == "predict" else values.astype(np.float64).ravel()
 
 

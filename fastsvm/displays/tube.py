@@ -227,6 +227,6 @@ def _column_of(feature: int | str | None, names: tuple[str, ...]) -> int | None:
 
 def _along(estimator: BaseEstimator, X: object, rows: np.ndarray, column: int, at: np.ndarray) -> np.ndarray:
     """Return predictions where one feature takes given values and the others their medians."""
-    places = np.tile(np.median(rows, axis=0), (len(at), 1))
-    places[:, column] = at
-    return decided(estimator, "predict", like(X, places))
+    points = np.tile(np.median(rows, axis=0), (len(at), 1))
+    points[:, column] = at
+    return decided(estimator, "predict", like(X, points))

@@ -222,10 +222,10 @@ def deformed(images: np.ndarray, n: int, side: int, seed: int, progress: bool = 
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         affine = (1 + scale) * turn @ np.array([[1, shear], [0, 1]])
         middle = (width - 1) / 2
-        places = (
+        points = (
             np.tensordot(affine, grid - middle, 1) + middle + rng.uniform(-most.shift, most.shift, 2)[:, None, None]
         )
-        rows[i] = _drawn(images[originals[i]], places + _elastic(side, most, rng))
+        rows[i] = _drawn(images[originals[i]], points + _elastic(side, most, rng))
     return rows, originals
 
 
@@ -242,8 +242,8 @@ def _grid(side: int, width: int) -> np.ndarray:
     return np.stack(np.meshgrid(centres, centres, indexing="ij"))
 
 
-def _drawn(image: np.ndarray, places: np.ndarray) -> np.ndarray:
-    values = ndimage.map_coordinates(image, places, order=1, mode="constant")
+def _drawn(image: np.ndarray, points: np.ndarray) -> np.ndarray:
+    values = ndimage.map_coordinates(image, points, order=1, mode="constant")
     return (255 * np.clip(values, 0, 1)).astype(np.uint8).ravel()
 
 

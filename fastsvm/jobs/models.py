@@ -60,15 +60,15 @@ def fitting_model(model: BaseEstimator, path: str | Path, rows: Source) -> BaseE
     """
     fit, is_text = origin_of(model), is_libsvm_text(path)
     is_shifted = is_text and rows.origin.first_index == 0 and fit.first_index == 1 and not fit.sure  # a feature more
-    known = model.n_features_in_ + is_shifted
+    n_known = model.n_features_in_ + is_shifted
     if isinstance(rows, HDF5CSRSource) and rows.origin.first_index is not None:
-        rows.widen(known)
-    n = max(rows.shape[1], known)
+        rows.widen(n_known)
+    n = max(rows.shape[1], n_known)
     if is_text:
-        given = {"n_features": n, "first_index": 0 if is_shifted else None}
-        return model if n == model.n_features_in_ else load_libsvm(path, **given)
+        of_text = {"n_features": n, "first_index": 0 if is_shifted else None}
+        return model if n == model.n_features_in_ else load_libsvm(path, **of_text)
     model = getattr(model, "best_estimator_", model)
-    n_more = n - known
+    n_more = n - n_known
     if n_more == 0 or rows.origin.first_index is None or (isinstance(model, KernelMachine) and is_precomputed(model)):
         return model
     say(

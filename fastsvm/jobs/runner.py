@@ -44,14 +44,14 @@ def run(job: Job, path: str | Path) -> Json:
     """
     _check_files(job)
     check_grid(job)
-    own: RunFolder | None = None  # until then it may be that of another process
+    begun: RunFolder | None = None  # until then it may be that of another process
     try:
         with RunFolder.begun(path, _settled(job)) as folder:
-            own = folder
+            begun = folder
             return _Run(folder, folder.job).go()
     except _BAD_INPUT:
-        if own is not None and not own.has_results():
-            own.undo()
+        if begun is not None and not begun.has_results():
+            begun.undo()
         raise
 
 

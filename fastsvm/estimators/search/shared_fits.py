@@ -246,24 +246,24 @@ class SharedFits:
 
     def _stated(self, parts: list[Part]) -> dict[Part, Statement]:
         """Return what models ask of their training samples; a fit by itself will say why one of them cannot."""
-        found: dict[Part, Statement] = {}
+        statements: dict[Part, Statement] = {}
         labels: dict[int, np.ndarray] = {}
         for part in parts:
             weight, train = np.zeros(len(self.data.y)), self.splits[part.split].train
             weight[train] = self.data.weight[train]
             with suppress(ValueError):
                 one = self.models[part.model]._state(self.data._replace(weight=weight))
-                known = labels.setdefault(part.split, one.labels)  # kept once
-                found[part] = one._replace(labels=known) if np.array_equal(known, one.labels) else one
-        return found
+                first = labels.setdefault(part.split, one.labels)  # kept once
+                statements[part] = one._replace(labels=first) if np.array_equal(first, one.labels) else one
+        return statements
 
     def _in_place(self, split: int, stated: Statement) -> list[TwoClass]:
         """Return the problems of a fit in the order of the kernel matrix, with the rows and signs of its split."""
         pairs = stated.problems(stated.labels, stated.upper)
         pairs = [pair.in_order(np.argsort(self._place[pair.rows])) for pair in pairs]
-        known = self._problems.setdefault(split, pairs)
-        same = len(known) == len(pairs)
-        for k, (pair, other) in enumerate(zip(pairs, known, strict=False)):
+        first = self._problems.setdefault(split, pairs)
+        same = len(first) == len(pairs)
+        for k, (pair, other) in enumerate(zip(pairs, first, strict=False)):
             if same and np.array_equal(pair.rows, other.rows):
                 pairs[k] = pair._replace(rows=other.rows, y=other.y)
         return pairs
@@ -309,10 +309,10 @@ class SharedFits:
         for part in parts:
             model = self.models[part.model]
             others = model.get_params(deep=False) | dict.fromkeys(model.follows)
-            found = next((path for path in paths if path[1] == part.split and _equal(path[0], others)), None)
-            if found is None:
-                paths.append(found := (others, part.split, []))
-            found[2].append(part)
+            path_of_part = next((path for path in paths if path[1] == part.split and _equal(path[0], others)), None)
+            if path_of_part is None:
+                paths.append(path_of_part := (others, part.split, []))
+            path_of_part[2].append(part)
 
         def followed(part: Part) -> tuple[float, ...]:
             model = self.models[part.model]

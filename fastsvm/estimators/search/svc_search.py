@@ -177,10 +177,13 @@ class SVCSearch(PublicEstimator, BaseEstimator):
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: those of the estimator."""
-        tags, given = super().__sklearn_tags__(), get_tags(self._given())
-        tags.estimator_type, tags.classifier_tags = given.estimator_type, given.classifier_tags
-        tags.regressor_tags = given.regressor_tags
-        tags.input_tags.pairwise, tags.input_tags.sparse = given.input_tags.pairwise, given.input_tags.sparse
+        tags, of_estimator = super().__sklearn_tags__(), get_tags(self._given())
+        tags.estimator_type, tags.classifier_tags = of_estimator.estimator_type, of_estimator.classifier_tags
+        tags.regressor_tags = of_estimator.regressor_tags
+        tags.input_tags.pairwise, tags.input_tags.sparse = (
+            of_estimator.input_tags.pairwise,
+            of_estimator.input_tags.sparse,
+        )
         return tags
 
     def _given(self) -> Any:
@@ -240,9 +243,9 @@ class SVCSearch(PublicEstimator, BaseEstimator):
         """Return samples and labels, checked if the estimator is a kernel machine, and weights that come with X."""
         if not is_stored(X):
             X, y = indexable(X, y)
-        given = X.sample_weight if isinstance(X, HDF5Data) and fit_params.get("sample_weight") is None else None
-        if given is not None and has_fit_parameter(self._given(), "sample_weight"):
-            fit_params = fit_params | {"sample_weight": given}  # which samples of a split, a source, come without
+        weight = X.sample_weight if isinstance(X, HDF5Data) and fit_params.get("sample_weight") is None else None
+        if weight is not None and has_fit_parameter(self._given(), "sample_weight"):
+            fit_params = fit_params | {"sample_weight": weight}  # which samples of a split, a source, come without
         if isinstance(self._given(), KernelMachine):
             data = clone(self._given())._checked(X, y, fit_params.get("sample_weight"))
             y = data.y if self._given().has_targets else y
@@ -281,7 +284,7 @@ class SVCSearch(PublicEstimator, BaseEstimator):
         if not isinstance(self.scoring, (list, tuple, set, dict)):
             return self._scorer()
         named = self.scoring if isinstance(self.scoring, dict) else dict.fromkeys(self.scoring)
-        return {name: check_scoring(self._given(), given or name) for name, given in named.items()}
+        return {name: check_scoring(self._given(), scoring or name) for name, scoring in named.items()}
 
     def _check_refit(self, names: list[str]) -> None:
         if self.refit is not False and self.refit not in names and not callable(self.refit):
@@ -395,5 +398,5 @@ class SVCSearch(PublicEstimator, BaseEstimator):
             Score; higher is better.
         """
         scorer = self.scorer_[self.refit] if isinstance(self.__dict__.get("scorer_"), dict) else None
-        found = (scorer or self._scorer())(self._best("score"), X, y)
-        return found[self.refit] if isinstance(found, dict) else found
+        score = (scorer or self._scorer())(self._best("score"), X, y)
+        return score[self.refit] if isinstance(score, dict) else score

@@ -312,12 +312,12 @@ def _frame(x: _Scale, y: _Scale, axes: Axes, floor: int) -> Html:
 def _path(line: Line, x: _Scale, y: _Scale, log: bool) -> Html:
     """Return a curve, with marked points if they are few; a cloud has points only."""
     heights = y(np.log10(line.y) if log else line.y)
-    places = list(zip(x(line.x).round(1).tolist(), heights.round(1).tolist(), strict=True))
-    dots = "".join(f"M{across:g} {down:g}h0" for across, down in places)
+    points = list(zip(x(line.x).round(1).tolist(), heights.round(1).tolist(), strict=True))
+    dots = "".join(f"M{across:g} {down:g}h0" for across, down in points)
     if "cloud" in line.look:
         return Html(f'<path class="{line.look}" d="{dots}"/>')
-    curve = "M" + "L".join(f"{across:g} {down:g}" for across, down in places) if len(places) > 1 else ""
-    marked = "line" in line.look and len(places) <= current_tuning().look.marked
+    curve = "M" + "L".join(f"{across:g} {down:g}" for across, down in points) if len(points) > 1 else ""
+    marked = "line" in line.look and len(points) <= current_tuning().look.marked
     dotted = f'<path class="dot {_colour(line)}" d="{dots}"/>' if marked else ""
     return Html(f'<path class="{line.look}" d="{curve}"/>{dotted}')
 

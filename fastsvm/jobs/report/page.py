@@ -196,12 +196,12 @@ def _workers(result: Json) -> Html:
 def _job(job: Job, model: BaseEstimator) -> Html:
     """Return the keys of the job and, folded, all parameters of the estimator."""
     words = job._asdict()
-    given = [("Estimator", type(model).__name__), *sorted(job.parameters.items())]
-    given += [(label, words[name]) for name, label in _OF_JOB.items() if words[name] or name == "seed"]
+    rows = [("Estimator", type(model).__name__), *sorted(job.parameters.items())]
+    rows += [(label, words[name]) for name, label in _OF_JOB.items() if words[name] or name == "seed"]
     if job.seconds is not None:
-        given.append(("Time limit", duration(job.seconds)))
+        rows.append(("Time limit", duration(job.seconds)))
     every = facts(sorted(model.get_params().items()))
-    return Html(f"<div>{facts(given)}<details><summary>All parameters</summary>{every}</details></div>")
+    return Html(f"<div>{facts(rows)}<details><summary>All parameters</summary>{every}</details></div>")
 
 
 def _data(job: Job, words: Json, model: BaseEstimator) -> Html:

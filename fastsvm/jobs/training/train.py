@@ -263,7 +263,7 @@ def _written(label: float | str) -> str:
 def written_surely(write: Callable[[], None], path: str | Path) -> None:
     """Call `write`, and again for a while if the disk is full; `path` is for the message."""
     tuning = current_tuning().jobs
-    end, told = time.monotonic() + tuning.say_s, False
+    end, said = time.monotonic() + tuning.say_s, False
     while True:
         try:
             write()
@@ -271,9 +271,9 @@ def written_surely(write: Callable[[], None], path: str | Path) -> None:
         except OSError as error:
             if error.errno not in FULL or time.monotonic() >= end:
                 raise
-            if not told:
+            if not said:
                 say(f"cannot write {path}: {error.strerror}. Make room: fastsvm tries again for {tuning.say_s:.0f} s.")
-                told = True
+                said = True
         time.sleep(tuning.wait_s)
 
 
