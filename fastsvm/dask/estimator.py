@@ -111,7 +111,7 @@ shape (n_samples, n_features)
         check_parameters(self, {"n_shards": optional(number(integral=True, least=1))})
         return local
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return the parameters but for the client: a clone takes the current one.
 
         Parameters
@@ -126,7 +126,7 @@ shape (n_samples, n_features)
         """
         return {name: value for name, value in super().get_params(deep).items() if name != "client"}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return what is pickled: not the client."""
         return super().__getstate__() | {"client": None}
 

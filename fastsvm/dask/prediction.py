@@ -37,7 +37,7 @@ class PredictionsOnCluster:
 
 
 @documented_by(PredictionsOnCluster)
-def predict(model: BaseEstimator, X: Any) -> da.Array | np.ndarray:
+def predict(model: BaseEstimator, X: object) -> da.Array | np.ndarray:
     """Return the predictions of a fitted model for samples on a cluster.
 
     Returns
@@ -60,7 +60,7 @@ def predict(model: BaseEstimator, X: Any) -> da.Array | np.ndarray:
 
 
 @documented_by(PredictionsOnCluster)
-def decision_function(model: BaseEstimator, X: Any) -> da.Array | np.ndarray:
+def decision_function(model: BaseEstimator, X: object) -> da.Array | np.ndarray:
     """Return the decision values of a fitted model for samples on a cluster.
 
     Parameters
@@ -87,7 +87,7 @@ def decision_function(model: BaseEstimator, X: Any) -> da.Array | np.ndarray:
 
 
 @documented_by(PredictionsOnCluster)
-def transform(model: BaseEstimator, X: Any) -> da.Array | np.ndarray:
+def transform(model: BaseEstimator, X: object) -> da.Array | np.ndarray:
     """Return what a fitted transformer makes of samples on a cluster, as scaling or features of landmarks.
 
     Parameters
@@ -116,7 +116,7 @@ def transform(model: BaseEstimator, X: Any) -> da.Array | np.ndarray:
 
 
 @documented_by(PredictionsOnCluster)
-def score(model: BaseEstimator, X: Any, y: object = None, sample_weight: object = None) -> float:
+def score(model: BaseEstimator, X: object, y: object = None, sample_weight: object = None) -> float:
     """Return the share of correct classes, or R² of a regression, of a fitted model for samples on a cluster.
 
     Parameters
@@ -195,7 +195,7 @@ class _Moments(NamedTuple):
         return 1 - self.loss / self.deviation
 
 
-def _moments(model: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> _Moments:
+def _moments(model: BaseEstimator, X: Any, y: object, sample_weight: object) -> _Moments:
     """Return the sums over a block."""
     n = len(X) if hasattr(X, "columns") else X.shape[0]
     y = np.asarray(y)
@@ -216,7 +216,7 @@ def _local(model: BaseEstimator) -> BaseEstimator:
     return model.to_local() if hasattr(model, "to_local") else model
 
 
-def _by_block(model: BaseEstimator, X: Any, method: str) -> Any:
+def _by_block(model: BaseEstimator, X: Any, method: str) -> da.Array | np.ndarray:
     """Return what a method of a model answers for each block."""
     if not dask.is_dask_collection(X):
         return getattr(model, method)(X)
@@ -237,7 +237,7 @@ def _by_block(model: BaseEstimator, X: Any, method: str) -> Any:
 
 def _answer(model: BaseEstimator, X: Any, method: str) -> np.ndarray:
     """Return what a method answers; without rows, an array of its shape and type for none."""
-    call: Callable[[Any], np.ndarray] = getattr(model, method)
+    call: Callable[[object], np.ndarray] = getattr(model, method)
     n = 0 if X is None else len(X) if hasattr(X, "columns") else X.shape[0]
     if n:
         return call(X)

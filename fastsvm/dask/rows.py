@@ -33,6 +33,9 @@ __all__ = [
 
 _LABELS, _WEIGHTS = "y", "sample_weight"
 
+Columns = tuple[object, object, object]
+"""Rows, labels or targets, and weights or None, as `fit` takes them."""
+
 Blocks = list[Delayed | Future]
 """Blocks of rows, or of a column, whose values the workers compute."""
 
@@ -121,7 +124,7 @@ def _paths_of(X: object) -> list[str] | None:
     return None
 
 
-def _collections_of(paths: Sequence[str], y: object, sample_weight: object) -> tuple[Any, Any, Any] | None:
+def _collections_of(paths: Sequence[str], y: object, sample_weight: object) -> Columns | None:
     """Return rows, labels and weights of Parquet or Zarr files as collections of Dask; None for HDF5 files."""
     suffixes = {_suffix(path) for path in paths}
     if not suffixes & {".parquet", ".zarr"}:
@@ -145,7 +148,7 @@ def _suffix(path: str) -> str:
     return ".parquet" if suffix == ".pq" else suffix
 
 
-def _parquet(paths: Sequence[str], y: str, sample_weight: str | None) -> tuple[Any, Any, Any]:
+def _parquet(paths: Sequence[str], y: str, sample_weight: str | None) -> Columns:
     """Return the columns of Parquet files, in a partition for each row group."""
     try:
         import dask.dataframe as dd
@@ -162,13 +165,13 @@ def _parquet(paths: Sequence[str], y: str, sample_weight: str | None) -> tuple[A
     return each[0], each[1], each[2] if weights else None
 
 
-def _zarr(paths: Sequence[str], y: str, sample_weight: str | None) -> tuple[Any, Any, Any]:
+def _zarr(paths: Sequence[str], y: str, sample_weight: str | None) -> Columns:
     """Return the arrays of Zarr groups, in their chunks."""
     try:
         import zarr
     except ImportError as error:
         raise ImportError("Zarr files need zarr: pip install 'fastsvm[zarr]'.") from error
-    parts: list[list[Any]] = []
+    parts: list[list[da.Array]] = []
     for path in paths:
         group = zarr.open_group(path, mode="r")
         names = list(group.array_keys())

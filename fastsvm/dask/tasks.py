@@ -23,7 +23,7 @@ __all__ = ["Account", "ClusterLost", "Tasks", "account_here", "counting", "count
 Account = tuple[str, str]
 """Address of a worker and token of a fit, for which it counts what it does."""
 
-_accounts: dict[Account, dict[str, Any]] = {}  # by worker too, for several may be in a process
+_accounts: dict[Account, dict[str, float]] = {}  # by worker too, for several may be in a process
 _lock = threading.Lock()
 _LOST = (
     "The tasks of the fit are lost: the scheduler of the cluster ended or was restarted. Connect to one that runs, and "
@@ -152,15 +152,15 @@ class Tasks(NamedTuple):
             "workers, with a nanny that starts lost ones again, and fit anew, or resume the job."
         )
 
-    def submit(self, name: str, number: int, function: Callable[..., Any], *arguments: Any) -> Future:
+    def submit(self, name: str, number: int, function: Callable, *arguments: object) -> Future:
         """Send a task of a shard. The name is that of its step, so that the key is new."""
         return self._sent(f"{name}-{number}", function, *arguments)
 
-    def share(self, name: str, value: Any) -> Future:
+    def share(self, name: str, value: object) -> Future:
         """Send what tasks of all shards use, once."""
         return self._sent(name, identity, value)
 
-    def _sent(self, name: str, function: Callable[..., Any], *arguments: Any) -> Future:
+    def _sent(self, name: str, function: Callable, *arguments: object) -> Future:
         key = f"svm-{name}-{self.token}"
         try:
             return self.client.submit(function, *arguments, key=key, pure=False, retries=self.tuning.retries)
@@ -169,7 +169,7 @@ class Tasks(NamedTuple):
             raise
 
 
-def identity(value: Any) -> Any:
+def identity(value: object) -> object:
     """Return a value that many tasks use: it is sent once."""
     return value
 
@@ -202,7 +202,7 @@ def _add(what: str, amount: float, account: Account | None) -> None:
         _accounts.setdefault(key, {"rows": 0, "reading": 0.0, "computing": 0.0})[what] += amount
 
 
-def account_of(token: str, dask_worker: Worker) -> dict[str, Any] | None:
+def account_of(token: str, dask_worker: Worker) -> dict[str, float] | None:
     """Return what this worker did for a fit, with the number of its threads, and forget it; None if it did nothing."""
     with _lock:
         account = _accounts.pop((dask_worker.address, token), None)

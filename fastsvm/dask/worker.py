@@ -127,7 +127,7 @@ def _counted(function: Callable[..., "ShardRows"]) -> Callable[..., "ShardRows"]
     """Return a function that makes rows, such that the rows and its time are counted."""
 
     @wraps(function)
-    def counted(*arguments: Any) -> ShardRows:
+    def counted(*arguments: object) -> ShardRows:
         with counting("reading"):
             rows = function(*arguments)
         counting_rows(len(rows.y))
@@ -137,7 +137,7 @@ def _counted(function: Callable[..., "ShardRows"]) -> Callable[..., "ShardRows"]
 
 
 @_counted
-def gather_rows(blocks: list[Any], labels: list[Any] | None, weights: list[Any] | None, of_classes: bool) -> ShardRows:
+def gather_rows(blocks: list[Any], labels: list | None, weights: list | None, of_classes: bool) -> ShardRows:
     """Return the rows of some blocks as one shard; labels and weights are in blocks of the same lengths."""
     parts, names = [], None
     for number, block in enumerate(blocks):
@@ -331,7 +331,7 @@ def ask_losses(rows: ShardRows, plan: Plan, place: Place, weights: np.ndarray) -
 
 
 def ask_sums(
-    rows: ShardRows, plan: Plan, place: Place, last: tuple[ShardState, Any], asked: tuple[Sequence, Any, Any]
+    rows: ShardRows, plan: Plan, place: Place, last: tuple[ShardState, object], asked: tuple[Sequence, Any, Any]
 ) -> CertificateSums:
     """Return the sums of a certificate over a shard; asked are weights, share and Σ β_i x_i."""
     weights, share, position = asked

@@ -158,7 +158,7 @@ def tint(colours: np.ndarray, strength: np.ndarray | float) -> np.ndarray:
     return 1 - np.asarray(strength)[..., None] * (1 - colours)
 
 
-def lines_for_legend(styles: dict[str, str], colour: Any = "0.1") -> list[Artist]:
+def lines_for_legend(styles: dict[str, str], colour: object = "0.1") -> list[Artist]:
     """Return a line for each name and its style, which is in a legend only."""
     from matplotlib.lines import Line2D
 

@@ -59,7 +59,7 @@ class ConfusionDisplay(Display):
     @classmethod
     @documented_by(Display)
     def from_estimator(
-        cls, estimator: BaseEstimator, X: Any, y: Any, image_shape: tuple[int, ...], **options: Any
+        cls, estimator: BaseEstimator, X: object, y: object, image_shape: tuple[int, ...], **options: Any
     ) -> "ConfusionDisplay":
         """Predict the classes of images and draw the confusion matrix.
 
@@ -83,20 +83,20 @@ class ConfusionDisplay(Display):
         check_is_fitted(estimator)
         y = labels_of(X, y)
         if options.get("labels") is None and y is not None:
-            options["labels"] = np.union1d(estimator.classes_, y)
+            options["labels"] = np.union1d(estimator.classes_, np.asarray(y))
         return cls.from_predictions(y, estimator.predict(X), X, image_shape, **options)
 
     @classmethod
     @documented_by(Display)
     def from_predictions(
         cls,
-        y_true: Any,
-        y_pred: Any,
-        X: Any,
+        y_true: object,
+        y_pred: object,
+        X: object,
         image_shape: tuple[int, ...],
         *,
         class_names: Sequence[str] | None = None,
-        labels: Any = None,
+        labels: object = None,
         channels: str | None = None,
         **drawing: Any,
     ) -> "ConfusionDisplay":

@@ -62,8 +62,8 @@ class HyperplaneDisplay(Display):
     def from_estimator(
         cls,
         estimator: BaseEstimator,
-        X: Any,
-        y: Any = None,
+        X: object,
+        y: object = None,
         *,
         max_iters: Sequence[int] = (1, 3, 10, 30, 100, 1000),
         ax: Axes | None = None,

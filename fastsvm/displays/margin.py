@@ -87,8 +87,8 @@ class MarginDisplay(Display):
     def from_estimator(
         cls,
         estimator: BaseEstimator,
-        X: Any,
-        y: Any = None,
+        X: object,
+        y: object = None,
         *,
         grid_resolution: int = 200,
         circle: bool = True,

@@ -82,8 +82,8 @@ class TubeDisplay(Display):
     def from_estimator(
         cls,
         estimator: BaseEstimator,
-        X: Any,
-        y: Any = None,
+        X: object,
+        y: object = None,
         *,
         feature: int | str | None = None,
         grid_resolution: int = 300,

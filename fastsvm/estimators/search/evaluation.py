@@ -25,6 +25,9 @@ from fastsvm.sources import as_source, is_stored
 __all__ = ["Rules", "Scored", "SearchData", "evaluate"]
 
 
+Samples: TypeAlias = Any
+"""Samples of any kind that an estimator takes."""
+
 Score: TypeAlias = float | str | dict[str, float] | None
 """A number, or several by name; None if the fit failed."""
 
@@ -58,34 +61,36 @@ class Scored(NamedTuple):
 class SearchData(NamedTuple):
     """Samples, labels and further arguments of `fit`, as the user passed them."""
 
-    X: Any
-    y: Any
-    fit_params: dict[str, Any]
+    X: Samples
+    y: np.ndarray | None
+    fit_params: dict[str, object]
 
-    def to_split(self) -> Any:
+    def to_split(self) -> Samples:
         """Return the samples for a splitter; for samples in a file, an array of the same length without columns."""
         return np.empty((len(as_source(self.X)), 0)) if is_stored(self.X) else self.X
 
-    def to_fit(self, model: Any, split: Split) -> tuple[Any, Any, dict[str, Any]]:
+    def to_fit(self, model: BaseEstimator, split: Split) -> tuple[Samples, np.ndarray | None, dict[str, object]]:
         """Return training samples, labels and further arguments of `fit`."""
         cut = {name: self._cut(value, split.train) for name, value in self.fit_params.items()}
         return *self._of(model, split.train), cut
 
-    def to_score(self, model: Any, split: Split) -> tuple[Any, Any]:
+    def to_score(self, model: BaseEstimator, split: Split) -> tuple[Samples, np.ndarray | None]:
         """Return test samples and labels; a precomputed kernel matrix keeps the columns of the training set only."""
         return self._of(model, split.test, split.train)
 
-    def weight(self, rows: np.ndarray) -> Any:
+    def weight(self, rows: np.ndarray) -> object:
         """Return the weights of some samples, None if there are none."""
         weight = self.fit_params.get("sample_weight")
         return None if weight is None else self._cut(weight, rows)
 
-    def _of(self, model: Any, rows: np.ndarray, columns: np.ndarray | None = None) -> tuple[Any, Any]:
+    def _of(
+        self, model: BaseEstimator, rows: np.ndarray, columns: np.ndarray | None = None
+    ) -> tuple[Samples, np.ndarray | None]:
         if is_stored(self.X):
             return as_source(self.X).take(rows), None if self.y is None else np.asarray(self.y)[rows]
         return _safe_split(model, self.X, self.y, rows, columns)
 
-    def _cut(self, value: Any, rows: np.ndarray) -> Any:
+    def _cut(self, value: Any, rows: np.ndarray) -> object:
         """Return the entries of these rows if `value` has one entry for each row, else `value`."""
         whole = hasattr(value, "__len__") and not isinstance(value, (str, bytes)) and np.ndim(value) > 0
         return np.asarray(value)[rows] if whole and len(value) == _num_samples(self.to_split()) else value
@@ -226,7 +231,7 @@ def _fitted_and_scored(common: _Common, cell: int, k: int) -> Scored:
     return Scored(cell, k, test, train, fitted - begin, scored - fitted)
 
 
-def _score(rules: Rules, model: BaseEstimator, X: object, y: np.ndarray | None, weight: np.ndarray | None) -> Score:
+def _score(rules: Rules, model: BaseEstimator, X: object, y: np.ndarray | None, weight: object) -> Score:
     """Return the score of a model; weights are passed to scorers that accept them, as in scikit-learn's searches."""
     scorer, beside = rules.scorer, {}
     if hasattr(scorer, "_accept_sample_weight"):

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.model_selection import BaseCrossValidator, ParameterGrid, check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
@@ -31,6 +31,9 @@ from fastsvm.sources import HDF5Data, MemorySource, check_finite, is_stored, of_
 
 __all__ = ["SVCSearch"]
 
+Results = dict[str, Any]
+"""Columns of `cv_results_`, of which one holds the parameters of the cells."""
+
 
 _SPLITS = Rule(
     lambda value: hasattr(value, "split") or isinstance(value, Iterable), "a splitter, an iterable of splits"
@@ -44,10 +47,10 @@ _RULES = {
 }
 
 
-def _of_best(name: str, words: str) -> Any:
+def _of_best(name: str, words: str) -> Callable[..., np.ndarray]:
     """Return a method that calls the best model's method of this name; it is missing where that model has none."""
 
-    def method(self: "SVCSearch", X: Any) -> Any:
+    def method(self: "SVCSearch", X: object) -> np.ndarray:
         return getattr(self._best(name), name)(X)
 
     method.__name__ = name
@@ -152,11 +155,11 @@ class SVCSearch(PublicEstimator, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: BaseEstimator | None = None,
         param_grid: dict | list[dict] | None = None,
         *,
-        cv: Any = None,
-        scoring: Any = None,
+        cv: int | BaseCrossValidator | Iterable | None = None,
+        scoring: str | Callable | list | tuple | dict | None = None,
         refit: bool | str | Callable = True,
         n_jobs: int | None = None,
         pre_dispatch: int | str = "2*n_jobs",
@@ -186,12 +189,12 @@ class SVCSearch(PublicEstimator, BaseEstimator):
         )
         return tags
 
-    def _given(self) -> Any:
+    def _given(self) -> BaseEstimator:
         return SVC() if self.estimator is None else self.estimator
 
     @drafted
     @one_threaded_blas
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **fit_params: Any) -> "SVCSearch":
+    def fit(self, X: object, y: object = None, *, groups: object = None, **fit_params: object) -> "SVCSearch":
         """Score all cells of the grid. If `refit`, fit the best one to all samples.
 
         Parameters
@@ -239,7 +242,7 @@ class SVCSearch(PublicEstimator, BaseEstimator):
         self.cv_results_ = results
         return self
 
-    def _rows(self, X: Any, y: Any, fit_params: dict[str, Any]) -> SearchData:
+    def _rows(self, X: Any, y: Any, fit_params: dict[str, object]) -> SearchData:
         """Return samples and labels, checked if the estimator is a kernel machine, and weights that come with X."""
         if not is_stored(X):
             X, y = indexable(X, y)
@@ -255,7 +258,7 @@ class SVCSearch(PublicEstimator, BaseEstimator):
 
     # --- grid and scores ------------------------------------------------------------------------------------
 
-    def _cells(self) -> tuple[list[dict], list[Any]]:
+    def _cells(self) -> tuple[list[dict], list[BaseEstimator]]:
         """Return the cells of the grid and an unfitted model for each, with valid parameters."""
         if self.param_grid is None:
             raise ValueError('param_grid is missing: pass values by name, such as {"C": [0.1, 1, 10]}.')
@@ -313,7 +316,7 @@ class SVCSearch(PublicEstimator, BaseEstimator):
         )
         return [fit._replace(test=score, train=score) if fit.error else fit for fit in fits]
 
-    def _results(self, cells: list[dict], fits: list[Scored]) -> dict[str, Any]:
+    def _results(self, cells: list[dict], fits: list[Scored]) -> Results:
         """Return the columns of `cv_results_` as scikit-learn makes them."""
         names = {
             "test_scores": "test",
@@ -326,7 +329,7 @@ class SVCSearch(PublicEstimator, BaseEstimator):
             warnings.simplefilter("ignore", UserWarning)  # of scores that are not finite
             return BaseSearchCV._format_results(self, cells, self.n_splits_, out)
 
-    def _choose(self, results: dict[str, Any], metrics: list[str], rows: SearchData) -> None:
+    def _choose(self, results: Results, metrics: list[str], rows: SearchData) -> None:
         """Set the attributes of the best cell, and fit its model if `refit`; `metrics` name several scores."""
         if metrics:
             self._check_refit(metrics)
@@ -367,7 +370,7 @@ class SVCSearch(PublicEstimator, BaseEstimator):
             raise AttributeError("SVCSearch has no n_features_in_: it has no fitted model.")
         return self.best_estimator_.n_features_in_
 
-    def _best(self, name: str) -> Any:
+    def _best(self, name: str) -> BaseEstimator:
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(f"{name} needs a model fitted to all rows; refit={self.refit!r} makes none.")
@@ -382,7 +385,7 @@ class SVCSearch(PublicEstimator, BaseEstimator):
     inverse_transform = _of_best("inverse_transform", "the samples, transformed back by the steps")
 
     @of_one_model
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: object, y: object = None) -> float:
         """Return the score of the best model, by `scoring`. With several scores, return the one that `refit` names.
 
         Parameters
