@@ -207,6 +207,7 @@ class _RoundMonitor(EpochMonitor):
         super().__init__(fit)
         self._shards = shards
         self._begin = begin - (fit.records[-1][1] if fit.records else 0.0)
+        self._bar.unit = "round"
 
     def observe(self, state: LinearDualState, report: Report) -> bool:
         """Record a round if one ended, and offer a checkpoint."""
