@@ -4,30 +4,46 @@ They are made from those of one machine: what they do not say is as it is there.
 """
 
 import inspect
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import dask.array as da
 import numpy as np
-from distributed import Client, get_client
+from distributed import Client, Future, get_client
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.dask.prediction import PredictionsOnCluster, decision_function, predict, score
-from fastsvm.dask.rows import joined_facts
+from fastsvm.dask.rows import joined_facts, load_shards
+from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardFacts
 from fastsvm.estimators.fitting.documentation import described, documentation, documented_by
 from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.parameters import check_parameters, number, optional
+from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.fitting.validation import forget
 
-__all__ = ["DecisionMixin", "DistributedEstimator", "made_from"]
+__all__ = ["ClusterFit", "DecisionMixin", "DistributedEstimator", "made_from"]
 
 _Estimator = TypeVar("_Estimator", bound=type)
 _OF_CLUSTER = {
     name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
     for name, kind in {"client": Client | None, "n_shards": int | None}.items()
 }
+
+
+class ClusterFit(NamedTuple):
+    """A fit that began at a moment of time.perf_counter, and whose shards are loaded."""
+
+    tasks: Tasks
+    session: FitSession
+    begin: float
+    rows: list[Future]
+    sizes: list[int]  # They are the numbers of rows of the shards.
+    facts: list[ShardFacts]
+    whole: ShardFacts  # They are the facts of all shards together.
 
 
 class DistributedEstimator(BaseEstimator):
@@ -92,12 +108,34 @@ shape (n_samples, n_features)
         ValueError
             If a parameter or the data are not usable; the message says what was found.
         """
-        self._learn(X, y, sample_weight)
+        self._checked()
+        forget(self)
+        begin, tasks, session = time.perf_counter(), Tasks.of(self._client()), FitSession(self)
+        last, of_classes = session.resume_from, self._local.of_classes
+        n_shards = self.n_shards if last is None else len(last.sizes)
+        rows, facts = load_shards(tasks, X, y, sample_weight, n_shards, of_classes)
+        sizes = [one.shape[0] for one in facts]
+        if last is not None and last.sizes != sizes:
+            raise ValueError(
+                f"Cannot resume the fit: its shards had {last.sizes} rows, and now have {sizes}. Pass the same data in "
+                "the same blocks."
+            )
+        whole = joined_facts(facts, of_classes)
+        self.n_features_in_ = whole.shape[1]
+        if whole.names is not None:
+            self.feature_names_in_ = whole.names
+        self._learn(ClusterFit(tasks, session, begin, rows, sizes, facts, whole))
+        self.workers_ = tasks.accounts(time.perf_counter() - begin)
+        self._warn(self)
         return self
 
     @abstractmethod
-    def _learn(self, X: object, y: object, sample_weight: object) -> None:
-        """Learn from the samples that the workers hold or read, and set the fitted attributes."""
+    def _learn(self, fit: ClusterFit) -> None:
+        """Learn from the samples that the workers hold, and set the fitted attributes."""
+
+    @staticmethod
+    def _warn(estimator: BaseEstimator, /) -> None:
+        """Warn if a fit did not converge."""
 
     def _unfitted_local(self) -> BaseEstimator:
         """Return the estimator of one machine with the same parameters."""
@@ -140,14 +178,6 @@ shape (n_samples, n_features)
             raise ValueError(
                 "There is no Dask client: make one, as by distributed.Client(), or pass client=... to the estimator."
             ) from error
-
-    def _known(self, facts: list[ShardFacts], of_classes: bool) -> ShardFacts:
-        """Return what is known of all shards together, and set the attributes of the features."""
-        whole = joined_facts(facts, of_classes)
-        self.n_features_in_ = whole.shape[1]
-        if whole.names is not None:
-            self.feature_names_in_ = whole.names
-        return whole
 
     @of_one_model
     def to_local(self) -> BaseEstimator:

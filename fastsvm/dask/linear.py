@@ -1,6 +1,5 @@
 """Linear support vector classification and regression on a cluster: rounds of dual coordinate ascent on shards."""
 
-import time
 from typing import NamedTuple
 
 import numpy as np
@@ -8,15 +7,14 @@ from distributed import Future
 from scipy import sparse
 from sklearn.base import RegressorMixin
 
-from fastsvm.dask.estimator import DecisionMixin, DistributedEstimator, made_from
+from fastsvm.dask.estimator import ClusterFit, DecisionMixin, DistributedEstimator, made_from
 from fastsvm.dask.rounds.shards import ClusterShards
-from fastsvm.dask.rows import load_shards, moments_of_shards, scaling_of
+from fastsvm.dask.rows import moments_of_shards, scaling_of
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, problem_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import forget
 from fastsvm.estimators.linear import linear_svc, linear_svr
 from fastsvm.estimators.linear.fits.dual_fit import block_rows_of
 from fastsvm.estimators.linear.prediction import for_rows_as_passed
@@ -30,7 +28,7 @@ from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualStat
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 from fastsvm.tuning import current_tuning
 
-__all__ = ["ClusterFitState", "DistributedClassifier", "DistributedLinearSVM", "LinearSVC", "LinearSVR", "sizes_of"]
+__all__ = ["ClusterFitState", "DistributedClassifier", "DistributedLinearSVM", "LinearSVC", "LinearSVR"]
 
 
 @storable("linear fit on a cluster")
@@ -65,32 +63,24 @@ class DistributedLinearSVM(DistributedEstimator):
     """
 
     criterion = "gap"  # as the warning asks
+    _warn = staticmethod(warn_of_gap)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether a fit was completed."""
         return hasattr(self, "coef_")
 
-    def _learn(self, X: object, y: object, sample_weight: object) -> None:
-        loss, of_classes = self._checked()._chosen_loss(), self._local.of_classes
-        forget(self)
-        begin, tasks, session = time.perf_counter(), Tasks.of(self._client()), FitSession(self)
-        last = session.resume_from
-        n_shards = self.n_shards if last is None else len(last.sizes)
-        rows, facts = load_shards(tasks, X, y, sample_weight, n_shards, of_classes)
-        sizes = sizes_of(facts, last)
-        whole = self._known(facts, of_classes)
+    def _learn(self, fit: ClusterFit) -> None:
+        loss, last, tasks = self._unfitted_local()._chosen_loss(), fit.session.resume_from, fit.tasks
         seed = seed_of(self) if last is None else last.seed
-        rows, whole = self._learnt(tasks, rows, facts, whole, seed)
-        names, plan = self._planned(whole, loss, of_classes, tasks.together(len(rows)))
+        rows, whole = self._learnt(tasks, fit.rows, fit.facts, fit.whole, seed)
+        names, plan = self._planned(whole, loss, self._local.of_classes, tasks.together(len(rows)))
         shift, scale = self._scaling(tasks, rows, whole)
         plan = plan._replace(shift=shift, scale=scale)
-        shards = ClusterShards(tasks, rows, plan, sizes)
+        shards = ClusterShards(tasks, rows, plan, fit.sizes)
         solver = _solver(whole, plan, shards, float(self.tol), seed)
-        weights = self._solve(solver, shards, session, begin)
+        weights = self._solve(solver, shards, fit.session, fit.begin)
         self.__dict__.update(names)
-        self._conclude(tasks, plan, solver, weights, session.deadline)
-        self.workers_ = tasks.accounts(time.perf_counter() - begin)
-        warn_of_gap(self)
+        self._conclude(tasks, plan, solver, weights, fit.session.deadline)
 
     def _scaling(self, tasks: Tasks, rows: list[Future], whole: ShardFacts) -> tuple[np.ndarray, np.ndarray]:
         """Return shift and scale of the features, empty if they are not standardised."""
@@ -174,17 +164,6 @@ class DistributedClassifier(DecisionMixin, DistributedLinearSVM):
 
     def _take(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         self.coef_, self.intercept_ = coef, intercept
-
-
-def sizes_of(facts: list[ShardFacts], last: ClusterFitState | None) -> list[int]:
-    """Return the numbers of rows of the shards, which must be those of the last checkpoint if there is one."""
-    sizes = [one.shape[0] for one in facts]
-    if last is not None and last.sizes != sizes:
-        raise ValueError(
-            f"Cannot resume the fit: its shards had {last.sizes} rows, and now have {sizes}. Pass the same data in "
-            "the same blocks."
-        )
-    return sizes
 
 
 def _solver(whole: ShardFacts, plan: Plan, shards: ClusterShards, tol: float, seed: int) -> ShardedAscent:

@@ -7,15 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Future
 
-from fastsvm.dask.estimator import made_from
-from fastsvm.dask.linear import DistributedClassifier, sizes_of
-from fastsvm.dask.rows import load_shards
+from fastsvm.dask.estimator import ClusterFit, made_from
+from fastsvm.dask.linear import DistributedClassifier
 from fastsvm.dask.sgd_worker import Averages, SGDPlan, descend, objectives_of_shard, sums_of_descent
 from fastsvm.dask.tasks import Tasks
 from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
 from fastsvm.estimators.fitting.labels import class_weights
-from fastsvm.estimators.fitting.validation import forget
 from fastsvm.estimators.linear import sgd_classifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.training_task import seed_of
@@ -109,16 +107,11 @@ class SGDClassifier(DistributedClassifier):
     array([1])
     """
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
-        self._checked()
-        forget(self)
-        begin, tasks = time.perf_counter(), Tasks.of(self._client())
-        last = checkpoints_of(self).resume_from
-        n_shards = self.n_shards if last is None else len(last.sizes)
-        rows, facts = load_shards(tasks, X, y, sample_weight, n_shards, of_classes=True)
-        sizes = sizes_of(facts, last)
-        start = DescentProgress(sizes, seed_of(self)) if last is None else last
-        known = self._known(facts, of_classes=True)
+    _warn = staticmethod(warn_of_sgd)
+
+    def _learn(self, fit: ClusterFit) -> None:
+        tasks, rows, known, last = fit.tasks, fit.rows, fit.whole, fit.session.resume_from
+        start = DescentProgress(fit.sizes, seed_of(self)) if last is None else last
         scaling = self._scaling(tasks, rows, known)
         plan = SGDPlan(
             {name: value for name, value in self.get_params().items() if name not in _OWN},
@@ -126,13 +119,11 @@ class SGDClassifier(DistributedClassifier):
             class_weights(self.class_weight, known.labels, np.arange(len(known.labels)), known.weights),
             tasks.together(len(rows)), *scaling,
         )  # fmt: skip
-        shares = np.array([one.total for one in facts]) / known.total
+        shares = np.array([one.total for one in fit.facts]) / known.total
         with progress_bar(shown=self.verbose, total=self.max_iter, unit="round", desc=type(self).__name__) as bar:
-            weights = self._descend(tasks, rows, plan, shares, start, begin, bar)
+            weights = self._descend(tasks, rows, plan, shares, start, fit.begin, bar)
         self.classes_ = known.labels
         self._take(*self._shown(*weights))
-        self.workers_ = tasks.accounts(time.perf_counter() - begin)
-        warn_of_sgd(self)
 
     def _descend(
         self, tasks: Tasks, rows: list[Future], plan: SGDPlan, shares: np.ndarray, start: DescentProgress,

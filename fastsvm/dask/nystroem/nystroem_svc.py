@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from distributed import Future
+from sklearn.base import BaseEstimator
 
-from fastsvm.dask.estimator import made_from
+from fastsvm.dask.estimator import ClusterFit, made_from
 from fastsvm.dask.kernel.machines import MachinePlan
 from fastsvm.dask.linear import DistributedClassifier
 from fastsvm.dask.nystroem.bounds import BoundsPlan, bounds_of_shards
@@ -133,10 +134,13 @@ class NystroemSVC(DistributedClassifier):
         """Return coefficients of the landmarks for those of the features."""
         return coef @ self._learning.landmarks.map.whitening, intercept
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _checked(self) -> BaseEstimator:
         if isinstance(self.landmarks, str) and self.landmarks == "support":
             raise ValueError("landmarks='support' needs all samples in one place: take fastsvm.NystroemSVC.")
+        return super()._checked()
+
+    def _learn(self, fit: ClusterFit) -> None:
         try:
-            super()._learn(X, y, sample_weight)
+            super()._learn(fit)
         finally:
             self.__dict__.pop("_learning", None)
