@@ -18,9 +18,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.drafts import view_of
 from fastsvm.estimators.fitting.validation import check_rows
-from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
+from fastsvm.estimators.kernel.kernel_parameter import is_precomputed, samples_for
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.kernel.object_samples import samples_for
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.kernel_matrix.expansion import expand
 from fastsvm.kernel_matrix.gram import Gram

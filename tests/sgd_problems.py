@@ -5,11 +5,11 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES, Hinge
-from fastsvm.solvers.sgd.dense_steps import Penalty
 from fastsvm.solvers.sgd.learning_rates import Schedule
-from fastsvm.solvers.sgd.problem import SGDProblem, SGDSettings
-from fastsvm.solvers.sgd.solver import SGD
+from fastsvm.solvers.sgd.problem import Penalty, SGDProblem, SGDSettings
+from fastsvm.solvers.sgd.solver import SGD, uses_sparse_steps
 from fastsvm.sources import MemorySource
+from fastsvm.tuning import SGDTuning
 
 N, D, K = 70, 6, 3
 NONE = Penalty(l2=0.0, l1=0.0, momentum=0.0, clip=np.inf, intercept_rate=1.0)
@@ -44,9 +44,10 @@ def problem_of(X, targets, n_scores=1, weights=None, balance=None, shift=(), sca
 
 
 def solver_of(name, problem, *, batch_size=4, penalty=NONE, schedule=RATES, average_from=0.0, seed=3,
-              window_rows=10**6, pool=None):  # fmt: skip
+              window_rows=10**6, pool=None, is_sparse=None):  # fmt: skip
+    is_sparse = uses_sparse_steps(problem, made(name), penalty, SGDTuning()) if is_sparse is None else is_sparse
     settings = SGDSettings(
-        made(name), penalty, schedule, batch_size, average_from, 1.0, None, 1, seed, window_rows, False
+        made(name), penalty, schedule, batch_size, average_from, 1.0, None, 1, seed, window_rows, False, is_sparse
     )
     return SGD(problem, settings, pool or Pool(1))
 

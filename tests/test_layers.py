@@ -18,8 +18,7 @@ LAYERS = [
     {"kernel_matrix"},
     {"low_rank"},
     {"solvers.outer_loop"},
-    {"solvers.kernel_dual.interior_point", "solvers.linear_dual", "solvers.sgd"},
-    {"solvers.kernel_dual"},
+    {"solvers.kernel_dual", "solvers.linear_dual", "solvers.sgd"},
     {"solvers.kernel_primal"},
     {"multiclass", "solvers"},
     {"estimators.fitting"},
@@ -132,5 +131,5 @@ def test_the_imports_are_seen():
     assert packages("_compiled/processor.py") >= {"numba", "llvmlite"}
     assert "h5py" in packages("sources/hdf5.py")
     rooms = {"kernel_matrix", "kernel_matrix.pairwise", "sources", "files", "_compiled"}
-    assert own("kernel_matrix/row_cache.py") == rooms
+    assert own("kernel_matrix/rows.py") == rooms
     assert own("solvers/kernel_primal/newton.py") >= {"solvers.kernel_dual", "solvers.outer_loop", "kernel_matrix"}

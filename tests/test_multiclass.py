@@ -1,4 +1,4 @@
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from fastsvm.multiclass import Expansion, class_pairs, one_vs_rest_scores, pair_coefficients, votes
+from fastsvm.multiclass import (
+    Expansion,
+    class_pairs,
+    disjoint_order,
+    one_vs_rest_scores,
+    pair_coefficients,
+    votes,
+)
 
 
 def decisions(n_classes, n_rows=50, seed=0):
@@ -82,3 +89,18 @@ def test_no_support_vectors():
     assert found.dual_coef.shape == (2, 0)
     np.testing.assert_array_equal(found.n_support, 0)
     assert pair_coefficients(found.dual_coef, found.n_support).shape == (3, 0)
+
+
+@pytest.mark.parametrize("n_classes", range(2, 13))
+def test_the_order_of_pairs_has_all_of_them(n_classes):
+    order = disjoint_order(class_pairs(n_classes))
+    assert sorted(order) == list(range(n_classes * (n_classes - 1) // 2))
+
+
+def test_neighbours_share_no_class_within_a_round():
+    pairs = class_pairs(10)
+    order = [pairs[k] for k in disjoint_order(pairs)]
+    shared = [bool(set(a) & set(b)) for a, b in pairwise(order)]
+    assert sum(shared) <= 10  # only where one of eleven rounds ends
+    for (a, b), met in zip(pairwise(order), shared, strict=True):
+        assert not (met and sum(a) % 11 == sum(b) % 11)

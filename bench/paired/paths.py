@@ -51,20 +51,9 @@ PATHS = [
         "linear: few samples on the weights", {"linear": {"weights": False}}, _LINEAR,
         ("solvers/linear_dual/few_samples.py",),
     ),
-    WorthOf(
-        "linear: few samples on their Gram matrix", {"linear": {"gram": False}}, _LINEAR,
-        ("solvers/linear_dual/gram_ascent.py",),
-    ),
-    WorthOf("linear: epochs before the Gram matrix of few samples", {"linear": {"first_epochs": False}}, _LINEAR),
+    WorthOf("linear: few samples on their Gram matrix", {"linear": {"gram": False}}, _LINEAR),
     WorthOf("linear: Newton's method of tables", {"linear": {"newton": False}}, _LINEAR),
-    WorthOf(
-        "linear: Newton directions by conjugate gradients", {"linear": {"conjugate_gradients": False}}, _LINEAR,
-        ("solvers/linear_primal/newton_direction.py",),
-    ),
-    WorthOf(
-        "linear: Newton's method begins with some rows", {"linear": {"some_rows": False}}, _LINEAR,
-        ("solvers/linear_primal/some_rows.py",),
-    ),
+    WorthOf("linear: Newton directions by conjugate gradients", {"linear": {"conjugate_gradients": False}}, _LINEAR),
     WorthOf("linear: working sets of features", {"linear": {"working_sets": False}}, _LINEAR),
     WorthOf("linear: Hessians are kept", {"linear": {"kept_hessian": False}}, _LINEAR),
     WorthOf("linear: steps on faces of the orthant", {"linear": {"faces": False}}, _LINEAR),
@@ -72,10 +61,7 @@ PATHS = [
         "linear: rounds of texts", {"linear": {"rounds": False}}, _LINEAR,
         ("solvers/linear_dual/sparse_rounds.py",),
     ),
-    WorthOf(
-        "linear: augmented Lagrangian after epochs", {"linear": {"lagrangian": False}}, _LINEAR,
-        ("solvers/linear_dual/augmented_lagrangian.py",),
-    ),
+    WorthOf("linear: augmented Lagrangian after epochs", {"linear": {"lagrangian": False}}, _LINEAR),
     WorthOf(
         "linear: proximal term of epochs", {"linear": {"proximal": False}}, _LINEAR,
         ("solvers/linear_dual/metric.py",),
@@ -86,34 +72,28 @@ PATHS = [
     WorthOf("linear: several sweeps over a block", {"linear": {"sweeps": 1}}, _LINEAR),
     WorthOf("linear: Gram matrices of blocks are cached", {"linear": {"cached_grams": False}}, _LINEAR),
     WorthOf("linear: rows that do not change are skipped", {"linear": {"longest_pause": 0}}, _LINEAR),
-    WorthOf("linear: rounds of pairs of one class", {"linear": {"pairs": False}}, _LINEAR),
     WorthOf(
         "sgd: features of one row merged", {"sgd": {"private": False}}, _SGD, ("solvers/sgd/private_features.py",),
     ),
     WorthOf(
         "sgd: steps on nonzero values alone", {"sgd": {"lazy": False}}, _SGD,
-        ("solvers/sgd/lazy_steps.py", "solvers/sgd/adaptive_lazy_steps.py"),
+        ("solvers/sgd/sparse_steps.py",),
     ),
     WorthOf("sgd: steps on single sparse rows", {"sgd": {"single_rows": False}}, _SGD),
     WorthOf("sgd: steps of scores apart", {"sgd": {"apart": False}}, _SGD),
-    WorthOf("sgd: shared code of losses", {"sgd": {"shared_losses": False}}, _SGD, ("solvers/sgd/loss_choice.py",)),
     WorthOf("landmarks: rows mixed", {"nystroem": {"mixed": False}}, _LANDMARKS),
     WorthOf("landmarks: few features in double precision", {"nystroem": {"exact_values": 0}}, _LANDMARKS),
     WorthOf("landmarks: features in half precision", {"nystroem": {"halves": False}}, _LANDMARKS),
     WorthOf(
         "kernel: small problems in compiled calls", {"kernel": {"small": False}}, _KERNEL,
-        ("solvers/kernel_dual/small.py", "estimators/kernel/small_problems.py", "kernel_matrix/rows_on_demand.py"),
+        ("solvers/kernel_dual/small.py", "kernel_matrix/rows_on_demand.py"),
     ),
     WorthOf("kernel: one working set is the problem", {"kernel": {"whole": False}}, _KERNEL),
     WorthOf(
         "kernel: rows for changed multipliers only", {"kernel": {"long_rows": 1 << 60}}, _KERNEL
     ),
     WorthOf(
-        "kernel: no stored rows", {"kernel": {"recomputed_ns": -1.0}}, _KERNEL, ("kernel_matrix/recomputed_rows.py",)
-    ),
-    WorthOf(
-        "kernel: tiles shared by pairs of classes", {"kernel": {"shared_rows": 1 << 60}}, ("multiclass",),
-        ("kernel_matrix/one_vs_one.py",),
+        "kernel: no stored rows", {"kernel": {"recomputed_ns": -1.0}}, _KERNEL
     ),
     WorthOf(
         "kernel: Newton steps on free rows", {"kernel": {"newton": False}}, _KERNEL,
@@ -121,7 +101,7 @@ PATHS = [
     ),
     WorthOf(
         "kernel: interior point", {"kernel": {"interior": False}}, _KERNEL,
-        ("solvers/kernel_dual/interior_trial.py", "solvers/kernel_dual/interior_point.py"),
+        ("solvers/kernel_dual/interior_point.py",),
     ),
     WorthOf(
         "kernel: equal rows merged", {"kernel": {"merged": False}}, _KERNEL, ("estimators/kernel/duplicate_rows.py",)

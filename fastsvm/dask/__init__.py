@@ -13,7 +13,7 @@ except ImportError as error:
 
 from fastsvm.dask.kernel.svc import SVC
 from fastsvm.dask.linear import LinearSVC, LinearSVR
-from fastsvm.dask.nystroem.nystroem_svc import NystroemSVC
+from fastsvm.dask.nystroem_svc import NystroemSVC
 from fastsvm.dask.prediction import decision_function, predict, score, transform
 from fastsvm.dask.sgd_classifier import SGDClassifier
 from fastsvm.dask.tasks import ClusterLost

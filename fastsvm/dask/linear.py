@@ -14,17 +14,17 @@ from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, problem_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.labels import class_weights
+from fastsvm.estimators.fitting.progress import EpochMonitor, MonitoredFit
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear import linear_svc, linear_svr
-from fastsvm.estimators.linear.fits.dual_fit import block_rows_of
+from fastsvm.estimators.linear.fits.linear_fit import block_rows_of
 from fastsvm.estimators.linear.prediction import for_rows_as_passed
-from fastsvm.estimators.linear.progress import EpochMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import seed_of
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss
 from fastsvm.solvers.linear_dual.metric import metric_of_moments
 from fastsvm.solvers.linear_dual.shards import RoundsMemory, ShardedAscent
-from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
+from fastsvm.solvers.linear_dual.state import LinearDualState, LinearSettings
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 from fastsvm.tuning import current_tuning
 
@@ -172,9 +172,7 @@ def _solver(whole: ShardFacts, plan: Plan, shards: ClusterShards, tol: float, se
     X = sparse.csr_matrix(shape, dtype=whole.dtype) if whole.sparse else np.empty(shape, whole.dtype)
     problem = problem_of(ShardRows(X, np.empty(0, whole.labels.dtype), np.empty(0), None), plan)
     metric = metric_of_moments(problem, shards.moments(ShardedAscent.width_of(whole.shape[1])))
-    return ShardedAscent(
-        problem, LinearDualSettings(tol, seed, plan.block_rows, 0, 1, tuning=plan.tuning), metric, shards
-    )
+    return ShardedAscent(problem, LinearSettings(tol, seed, plan.block_rows, 0, 1, tuning=plan.tuning), metric, shards)
 
 
 class _RoundMonitor(EpochMonitor):

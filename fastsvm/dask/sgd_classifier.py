@@ -7,27 +7,63 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Future
 
+from fastsvm._compiled.threads import Pool
 from fastsvm.dask.estimator import ClusterFit, made_from
 from fastsvm.dask.linear import DistributedClassifier
-from fastsvm.dask.sgd_worker import Averages, SGDPlan, descend, objectives_of_shard, sums_of_descent
-from fastsvm.dask.tasks import Tasks
+from fastsvm.dask.tasks import Tasks, counting
+from fastsvm.dask.worker import ShardRows, task_of_labels, threads_of
 from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
 from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.linear import sgd_classifier
+from fastsvm.estimators.linear.fits.sgd_fit import solver_of
 from fastsvm.estimators.linear.loss_parameter import loss_of
-from fastsvm.estimators.linear.training_task import seed_of
+from fastsvm.estimators.linear.training_task import Task, seed_of
 from fastsvm.files.storable import storable
+from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.losses import Loss
 from fastsvm.progress_bar import progress_bar
-from fastsvm.solvers.outer_loop import StopReason
-from fastsvm.solvers.sgd.dense_steps import LinearFunction
-from fastsvm.solvers.sgd.solver import has_settled
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
+from fastsvm.solvers.sgd.problem import LinearFunction, SGDState
+from fastsvm.solvers.sgd.solver import SGD
+from fastsvm.solvers.sgd.stopping_rule import has_settled
+from fastsvm.sources import MemorySource, ScaledSource, Source
 
 __all__ = ["SGDClassifier"]
 
 _OWN = "client", "n_shards", "tol", "max_iter", "max_time", "verbose", "random_state", "standardize"  # not of a shard
 _COLUMNS = "epoch", "time", "objective", "bytes_sent"
 _FIRST = 4  # The objective is first examined after so many rounds.
+
+
+class _Plan(NamedTuple):
+    """What is to be learnt from all shards: `shift` and `scale` are as in `worker.Plan`."""
+
+    settings: dict[str, Any]  # They are parameters of the local estimator.
+    loss: Loss
+    seed: int  # It orders the rows.
+    classes: np.ndarray
+    factors: np.ndarray  # They multiply the weights of the rows of each class.
+    together: int  # So many shards share the threads of a worker.
+    shift: np.ndarray
+    scale: np.ndarray
+
+
+@storable("averaged weights")
+class _Averages(NamedTuple):
+    """The weights after the last step, and their average over the steps; of a shard, or averaged over all."""
+
+    last: LinearFunction
+    mean: LinearFunction
+
+
+@storable("descent of a shard")
+class _Descent(NamedTuple):
+    """State of a shard after a round, what the client is told, and the number of steps so far."""
+
+    state: SGDState
+    averages: _Averages
+    n_steps: int
 
 
 @storable("gradient descent on a cluster")
@@ -41,7 +77,7 @@ class DescentProgress(NamedTuple):
     due: int = _FIRST  # The objective is examined next in this round.
     before: float = np.inf  # It is the objective when it was examined last.
     shards: list[Any] | None = None  # It is None before the first round, and has None for shards without weight.
-    common: Averages | None = None  # They are averages over the shards.
+    common: _Averages | None = None  # They are averages over the shards.
     records: list[tuple] | None = None  # Each is of an examined round.
 
 
@@ -113,7 +149,7 @@ class SGDClassifier(DistributedClassifier):
         tasks, rows, known, last = fit.tasks, fit.rows, fit.whole, fit.session.resume_from
         start = DescentProgress(fit.sizes, seed_of(self)) if last is None else last
         scaling = self._scaling(tasks, rows, known)
-        plan = SGDPlan(
+        plan = _Plan(
             {name: value for name, value in self.get_params().items() if name not in _OWN},
             loss_of(self.loss, epsilon=float(self.epsilon), margin=float(self.margin)), start.seed, known.labels,
             class_weights(self.class_weight, known.labels, np.arange(len(known.labels)), known.weights),
@@ -126,11 +162,11 @@ class SGDClassifier(DistributedClassifier):
         self._take(*self._shown(*weights))
 
     def _descend(
-        self, tasks: Tasks, rows: list[Future], plan: SGDPlan, shares: np.ndarray, start: DescentProgress,
+        self, tasks: Tasks, rows: list[Future], plan: _Plan, shares: np.ndarray, start: DescentProgress,
         begin: float, bar: Any,
     ) -> LinearFunction:  # fmt: skip
         """Take rounds, set the attributes of the fit and return the weights."""
-        told, checkpointer = tasks.share("plan", plan), checkpoints_of(self).checkpointer
+        shared, checkpointer = tasks.share("plan", plan), checkpoints_of(self).checkpointer
         now, records = start, [tuple(record) for record in start.records or ()]
         states: list[Any] = [
             None if one is None else tasks.share(f"kept-{k}", one)
@@ -142,20 +178,20 @@ class SGDClassifier(DistributedClassifier):
         while now.n_rounds < self.max_iter:
             order = tasks.share(f"order-{now.n_rounds}", now.common)
             states = [
-                tasks.submit(f"round-{now.n_rounds}", k, descend, one, told, k, states[k], order)
+                tasks.submit(f"round-{now.n_rounds}", k, _descend_shard, one, shared, k, states[k], order)
                 for k, one in enumerate(rows)
             ]
-            found = tasks.gathered(
-                [tasks.submit(f"sums-{now.n_rounds}", k, sums_of_descent, one) for k, one in enumerate(states)]
+            sums = tasks.gathered(
+                [tasks.submit(f"sums-{now.n_rounds}", k, _sums_of_descent, one) for k, one in enumerate(states)]
             )
-            common, n_rounds = _averaged(found, shares), now.n_rounds + 1
-            self.t_ = 1.0 + max(part[1] for part in found if part is not None)
+            common, n_rounds = _averaged(sums, shares), now.n_rounds + 1
+            self.t_ = 1.0 + max(part[1] for part in sums if part is not None)
             sent = now.sent + sum(array.nbytes for linear in common for array in linear) * (2 * len(rows) + 1)
             now = now._replace(n_rounds=n_rounds, sent=sent, common=common)
             bar.update(1)
             late = time.perf_counter() > deadline
             if late or n_rounds >= min(now.due, self.max_iter):
-                objective, at_zero = self._objective(tasks, rows, told, shares, common.mean, n_rounds)
+                objective, at_zero = self._objective(tasks, rows, shared, shares, common.mean, n_rounds)
                 records.append((n_rounds, time.perf_counter() - begin, objective, sent))
                 if self.tol is not None and has_settled(now.before - objective, objective, self.tol * at_zero):
                     reason = StopReason.CONVERGED
@@ -176,16 +212,16 @@ class SGDClassifier(DistributedClassifier):
         return now.common.mean
 
     def _objective(
-        self, tasks: Tasks, rows: list[Future], told: Any, shares: np.ndarray, weights: LinearFunction, n_rounds: int
+        self, tasks: Tasks, rows: list[Future], shared: Any, shares: np.ndarray, weights: LinearFunction, n_rounds: int
     ) -> tuple[float, float]:
         """Return the objectives of weights and of zero weights."""
-        asked = tasks.share(f"asked-{n_rounds}", weights)
+        shared_weights = tasks.share(f"asked-{n_rounds}", weights)
         parts = [
-            tasks.submit(f"objectives-{n_rounds}", k, objectives_of_shard, one, told, asked)
+            tasks.submit(f"objectives-{n_rounds}", k, _objectives_of_shard, one, shared, shared_weights)
             for k, one in enumerate(rows)
         ]
-        found, at_zero = (float(shares @ column) for column in zip(*tasks.gathered(parts), strict=True))
-        return found, at_zero
+        here, at_zero = (float(shares @ column) for column in zip(*tasks.gathered(parts), strict=True))
+        return here, at_zero
 
 
 def _checkpoint(tasks: Tasks, now: DescentProgress, states: list[Future], records: list[tuple]) -> DescentProgress:
@@ -193,12 +229,66 @@ def _checkpoint(tasks: Tasks, now: DescentProgress, states: list[Future], record
     return now._replace(shards=tasks.gathered(states), records=list(records))
 
 
-def _averaged(found: list[Any], shares: np.ndarray) -> Averages:
+def _averaged(sums: list[Any], shares: np.ndarray) -> _Averages:
     """Return the averages of the weights of all shards, by the weights of their rows."""
-    parts = [(part[0], share) for part, share in zip(found, shares.tolist(), strict=True) if part is not None]
+    parts = [(part[0], share) for part, share in zip(sums, shares.tolist(), strict=True) if part is not None]
     total = sum(share for _, share in parts)
     means = []
-    for field in Averages._fields:
+    for field in _Averages._fields:
         arrays = [[share / total * array for array in getattr(part, field)] for part, share in parts]
         means.append(LinearFunction(*(np.add.reduce(each) for each in zip(*arrays, strict=True))))
-    return Averages(*means)
+    return _Averages(*means)
+
+
+# --- what workers do -------------------------------------------------------------------------------------
+
+
+def _task(rows: ShardRows, plan: _Plan) -> Task:
+    """Return the task of a shard."""
+    source: Source = MemorySource.of(rows.X)
+    if plan.scale.size:
+        dtype = np.dtype(np.float64) if source.sparse else product_type(source.dtype)
+        source = ScaledSource(source, None if source.sparse else plan.shift, plan.scale, dtype)
+    return task_of_labels(source, rows, plan, plan.loss.of_classes)
+
+
+def _solver(rows: ShardRows, plan: _Plan, number: int, pool: Pool) -> SGD:
+    """Return the solver of a shard."""
+    estimator = sgd_classifier.SGDClassifier(**plan.settings, tol=None)
+    return solver_of(estimator, _task(rows, plan), pool, plan.seed + number)
+
+
+def _descend_shard(
+    rows: ShardRows, plan: _Plan, number: int, last: _Descent | None, common: _Averages | None
+) -> _Descent | None:
+    """Return a shard after one more epoch, from the common weights; None if it has no rows of positive weight.
+
+    Rates by feature and the lengths of steps go on as if the weights had been the shard's own.
+    """
+    if not rows.weight.any():
+        return None
+    with Pool.open(threads_of(plan.together)) as pool, counting("computing"):
+        solver = _solver(rows, plan, number, pool)
+        state = solver.init()
+        if last is not None and common is not None:
+            state = solver.moved(last.state, *common)
+        try:
+            state, _, _ = drive(solver, state, Limits(1, np.inf), lambda state, report: False)
+        finally:
+            solver.close()
+    model = state.model
+    return _Descent(state, _Averages(model.last(), solver.answer(state)), state.n_steps)
+
+
+def _sums_of_descent(descent: _Descent | None) -> tuple[_Averages, int] | None:
+    """Return what the client is told of a round."""
+    return None if descent is None else (descent.averages, descent.n_steps)
+
+
+def _objectives_of_shard(rows: ShardRows, plan: _Plan, weights: LinearFunction) -> tuple[float, float]:
+    """Return the objectives of a shard, of some weights and of zero weights, as the solver sees it; 0 without rows."""
+    if not rows.weight.any():
+        return 0.0, 0.0
+    with Pool.open(threads_of(plan.together)) as pool, counting("computing"):
+        solver = _solver(rows, plan, 0, pool)
+        return solver.objective(weights, exact=True), solver.at_zero

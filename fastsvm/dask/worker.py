@@ -20,7 +20,7 @@ from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool
 from fastsvm.dask.tasks import Account, counting, counting_rows
 from fastsvm.estimators.fitting.validation import check_training_set
-from fastsvm.estimators.linear.fits.linear_problem import demands_of
+from fastsvm.estimators.linear.fits.linear_fit import demands_of
 from fastsvm.estimators.linear.training_task import Task, in_pairs, task_of_classes
 from fastsvm.losses import Loss
 from fastsvm.solvers.linear_dual.metric import Metric, RowMoments

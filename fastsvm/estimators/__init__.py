@@ -1,10 +1,8 @@
 """Estimators: validate, state the problem, solve, leave fitted attributes."""
 
-from fastsvm.estimators.kernel.machines.nu_svc import NuSVC
-from fastsvm.estimators.kernel.machines.nu_svr import NuSVR
+from fastsvm.estimators.kernel.machines.classifiers import SVC, NuSVC
 from fastsvm.estimators.kernel.machines.one_class_svm import OneClassSVM
-from fastsvm.estimators.kernel.machines.svc import SVC
-from fastsvm.estimators.kernel.machines.svr import SVR
+from fastsvm.estimators.kernel.machines.regressors import SVR, NuSVR
 from fastsvm.estimators.linear.linear_one_class_svm import LinearOneClassSVM
 from fastsvm.estimators.linear.linear_svc import LinearSVC
 from fastsvm.estimators.linear.linear_svr import LinearSVR

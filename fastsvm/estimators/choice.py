@@ -6,7 +6,6 @@ Facts never say where samples are stored, only whether memory holds them: the sa
 are learnt alike.
 """
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -54,6 +53,16 @@ class LinearFacts(NamedTuple):
         """Values of the table, zeros included."""
         return self.n_samples * self.n_weights
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether ½‖w‖² is penalised, and the dual variables have no given sum."""
+        return not (self.l1 or self.one_class)
+
+    @property
+    def at_once(self) -> bool:
+        """Whether one step may solve the problem, out of sight."""
+        return self.is_plain and self.resident and not self.loss.of_classes and not self.is_watched
+
     def is_few(self, tuning: LinearTuning) -> bool:
         """Return whether the table is so small that Newton steps on it cost less than epochs."""
         is_short = min(self.n_samples, self.n_weights) <= tuning.most_on_shorter_side
@@ -67,34 +76,25 @@ class LinearSolver(NamedTuple):
     what: str  # The solver does this.
     n_copies: int  # It has so many arrays of the shape of the weights at once.
     applies: Callable[[LinearFacts, LinearTuning], bool]  # It says whether the solver is tried.
-
-
-def _is_plain(facts: LinearFacts) -> bool:
-    return not (facts.l1 or facts.one_class)
-
-
-def _at_once(facts: LinearFacts) -> bool:
-    """Return whether one compiled call may solve the problem, out of sight."""
-    return _is_plain(facts) and facts.resident and not facts.loss.of_classes and not facts.is_watched
+    merges: bool = True  # Equal rows in memory are merged before.
 
 
 def _gram(facts: LinearFacts, tuning: LinearTuning) -> bool:
-    is_smooth, width = math.isfinite(facts.loss.curvature), facts.n_weights
-    most = width if is_smooth else tuning.more_samples * width
-    if not (facts.piecewise and facts.n_samples < most and facts.n_samples <= tuning.most_gram_samples):
-        return False
-    return tuning.gram and _at_once(facts) and (facts.is_few(tuning) or facts.fits_gram)
+    is_wide = facts.n_samples < facts.n_weights and facts.n_samples <= tuning.most_gram_samples
+    is_exact = not (facts.sparse and facts.by_gap)  # epochs on sparse rows come to a gap in less time
+    is_worth = facts.is_few(tuning) or (facts.fits_gram and is_exact)
+    return tuning.gram and facts.at_once and facts.piecewise and is_wide and is_worth
 
 
 def _weights(facts: LinearFacts, tuning: LinearTuning) -> bool:
-    is_ours = tuning.weights and _at_once(facts) and facts.is_few(tuning) and not _gram(facts, tuning)
+    is_ours = tuning.weights and facts.at_once and facts.is_few(tuning) and not _gram(facts, tuning)
     return is_ours and not (facts.n_values > tuning.small_values and _newton(facts, tuning))
 
 
 def _newton(facts: LinearFacts, tuning: LinearTuning) -> bool:
     if facts.l1:
         return True
-    is_able = tuning.newton and _is_plain(facts) and facts.resident and provides_newton(type(facts.loss))
+    is_able = tuning.newton and facts.is_plain and facts.resident and provides_newton(type(facts.loss))
     is_table = facts.n_weights <= tuning.hessian_features + 1 and facts.n_values > tuning.small_values
     is_short = facts.n_weights <= min(facts.n_samples, tuning.hessian_features + 1)
     is_able = is_able and (tuning.conjugate_gradients or is_short)
@@ -102,23 +102,26 @@ def _newton(facts: LinearFacts, tuning: LinearTuning) -> bool:
 
 
 def _rounds(facts: LinearFacts, tuning: LinearTuning) -> bool:
-    if not (tuning.rounds and _is_plain(facts) and facts.sparse and facts.resident) or facts.loss.of_classes:
-        return False
-    return facts.mean_values <= (tuning.values_of_feature if facts.piecewise else tuning.values_of_smooth)
+    is_able = tuning.rounds and facts.is_plain and facts.sparse and facts.resident and not facts.loss.of_classes
+    return is_able and facts.mean_values <= (tuning.values_of_feature if facts.piecewise else tuning.values_of_smooth)
 
 
 def _ascent(facts: LinearFacts, tuning: LinearTuning) -> bool:
     is_left = facts.piecewise or not _newton(facts, tuning)  # a smooth loss is one for Newton's method, if it may be
-    return _is_plain(facts) and is_left and not _rounds(facts, tuning)
+    return facts.is_plain and is_left and not _rounds(facts, tuning)
+
+
+def _given_sum(facts: LinearFacts, tuning: LinearTuning) -> bool:
+    return facts.one_class
 
 
 LINEAR_SOLVERS = (
-    LinearSolver("gram", "Coordinate ascent and Newton steps on the Gram matrix of few samples", 3, _gram),
-    LinearSolver("weights", "Epochs and Newton steps on the weights of a small table", 3, _weights),
+    LinearSolver("gram", "Newton steps on the Cholesky factor of few samples' Gram matrix", 3, _gram, merges=False),
+    LinearSolver("weights", "Epochs and Newton steps on the weights of a small table", 3, _weights, merges=False),
     LinearSolver("newton", "Proximal Newton steps on the weights, with all threads", 8, _newton),
     LinearSolver("rounds", "Rounds of dual coordinate ascent over sparse rows with rare features", 6, _rounds),
     LinearSolver("ascent", "Accelerated dual coordinate ascent, also over rows on disk", 6, _ascent),
-    LinearSolver("given-sum", "Dual ascent with a given sum, for one class", 13, lambda facts, _: facts.one_class),
+    LinearSolver("given-sum", "Rounds of pairs and Newton steps, for one class", 8, _given_sum),
 )
 """Solvers of linear machines, in the order in which they are tried."""
 

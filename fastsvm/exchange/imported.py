@@ -12,8 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.preprocessing import StandardScaler
 
 from fastsvm.estimators.fitting.predictions import OutlierDetector
-from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
-from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
+from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of
 from fastsvm.persistence.model_checks import Attributes, check_fitted
 from fastsvm.sources import MemorySource, Source, feature_statistics
 

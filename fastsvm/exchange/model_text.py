@@ -11,7 +11,7 @@ from fastsvm.estimators.fitting.drafts import view_of
 from fastsvm.estimators.fitting.validation import origin_of
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.prediction import LinearModel
-from fastsvm.estimators.nystroem.landmark_estimator import LandmarkEstimator
+from fastsvm.estimators.nystroem.landmarks import LandmarkEstimator
 from fastsvm.exchange.liblinear import (
     liblinear_text_of,
     model_of_liblinear_text,

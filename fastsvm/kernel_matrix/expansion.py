@@ -5,7 +5,7 @@ sums in an order that is faster.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,15 @@ from fastsvm._compiled.processor import JIT_DISABLED
 from fastsvm._compiled.scalars import multiply_add
 from fastsvm._compiled.threads import Pool, scratch_array, spans
 from fastsvm._compiled.vectors import PANEL_BYTES, PANEL_ROWS, panel_tile
-from fastsvm.kernel_matrix.pairwise import MOST_COLUMNS, SPAN, TILED_ROWS, PairwiseKernel, PrecomputedPairwise, Rows
+from fastsvm.kernel_matrix.pairwise import (
+    MOST_COLUMNS,
+    SPAN,
+    TILED_ROWS,
+    PairwiseKernel,
+    PrecomputedPairwise,
+    Prepared,
+    Rows,
+)
 from fastsvm.linalg.row_products import FEATURES, add_panel_products, add_rows, panels_of_columns
 from fastsvm.sources import Block
 from fastsvm.tuning import KernelTuning
@@ -48,7 +56,7 @@ def add_expansion(
     (support, coef), (block, terms) = expansion, rows
     most = min(pairwise.summed_rows, operand_rows(pairwise.row_bytes(support)))
 
-    def add(operand: Any, weights: np.ndarray, a: int, b: int) -> None:
+    def add(operand: Prepared, weights: np.ndarray, a: int, b: int) -> None:
         pairwise.add_sums(operand, weights, block.slice(a, b), terms[a:b], sums[a:b])
 
     for first, last in spans(len(coef), most):
@@ -74,7 +82,7 @@ def expand_among(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, poo
     sums, terms = np.zeros(len(coef)), pairwise.terms(support)
     most = min(TILED_ROWS, operand_rows(pairwise.row_bytes(support)))
 
-    def add(operand: Any, first: int, last: int, a: int, b: int, others: np.ndarray) -> None:
+    def add(operand: Prepared, first: int, last: int, a: int, b: int, others: np.ndarray) -> None:
         """Add the columns from a to b of the rows from `first` to `last`; write what they add to the rows."""
         tile = scratch_array("tile", (last - first, b - a), pairwise.dtype)
         pairwise.tile(operand, support.slice(a, b), terms[a:b], Rows(tile, np.arange(last - first), 0))
@@ -274,7 +282,7 @@ def expand(
 
     The shape is (n_rows, n_outputs). The rows `support` are distinct; a precomputed kernel ignores them.
     """
-    weights: Any = coef if isinstance(coef, PairCoefficients) else _Columns(coef.T)
+    weights: PairCoefficients | _Columns = coef if isinstance(coef, PairCoefficients) else _Columns(coef.T)
     n, columns = block.shape[0], SPAN
     if weights is coef:  # a panel is enough for a thread
         columns = min(columns, -(-n // (_PIECE_COLUMNS * pool.n_threads)) * _PIECE_COLUMNS)
@@ -282,7 +290,7 @@ def expand(
     terms: dict[int, np.ndarray] = {}
     sums: dict[int, np.ndarray] = {}
 
-    def add(operand: Any, some: Any, count: int, a: int, b: int) -> None:
+    def add(operand: Prepared, some: PairCoefficients | _Columns, count: int, a: int, b: int) -> None:
         part = block.slice(a, b)
         if a not in terms:
             terms[a] = pairwise.terms(part)

@@ -1,7 +1,6 @@
 """Rows of the kernel matrix of a source, computed block by block."""
 
 import functools
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from fastsvm.kernel_matrix.pairwise import (
     TILED_ROWS,
     PairwiseKernel,
     PrecomputedPairwise,
+    Prepared,
     RealPairwise,
     Rows,
 )
@@ -94,48 +94,46 @@ class Gram:
         """Return some rows of the matrix as tiles take them."""
         return (self._ready[1] if self.left is self.source else self.left).rows(indices)
 
-    def _prepared(self, indices: np.ndarray) -> Any:
+    def _prepared(self, indices: np.ndarray) -> Prepared:
         """Return some rows as an operand of tiles."""
         return self._ready[0].prepare(self._rows(indices))
 
-    def take(self, indices: np.ndarray, source: Source) -> "Gram":
-        """Return the kernel matrix of the rows `indices`, given a source of these rows."""
+    def take(self, indices: np.ndarray, source: Source, pool: Pool | None = None) -> "Gram":
+        """Return the kernel matrix of the rows `indices`, given a source of these rows, and other threads if any."""
         pairwise = self.pairwise
         if isinstance(pairwise, PrecomputedPairwise):
             pairwise = PrecomputedPairwise(pairwise.columns[indices])
-        return Gram(pairwise, source, self.pool, tuning=self.tuning)
+        return Gram(pairwise, source, pool or self.pool, tuning=self.tuning)
 
-    def part(self, indices: np.ndarray, in_memory: bool) -> "Gram":
+    def part(self, indices: np.ndarray, in_memory: bool, pool: Pool | None = None) -> "Gram":
         """Return the kernel matrix of the rows `indices`, in rising order; `in_memory` reads them into memory."""
         if len(indices) == len(self):
             return self
         rows = self.source.take(indices)
-        return self.take(indices, rows.in_memory() if in_memory else rows)
+        return self.take(indices, rows.in_memory() if in_memory else rows, pool)
 
-    def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray, column: int = 0) -> None:
-        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, from column `out.start` on.
+    def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
+        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, which already has others.
 
-        The store also contains rows of the transposed matrix. Values in the columns of those rows are copied from them
-        if that is cheaper than computing them. Many rows are computed in parts, of which each copies from those before.
-        `slot_of` is the slot of each such row in the store, or -1. Their column
-        `column` corresponds to the matrix's first row.
+        `slot_of` is the slot of each of the matrix's rows in the store, or -1. Values in the columns of those rows are
+        copied from them if that is cheaper. Many rows are computed in parts, of which each copies from those before.
         """
         most = max(TILED_ROWS, -(-len(self) // _DENSE)) if self.resident else len(indices)
         n_parts = max(1, len(indices) // max(1, most))
         slot_of = slot_of.copy() if n_parts > 1 else slot_of
         for part, slots in zip(np.array_split(indices, n_parts), np.array_split(out.slots, n_parts), strict=True):
-            self._beside(part, out._replace(slots=slots), slot_of, column)
-            if n_parts > 1 and self.left is self.source:
+            self._beside(part, out._replace(slots=slots), slot_of)
+            if n_parts > 1:
                 slot_of[part] = slots  # known to the parts that follow
 
-    def _beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray, column: int) -> None:
+    def _beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
         known = np.flatnonzero(slot_of >= 0)
         if not self._worth_copying(len(indices), len(known)):
             self.rows(indices, out.store, out.slots, out.start)
             return
         self.passes += 1
         order = np.argsort(indices)
-        new = indices[order] + column, out.slots[order]
+        new = indices[order], out.slots[order]
         copied = known + out.start, slot_of[known]
         pieces = [(out.store, new, (copied[0][a:b], copied[1][a:b])) for a, b in spans(len(known), SPAN)]
         self.pool.run(_copy_columns, pieces)
@@ -157,7 +155,7 @@ class Gram:
         copied = self.tuning.copied_ns if _DENSE * n_new >= len(self) else self.tuning.expensive_ns
         return self.pairwise.cost(self.source.shape[1]) >= copied
 
-    def _scattered(self, operand: Any, columns: np.ndarray, terms: np.ndarray, out: Rows) -> None:
+    def _scattered(self, operand: Prepared, columns: np.ndarray, terms: np.ndarray, out: Rows) -> None:
         tile = scratch_array("tile", (len(out.slots), len(columns)), self.dtype)
         pairwise, source = self._ready
         pairwise.tile(operand, source.rows(columns), terms, Rows(tile, np.arange(len(out.slots)), 0))
@@ -187,7 +185,7 @@ class Gram:
         """Whether all rows are in memory."""
         return self.source.resident
 
-    def _sweep(self, operand: Any, n_rows: int, out: Rows) -> None:
+    def _sweep(self, operand: Prepared, n_rows: int, out: Rows) -> None:
         """Write the operand's rows. The first call also computes the terms of all columns."""
         self.passes += 1
         terms, (pairwise, source) = self._terms, self._ready

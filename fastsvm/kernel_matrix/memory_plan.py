@@ -28,7 +28,7 @@ class Plan(NamedTuple):
     cache_bytes: int  # Cached kernel rows have this memory.
     newton_rows: int = 0  # A Newton step has at most so many free rows.
     workers: int = 1  # So many problems are solved in parallel, each with its own cache.
-    shared: bool = False  # The problems share the kernel within each class.
+    shared: bool = False  # The problems share kernel values.
     tile_bytes: int = 0  # The shared kernel values have this memory.
     recomputed: bool = False  # No kernel row is cached, because computing values is faster than reading them.
 
@@ -44,7 +44,7 @@ class Need(NamedTuple):
     copied_bytes: int  # The rows that are copied for one problem have so many; 0 if none are.
     block_rows: int  # A block of the source has so many.
     value_cost: float = 5.0  # A kernel value takes so many nanoseconds.
-    tile_bytes: int = 0  # The kernel within all classes has so many if more than two classes may share it, else 0.
+    tile_bytes: int = 0  # The kernel values that problems may share have so many.
     workers: int = 1  # So many problems may be solved in parallel.
     problem_bytes: int = 0  # The rows, labels and bounds of all problems have so many.
     recomputable: bool = False  # The solver can do without cached rows.
@@ -73,14 +73,13 @@ def plan(budget: int, need: Need, cache_limit: int | None, tuning: KernelTuning)
     if cache_limit is not None:
         most = min(most, max(cache_limit, least))
     found = found._replace(cache_bytes=min(found.cache_bytes, most))
-    return _side_by_side(need, found, budget) if need.tile_bytes and not _streamed(need, found) else found
+    is_divided = (need.workers > 1 or need.tile_bytes) and not _streamed(need, found)
+    return _side_by_side(need, found, budget) if is_divided else found
 
 
 def _recomputing(budget: int, need: Need, tuning: KernelTuning) -> Plan | None:
     """Return a plan without cached rows, if values are so cheap and a large working set fits; else None."""
     if not need.recomputable or need.n_rows <= tuning.block_rows or need.value_cost > tuning.recomputed_ns:
-        return None
-    if 0 < need.tile_bytes <= tuning.shared_bytes:  # so that problems share them, and are solved in parallel
         return None
     resident = need.stored_bytes > 0
     if resident and need.stored_bytes > budget // 3:
@@ -98,10 +97,9 @@ def _streamed(need: Need, spent: Plan) -> bool:
 
 
 def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
-    """Return the plan with as many workers as memory allows; shared tiles get the remaining memory."""
-    row_bytes = need.copied_bytes * need.n_stored_rows // need.n_rows  # copies of the rows of each class
-    worker = spent.cache_bytes + _fixed(need, spent.working_set) + _newton_bytes(spent.newton_rows)
-    left = budget - need.held_bytes - (spent.resident * need.stored_bytes) - row_bytes - _retained(budget)
+    """Return the plan with as many workers as memory allows; shared kernel values get the remaining memory."""
+    worker = spent.cache_bytes + _fixed(need, spent.working_set) + _newton_bytes(spent.newton_rows) + need.copied_bytes
+    left = budget - need.held_bytes - (spent.resident * need.stored_bytes) - _retained(budget)
     if left < worker:
         return spent
     workers = max(1, min(need.workers, left // worker))

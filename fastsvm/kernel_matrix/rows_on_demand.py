@@ -16,7 +16,7 @@ from fastsvm._compiled.compiler import generic, jit, outlined
 from fastsvm._compiled.scalars import multiply_add
 from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.pairwise import RealPairwise
-from fastsvm.kernel_matrix.pairwise.kernel_maps import ROUND
+from fastsvm.kernel_matrix.pairwise.base import ROUND
 from fastsvm.kernels import RBF, Linear, Polynomial, Sigmoid, kernel_value
 from fastsvm.sources import DenseBlock
 
@@ -58,6 +58,11 @@ class SmallKernel(NamedTuple):
     sizes: np.ndarray
     spreads: np.ndarray
     error: float
+
+    @property
+    def name(self) -> str:
+        """The name in `choice.KERNEL_SOLVERS` of what solves problems with this kernel."""
+        return "small-matrix" if self.kind == _SQUARE else "small-rows"
 
     @classmethod
     def of_square(cls, values: np.ndarray, bounds: ValueBounds | None = None) -> "SmallKernel":

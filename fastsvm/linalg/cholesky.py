@@ -31,9 +31,9 @@ class Inverse:
 
     def _update(self, panel: tuple[int, int], rows: tuple[int, int]) -> None:
         """Subtract the products with earlier panels from some rows of a panel; factorise the diagonal tile."""
-        own, before = slice(*panel), slice(0, panel[0])
-        tile = self._lower[slice(*rows), own]
-        tile -= self._lower[slice(*rows), before] @ self._lower[own, before].T
+        here, before = slice(*panel), slice(0, panel[0])
+        tile = self._lower[slice(*rows), here]
+        tile -= self._lower[slice(*rows), before] @ self._lower[here, before].T
         if rows == panel:
             tile[:] = linalg.cholesky(tile, lower=True, check_finite=False)
             self._triangles.append(linalg.solve_triangular(tile, np.eye(len(tile)), lower=True, check_finite=False))
@@ -45,17 +45,17 @@ class Inverse:
 
     def times(self, vectors: np.ndarray) -> np.ndarray:
         """Return the inverse times a vector, or times a matrix of shape (m, k)."""
-        found = np.array(vectors, np.float64)
-        self._forward(found)
-        return self.half_times(found)
+        out = np.array(vectors, np.float64)
+        self._forward(out)
+        return self.half_times(out)
 
     def half_times(self, vectors: np.ndarray) -> np.ndarray:
         """Return L⁻ᵀ times a vector or matrix, where L is the Cholesky factor."""
-        found = np.array(vectors, np.float64)
+        out = np.array(vectors, np.float64)
         for (start, stop), triangle in reversed(list(zip(self._panels, self._triangles, strict=True))):
-            found[start:stop] -= self._lower[stop:, start:stop].T @ found[stop:]
-            found[start:stop] = triangle.T @ found[start:stop]
-        return found
+            out[start:stop] -= self._lower[stop:, start:stop].T @ out[stop:]
+            out[start:stop] = triangle.T @ out[start:stop]
+        return out
 
     def halves(self, places: np.ndarray) -> np.ndarray:
         """Return the columns `places` of L⁻¹, as rows.

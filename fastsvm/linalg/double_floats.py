@@ -100,9 +100,9 @@ def sum_along(a: Wide, axis: int) -> Wide:
     a = Wide(np.moveaxis(a.high, axis, 0), np.moveaxis(a.low, axis, 0))
     while len(a.high) > 1:
         half = len(a.high) // 2
-        found = plus(*(Wide(a.high[part], a.low[part]) for part in (slice(half), slice(half, 2 * half))))
+        halves = plus(*(Wide(a.high[part], a.low[part]) for part in (slice(half), slice(half, 2 * half))))
         odd = slice(2 * half, None)
-        a = Wide(np.concatenate([found.high, a.high[odd]]), np.concatenate([found.low, a.low[odd]]))
+        a = Wide(np.concatenate([halves.high, a.high[odd]]), np.concatenate([halves.low, a.low[odd]]))
     return Wide(a.high.sum(axis=0), a.low.sum(axis=0))  # of one number, or of none
 
 
@@ -133,12 +133,12 @@ def exp(a: Wide) -> Wide:
     r = minus(a, times(Wide.of(k), step))
     x = r.high
     tail = x / 120 * (1 + x / 6 * (1 + x / 7 * (1 + x / 8 * (1 + x / 9 * (1 + x / 10)))))
-    found = plus(_parts([1 / Decimal(24)]), Wide.of(tail))
+    power = plus(_parts([1 / Decimal(24)]), Wide.of(tail))
     for term in (1 / Decimal(6), 1 / Decimal(2), Decimal(1), Decimal(1)):
-        found = plus(times(found, r), _parts([term]))
+        power = plus(times(power, r), _parts([term]))
     whole, place = np.divmod(k.astype(np.int64), _STEPS)
-    found = times(found, Wide(powers.high[place], powers.low[place]))
-    return Wide(np.ldexp(found.high, whole), np.ldexp(found.low, whole))
+    power = times(power, Wide(powers.high[place], powers.low[place]))
+    return Wide(np.ldexp(power.high, whole), np.ldexp(power.low, whole))
 
 
 def products(rows: Any, others: Any) -> Wide | None:
@@ -170,7 +170,7 @@ def _slices(rows: Any, bits: int) -> list[Any] | None:
     values = rows.data if sparse.issparse(rows) else rows
     if values.size and not 1 / _RANGE < np.abs(values).max() < _RANGE:
         return None if values.any() else [rows]
-    found, rest = [], rows
+    slices, rest = [], rows
     for _ in range(_MOST_SLICES):
         most = np.asarray(abs(rest).max(axis=1).toarray() if sparse.issparse(rest) else np.abs(rest).max(axis=1))
         if not most.any():
@@ -183,5 +183,5 @@ def _slices(rows: Any, bits: int) -> list[Any] | None:
         else:
             part = (rest + unit) - unit
             rest = rest - part
-        found.append(part)
-    return found or [rows]
+        slices.append(part)
+    return slices or [rows]

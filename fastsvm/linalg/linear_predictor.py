@@ -29,23 +29,23 @@ def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: b
         rows = sparse.csr_matrix((block.data.astype(dtype, copy=False), block.indices, block.indptr), block.shape)
         return np.asarray(rows @ coef.T.astype(dtype)) + intercept.astype(dtype)
     values, weights = readable_rows(block.values), writeable(np.ascontiguousarray(coef, dtype))
-    found, places = np.empty((len(coef), len(values)), dtype), np.arange(len(values))
+    out, places = np.empty((len(coef), len(values)), dtype), np.arange(len(values))
     n_rows = current_tuning().products.tile if len(coef) > _CACHED_SCORES else max(len(values), 1)
     for low, high in spans(len(coef), _CACHED_SCORES):
         for start, stop in spans(len(values), n_rows):
-            write_products(values, places, weights, (start, stop, low, high), found)
-    return np.add(found.T, intercept.astype(dtype), order="C")
+            write_products(values, places, weights, (start, stop, low, high), out)
+    return np.add(out.T, intercept.astype(dtype), order="C")
 
 
 def scores(source: Source, coef: np.ndarray, intercept: np.ndarray, pool: Pool, exact: bool = False) -> np.ndarray:
     """Return coef·x + intercept for all rows x, float64 of shape (n_rows, n_scores); `exact` as in `block_scores`."""
-    found = np.empty((len(source), len(intercept)))
+    out = np.empty((len(source), len(intercept)))
 
     def piece(block: Block, start: int) -> None:
-        found[start : start + block.shape[0]] = block_scores(block, coef, intercept, exact)
+        out[start : start + block.shape[0]] = block_scores(block, coef, intercept, exact)
 
     each_piece(source, piece, pool)
-    return found
+    return out
 
 
 def each_piece(source: Source, function: Callable[[Block, int], None], pool: Pool) -> None:

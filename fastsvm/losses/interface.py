@@ -1,4 +1,4 @@
-"""The interface of losses: generic functions, with a body for each class of losses.
+"""The interface and the registry of losses: generic functions, with a body for each class of losses.
 
 A loss is a NamedTuple of its parameters. It is a function of one score and a target, which is a label ±1 or a real
 number, or a function of the scores of all classes and the index of the true class. `register_loss` gives it a name. The
@@ -24,13 +24,15 @@ Dual
     2008, A dual coordinate descent method for large-scale linear SVM, equation 9; Ho and Lin 2012, for regression).
 """
 
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from fastsvm._compiled.compiler import generic, jit
 
 __all__ = [
+    "LOSSES",
     "MOST_STEPS",
     "ROUNDINGS",
     "Demands",
@@ -44,9 +46,12 @@ __all__ = [
     "cost_of",
     "demands_of_scores",
     "feasible",
+    "is_loss",
     "is_piecewise",
     "least_curvature",
     "loss_curvature",
+    "loss_named",
+    "loss_names",
     "loss_of_classes",
     "loss_slope",
     "loss_value",
@@ -54,6 +59,10 @@ __all__ = [
     "nearly",
     "probabilities",
     "projected_gradient",
+    "provides_dual",
+    "provides_newton",
+    "provides_probabilities",
+    "register_loss",
     "targets_and_costs",
     "update_of_classes",
     "violation_of_classes",
@@ -140,8 +149,8 @@ def targets_and_costs(demands: Demands) -> tuple[np.ndarray, np.ndarray]:
         return np.where(is_first, 1.0, -1.0), (is_first | is_second) * costs
     if k == 1:
         return targets, costs
-    own = targets == np.arange(k)
-    return np.where(own, 1.0, -1.0), np.where(own, demands.balance * costs, costs)
+    is_own = targets == np.arange(k)
+    return np.where(is_own, 1.0, -1.0), np.where(is_own, demands.balance * costs, costs)
 
 
 def demands_of_scores(demands: Demands, scores: tuple[int, int]) -> Demands:
@@ -154,8 +163,8 @@ def demands_of_scores(demands: Demands, scores: tuple[int, int]) -> Demands:
         return demands._replace(balance=balance, pairs=demands.pairs[low:high])
     if high - low > 1:
         return demands._replace(targets=targets, balance=balance)
-    own, costs = targets == 0, demands.costs
-    return Demands(np.where(own, 1.0, -1.0), np.where(own, balance[0] * costs, costs), np.ones(1))
+    is_own, costs = targets == 0, demands.costs
+    return Demands(np.where(is_own, 1.0, -1.0), np.where(is_own, balance[0] * costs, costs), np.ones(1))
 
 
 @jit
@@ -324,3 +333,94 @@ def is_piecewise(kind: Any) -> bool:
 def provides_probabilities(kind: Any) -> bool:
     """Return whether a class of losses defines probabilities."""
     return kind in probabilities.bodies
+
+
+# --- the registry ----------------------------------------------------------------------------------------
+
+LOSSES: dict[str, Any] = {}
+"""Classes of losses by name."""
+_FIXED: dict[str, dict[str, float]] = {}
+_TARGETS = "labels", "numbers", "classes"
+_Kind = TypeVar("_Kind", bound=type)
+
+
+def register_loss(name: str, *, of: str, curvature: float, bounded: bool, **fixed: float) -> Callable[[_Kind], _Kind]:
+    """Return a decorator that registers a NamedTuple class as a loss of the estimators.
+
+    Parameters
+    ----------
+    name : str
+        Value of the parameter `loss` (or `multi_class`) of estimators.
+    of : {"labels", "numbers", "classes"}
+        Whether it is a function of one score and a label ±1, of one score and a real number, or of the scores of all
+        classes.
+    curvature : float
+        Its largest second derivative, infinite at a kink.
+    bounded : bool
+        Whether its slopes are bounded.
+    **fixed : float
+        Parameters that this name fixes. Dual solvers do not accept such a name.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken, or `of` is not one of the three kinds.
+
+    Examples
+    --------
+    The quantile loss, by which `SGDRegressor` estimates a quantile of the targets.
+
+    >>> from typing import NamedTuple
+    >>> import numpy as np
+    >>> from fastsvm import SGDRegressor
+    >>> from fastsvm.losses import loss_slope, loss_value, register_loss
+    >>> @register_loss("quantile", of="numbers", curvature=np.inf, bounded=True)
+    ... class Quantile(NamedTuple):
+    ...     share: float = 0.5
+    >>> @loss_value.register(Quantile)
+    ... def value(loss, score, target):
+    ...     return max(loss.share * (target - score), (loss.share - 1) * (target - score))
+    >>> @loss_slope.register(Quantile)
+    ... def slope(loss, score, target):
+    ...     return -loss.share if score < target else 1 - loss.share
+    >>> X, y = np.zeros((1000, 1)), np.arange(1000) / 1000
+    >>> model = SGDRegressor(loss=Quantile(0.9), random_state=0).fit(X, y)
+    >>> bool(abs(model.intercept_[0] - 0.9) < 0.05)
+    True
+    """
+    if of not in _TARGETS:
+        raise ValueError(f"of is {of!r} but must be one of {', '.join(map(repr, _TARGETS))}.")
+    if name in LOSSES:
+        raise ValueError(f"There is a loss {name!r} already, {LOSSES[name].__qualname__}: choose another name.")
+
+    def add(kind: _Kind) -> _Kind:
+        facts: Any = kind
+        facts.of, facts.of_classes = of, of == "classes"
+        facts.curvature, facts.bounded = curvature, bounded
+        LOSSES[name] = kind
+        if fixed:
+            _FIXED[name] = fixed
+        return kind
+
+    return add
+
+
+def is_loss(value: Any, *of: str, dual: bool = False) -> bool:
+    """Return whether a value is a registered loss for one of the kinds `of`; with `dual`, one with a dual."""
+    kind = type(value)
+    return kind in LOSSES.values() and kind.of in of and (not dual or provides_dual(kind))
+
+
+def loss_names(*of: str, dual: bool = False) -> list[str]:
+    """Return the names of losses for the kinds `of`; with `dual`, of those that dual ascent can minimise."""
+
+    def fits(name: str) -> bool:
+        return LOSSES[name].of in of and (not dual or (provides_dual(LOSSES[name]) and name not in _FIXED))
+
+    return [name for name in LOSSES if fits(name)]
+
+
+def loss_named(name: str, **parameters: float) -> Loss:
+    """Return the loss with a name; parameters that it does not have are ignored."""
+    kind, values = LOSSES[name], parameters | _FIXED.get(name, {})
+    return kind(**{field: values[field] for field in kind._fields if field in values})

@@ -10,23 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
+import fastsvm.losses.interface as interface
 from fastsvm._compiled.scalars import exp
-from fastsvm.losses.interface import (
-    MOST_STEPS,
-    ROUNDINGS,
-    box,
-    conjugate,
-    conjugate_curvature,
-    coordinate_update,
-    feasible,
-    loss_curvature,
-    loss_slope,
-    loss_value,
-    probabilities,
-    projected_gradient,
-    targets_and_costs,
-)
-from fastsvm.losses.registry import register_loss
 
 __all__ = ["Log"]
 
@@ -34,43 +19,43 @@ _ENOUGH = float(np.sqrt(np.finfo(np.float64).eps))  # The error after a last ste
 _LARGE = float(-np.log(np.finfo(np.float64).tiny))  # With such a score e^-f does not matter.
 # Variables with logits between these are not rounded to 0 or to c in float32.
 _LEAST_LOGIT = float(np.log(np.finfo(np.float32).tiny))
-_LARGEST_LOGIT = float(-np.log(ROUNDINGS * np.finfo(np.float32).eps))
+_LARGEST_LOGIT = float(-np.log(interface.ROUNDINGS * np.finfo(np.float32).eps))
 
 
-@register_loss("log_loss", of="labels", curvature=0.25, bounded=True)
+@interface.register_loss("log_loss", of="labels", curvature=0.25, bounded=True)
 class Log(NamedTuple):
     """log(1 + exp(-y f))."""
 
 
-@loss_value.register(Log)
+@interface.loss_value.register(Log)
 def _value(loss, score, target):
     margin = target * score
     return max(0.0, -margin) + np.log1p(np.exp(-abs(margin)))
 
 
-@loss_slope.register(Log)
+@interface.loss_slope.register(Log)
 def _slope(loss, score, target):
     margin = target * score
     small = exp(-abs(margin)) if abs(margin) < _LARGE else 0.0  # `exp` ends above 0
     return -target * (small if margin > 0 else 1.0) / (1.0 + small)
 
 
-@loss_curvature.register(Log)
+@interface.loss_curvature.register(Log)
 def _curvature(loss, score, target):
     small = exp(-abs(score)) if abs(score) < _LARGE else 0.0
     return small / (1.0 + small) ** 2
 
 
-@coordinate_update.register(Log)
+@interface.coordinate_update.register(Log)
 def _update(loss, dual, score, target, cost, curvature):
     # With y β = c σ(u), what must be 0 is u + y f + q (c σ(u) - y β⁰).
-    margin, own = target * score, target * dual
-    logit, low, high = -margin, -margin - curvature * (cost - own), -margin + curvature * own
+    margin, alpha = target * score, target * dual
+    logit, low, high = -margin, -margin - curvature * (cost - alpha), -margin + curvature * alpha
     last = np.inf
-    for _ in range(MOST_STEPS):
+    for _ in range(interface.MOST_STEPS):
         small = np.exp(-abs(logit))
         share = (1.0 if logit > 0 else small) / (1.0 + small)
-        excess = logit + margin + curvature * (cost * share - own)
+        excess = logit + margin + curvature * (cost * share - alpha)
         if excess > 0:
             high = min(high, logit)
         else:
@@ -89,14 +74,14 @@ def _update(loss, dual, score, target, cost, curvature):
     return target * cost * (1.0 if logit > 0 else small) / (1.0 + small)
 
 
-@conjugate.register(Log)
+@interface.conjugate.register(Log)
 def _conjugate(loss, dual, target, cost):
     share = min(max(target * dual / cost, 0.0), 1.0)
     total = share * np.log(share) if share > 0 else 0.0
     return cost * (total + ((1.0 - share) * np.log1p(-share) if share < 1 else 0.0))
 
 
-@projected_gradient.register(Log)
+@interface.projected_gradient.register(Log)
 def _projected_gradient(loss, dual, score, target, cost):
     share, margin = target * dual / cost, target * score
     if share <= 0:
@@ -106,23 +91,23 @@ def _projected_gradient(loss, dual, score, target, cost):
     return abs(np.log(share) - np.log1p(-share) + margin)
 
 
-@box.register(Log)
+@interface.box.register(Log)
 def _box(loss, cost):
     return cost, 4.0 / cost
 
 
-@conjugate_curvature.register(Log)
+@interface.conjugate_curvature.register(Log)
 def _conjugate_curvature(loss, dual, cost):
     share = abs(dual) / cost
     return 1.0 / (cost * max(share * (1.0 - share), 1e-300))
 
 
-@feasible.register(Log)
+@interface.feasible.register(Log)
 def _feasible(loss, demands, dual):
-    targets, costs = targets_and_costs(demands)
+    targets, costs = interface.targets_and_costs(demands)
     return targets * np.clip(targets * dual, 0.0, costs)
 
 
-@probabilities.register(Log)
+@interface.probabilities.register(Log)
 def _probabilities(loss, scores):
     return expit(scores)

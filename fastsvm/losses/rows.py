@@ -91,12 +91,12 @@ def _losses_of_each_score(loss, demands, first, scores, out):
 
 
 def _losses_of_all_scores(loss, demands, first, scores, out):
-    own, ignored = np.empty(scores.shape[0]), np.empty(scores.shape[0])
+    of_row, ignored = np.empty(scores.shape[0]), np.empty(scores.shape[0])
     for place in range(scores.shape[1]):
-        for c in range(own.size):
-            own[c] = scores[c, place]
+        for c in range(of_row.size):
+            of_row[c] = scores[c, place]
         row = first + place
-        out[0] += demands.costs[row] * loss_of_classes(loss, own, int(demands.targets[row]), ignored)
+        out[0] += demands.costs[row] * loss_of_classes(loss, of_row, int(demands.targets[row]), ignored)
 
 
 _losses_of_rows.default(lambda kind: _losses_of_all_scores if kind.of_classes else _losses_of_each_score)
@@ -154,8 +154,8 @@ def _worst_of_each_score(loss, demands, first, dual, scores):
         write_costs(demands, first, c, targets, costs)
         for place in range(scores.shape[1]):
             if costs[place] > 0:
-                own, score, cost = float(dual[first + place, c]), float(scores[c, place]), nearly(costs[place], dual)
-                worst = max(worst, projected_gradient(loss, own, score, targets[place], cost))
+                beta, score, cost = float(dual[first + place, c]), float(scores[c, place]), nearly(costs[place], dual)
+                worst = max(worst, projected_gradient(loss, beta, score, targets[place], cost))
     return worst
 
 

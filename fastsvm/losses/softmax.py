@@ -5,18 +5,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from fastsvm.losses.interface import loss_of_classes, probabilities
-from fastsvm.losses.registry import register_loss
+import fastsvm.losses.interface as interface
 
 __all__ = ["Softmax"]
 
 
-@register_loss("softmax", of="classes", curvature=0.5, bounded=True)
+@interface.register_loss("softmax", of="classes", curvature=0.5, bounded=True)
 class Softmax(NamedTuple):
     """log Σ exp(s_j) - s_y."""
 
 
-@loss_of_classes.register(Softmax)
+@interface.loss_of_classes.register(Softmax)
 def _value(loss, scores, label, gradient):
     highest = scores[0]
     for c in range(scores.size):
@@ -32,6 +31,6 @@ def _value(loss, scores, label, gradient):
     return np.log(total) + highest - scores[label]
 
 
-@probabilities.register(Softmax)
+@interface.probabilities.register(Softmax)
 def _probabilities(loss, scores):
     return special.softmax(scores, axis=1) if scores.shape[1] > 1 else special.expit(scores)  # one is a difference

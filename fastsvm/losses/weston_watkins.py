@@ -8,33 +8,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.losses.interface import (
-    MOST_STEPS,
-    ROUNDINGS,
-    conjugate_of_classes,
-    feasible,
-    least_curvature,
-    loss_of_classes,
-    margin_excess,
-    nearly,
-    update_of_classes,
-    violation_of_classes,
-)
-from fastsvm.losses.registry import register_loss
+import fastsvm.losses.interface as interface
 
 __all__ = ["WestonWatkins"]
 
-_EPS = ROUNDINGS * float(np.finfo(np.float64).eps)
+_EPS = interface.ROUNDINGS * float(np.finfo(np.float64).eps)
 
 
-@register_loss("weston_watkins", of="classes", curvature=np.inf, bounded=True)
+@interface.register_loss("weston_watkins", of="classes", curvature=np.inf, bounded=True)
 class WestonWatkins(NamedTuple):
     """Σ max(0, s_j - s_y + margin) over the classes j other than y."""
 
     margin: float = 1.0
 
 
-@loss_of_classes.register(WestonWatkins)
+@interface.loss_of_classes.register(WestonWatkins)
 def _value(loss, scores, label, gradient):
     total, count = 0.0, 0
     for c in range(scores.size):
@@ -48,27 +36,27 @@ def _value(loss, scores, label, gradient):
     return total
 
 
-@conjugate_of_classes.register(WestonWatkins)
+@interface.conjugate_of_classes.register(WestonWatkins)
 def _conjugate(loss, dual, label, cost):
     return -loss.margin * float(dual[label])
 
 
-@update_of_classes.register(WestonWatkins)
+@interface.update_of_classes.register(WestonWatkins)
 def _update(loss, demands, at, curvature, changes, gaps):
     dual, row, scores, place = at
     label, cost, k = int(demands.targets[row]), demands.costs[row], changes.size
-    ridge, before, gap = least_curvature(curvature[0]), float(dual[row, label]), 0.0
+    ridge, before, gap = interface.least_curvature(curvature[0]), float(dual[row, label]), 0.0
     for c in range(k):
         if c != label:
-            excess = margin_excess(scores, place, label, loss.margin, c)
+            excess = interface.margin_excess(scores, place, label, loss.margin, c)
             gap += cost * max(0.0, excess) + float(dual[row, c]) * excess
     gaps[0] += gap
     for c in range(k):
         if c != label:
-            changes[c] = margin_excess(scores, place, label, loss.margin, c) / ridge - float(dual[row, c])
+            changes[c] = interface.margin_excess(scores, place, label, loss.margin, c) / ridge - float(dual[row, c])
     # α_c = min(max(z_c - γ, 0), c) with γ = Σ α_c - before: the root of a decreasing, piecewise linear function.
     low, high, shift = -before, k * cost, 0.0
-    for _ in range(MOST_STEPS):
+    for _ in range(interface.MOST_STEPS):
         total, free = -before - shift, 1
         for c in range(k):
             if c != label:
@@ -98,24 +86,24 @@ def _update(loss, demands, at, curvature, changes, gaps):
     return moved
 
 
-@violation_of_classes.register(WestonWatkins)
+@interface.violation_of_classes.register(WestonWatkins)
 def _violation(loss, demands, at):
     dual, row, scores, place = at
     label, cost, worst = int(demands.targets[row]), demands.costs[row], 0.0
     for c in range(scores.shape[0]):
         if c != label:
-            excess, own = margin_excess(scores, place, label, loss.margin, c), -float(dual[row, c])
-            if not ((excess < 0 and own <= 0) or (excess > 0 and own >= nearly(cost, dual))):
+            excess, alpha = interface.margin_excess(scores, place, label, loss.margin, c), -float(dual[row, c])
+            if not ((excess < 0 and alpha <= 0) or (excess > 0 and alpha >= interface.nearly(cost, dual))):
                 worst = max(worst, abs(excess))
     return worst
 
 
-@feasible.register(WestonWatkins)
+@interface.feasible.register(WestonWatkins)
 def _feasible(loss, demands, dual):
-    found = -np.clip(-dual, 0.0, demands.costs[:, None])
+    inside = -np.clip(-dual, 0.0, demands.costs[:, None])
     rows = np.flatnonzero(demands.costs > 0)
     labels = demands.targets[rows].astype(np.int64)
-    found[demands.costs == 0] = 0.0
-    found[rows, labels] = 0.0
-    found[rows, labels] = -found[rows].sum(axis=1)
-    return found
+    inside[demands.costs == 0] = 0.0
+    inside[rows, labels] = 0.0
+    inside[rows, labels] = -inside[rows].sum(axis=1)
+    return inside

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from fastsvm.estimators.fitting.parameters import Rule, boolean, number
 from fastsvm.estimators.fitting.predictions import OutlierDetector
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
-from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifier
+from fastsvm.estimators.kernel.machines.classifiers import KernelClassifier
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.linear.prediction import LinearClassifier
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine

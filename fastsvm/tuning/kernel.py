@@ -77,14 +77,10 @@ class KernelTuning(NamedTuple):
     copied_ns: float = 3.0
     # Values that take so long are copied where few are, and working sets are twice as large.
     expensive_ns: float = 20.0
-    # Once so large a share of the rows of a class, or of a search, was computed, all others are.
+    # Once so large a share of the rows of a search was computed, all others are.
     singly_share: float = 0.4
     # All rows of a problem are computed at once if so large a share of them is expected to be needed.
     filled_share: float = 0.9
-    # Pairs of classes share the kernel within each class if one of them has more rows.
-    shared_rows: int = 1024
-    # They share it rather than not store rows if it takes at most so many bytes.
-    shared_bytes: int = 1 << 30
 
     # --- bytes, equal rows, and what is said
     # A whole kernel matrix of so many multiplications takes long enough to look for bytes.

@@ -29,17 +29,12 @@ class LinearTuning(NamedTuple):
     least_epochs: int = 100
     # The Gram matrix of up to so many samples is worth computing.
     most_gram_samples: int = 2048
-    # A piecewise linear loss leaves few variables free: its Gram matrix pays for so many times as many samples as
-    # features.
-    more_samples: int = 4
     # Equal rows of tables of at most so many values are merged. Of more values, a smooth loss is minimised by Newton's
     # method with threads: found on tables of 115,000 to 900,000 values, where it took a quarter to nine tenths of the
     # time of the compiled call.
     small_values: int = 1 << 17
     # A fit of at most so many values in all scores ends within milliseconds, and needs no thread that can be stopped.
     short_values: int = 1 << 14
-    # Epochs come before the Gram matrix of few samples is computed, which it then may not need.
-    first_epochs: bool = True
     # Newton steps on augmented Lagrangians may follow epochs.
     lagrangian: bool = True
     # Epochs solve subproblems with a proximal term, whose metric comes from the rows.
@@ -59,14 +54,10 @@ class LinearTuning(NamedTuple):
     cached_grams: bool = True
     # A row whose variables do not change is skipped for at most so many passes.
     longest_pause: int = 8
-    # Where so many rounds do not halve the gap, epochs or Newton steps follow.
+    # Where so many rounds do not halve the gap, epochs or Newton steps follow, if they can.
     slow_rounds: int = 10
-    # Machines of one class begin with rounds of pairs, before epochs.
-    pairs: bool = True
     # A window of rows on disk is passed at most so often while it is in memory.
     most_visits: int = 4
-    # Newton's method begins at the weights of a tenth of many rows.
-    some_rows: bool = True
     # The Hessian of at most so many features is computed and kept whole. Of more, products with the Hessian take less
     # time for ½‖w‖², whose directions then come from conjugate gradients, and ‖w‖₁ has a working set, to which as many
     # may be added at once. Squared losses of tables with more features are left to epochs, which took .9 to 75 times as

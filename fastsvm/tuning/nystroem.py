@@ -6,14 +6,12 @@ __all__ = ["NystroemTuning"]
 
 
 class NystroemTuning(NamedTuple):
-    """How landmarks are chosen, and features stored and read. The first three say whether a way may be taken."""
+    """How landmarks are chosen, and features stored and read. The first two say whether a way may be taken."""
 
     # Rows are learnt in an order that mixes classes; else in their own order.
     mixed: bool = True
     # Features of bounded kernels are in half precision where memory does not hold more of them.
     halves: bool = True
-    # Rows that bounds need again and again are read into memory.
-    kept: bool = True
     # Up to so many values, features are in double precision, which costs little then.
     exact_values: int = 1 << 22
     # `n_components="auto"` is the smallest of `first`, twice as many, ... `most`, whose trace error, measured on

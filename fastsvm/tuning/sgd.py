@@ -6,22 +6,23 @@ __all__ = ["SGDTuning"]
 
 
 class SGDTuning(NamedTuple):
-    """How steps on mini-batches are taken. Each of the first five says whether a way may be taken."""
+    """How steps on mini-batches are taken. Each of the first four says whether a way may be taken."""
 
     # Features that occur in one row only are merged to one feature a row.
     private: bool = True
-    # Steps on sparse rows touch only the columns in which a batch has nonzero values; else rows are made dense.
+    # Steps on rows of few nonzero values touch only their columns; else rows are made dense.
     lazy: bool = True
-    # A loop of its own takes such steps on batches of one row, with learning rates by feature.
+    # A loop of its own takes such steps on batches of one row.
     single_rows: bool = True
     # Scores whose losses are apart take their steps apart, so that threads share them.
     apart: bool = True
-    # Losses of a kind share machine code, in which a branch chooses one for each batch.
-    shared_losses: bool = True
     # Features are merged if the problem lacks this share of them then.
     private_share: float = 0.25
-    # Steps are lazy if rows have at least so many features for each nonzero value.
+    # Rows of few nonzero values have more than so many features for each of them.
     features_of_value: int = 8
+    # With a loss of all classes at once they have more than so many: at 40, batches of dense rows took .4 to .6 of the
+    # time, at 80 as long, at 160 up to twice as long.
+    features_of_classes: int = 80
     # A thread takes the steps of so many scores.
     scores: int = 8
     # A mini-batch has so many rows by default, and fewer if there are few rows, of which equal ones are merged.

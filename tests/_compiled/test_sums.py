@@ -21,13 +21,12 @@ PACKAGE = Path(fastsvm.__file__).parent
 COMPILED = {"jit", "inlined", "outlined", "register"}
 IN_SEQUENCE = {
     "estimators/kernel/duplicate_rows.py:_sums_before",  # all partial sums are written
-    "solvers/linear_dual/dense_epochs.py:_each_score",  # each row depends on the one before it
-    "solvers/linear_dual/sparse_epochs.py:_each_score",
+    "solvers/linear_dual/coordinate_pass.py:_each_score",  # each row depends on the one before it
     "solvers/linear_dual/dense_epochs.py:_process_blocks",  # places that other arrays tell
     "solvers/linear_dual/one_class.py:_exchange_sparse",
-    "solvers/sgd/adaptive_lazy_steps.py:_move_along",
     "solvers/sgd/private_features.py:_merge",
-    "solvers/linear_dual/few_samples.py:solve_scores",  # whole numbers of epochs
+    "solvers/linear_dual/augmented_lagrangian.py:solve_scores",  # whole numbers of epochs
+    "solvers/sgd/sparse_steps.py:_move_by_feature",
 }
 """Functions whose loops write and sum, and that processors cannot do in another order."""
 

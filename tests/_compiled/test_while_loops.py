@@ -12,11 +12,11 @@ import pytest
 from tests._compiled.test_sums import PACKAGE, is_compiled
 
 BOUNDED_OTHERWISE = {
-    "_compiled/vectors.py:codegen",  # writes machine code, and is not compiled itself
-    "estimators/kernel/two_class.py:_merge_classes",  # each pass goes on in one of two classes
-    "kernel_matrix/pairwise/float_tiles.py:_sq_distance_of_sparse",  # each pass goes on in one of two rows
+    "_compiled/panels.py:codegen",  # writes machine code, and is not compiled itself
+    "solvers/kernel_dual/problem.py:_merge_classes",  # each pass goes on in one of two classes
+    "kernel_matrix/pairwise/real.py:_sq_distance_of_sparse",  # each pass goes on in one of two rows
     "linalg/inverted_index.py:_place",  # a table that always has a free place
-    "solvers/linear_dual/few_samples.py:stride_of",  # of whole numbers, and 1 has no divisor in common with any
+    "solvers/linear_dual/augmented_lagrangian.py:_stride_of",  # of whole numbers, and 1 has no common divisor
 }
 
 

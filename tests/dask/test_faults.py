@@ -19,7 +19,7 @@ from fastsvm import SVC
 from fastsvm.dask import ClusterLost, LinearSVC, NystroemSVC
 from fastsvm.dask.rounds.shards import ClusterShards
 from fastsvm.estimators.fitting.checkpoints import checkpointed
-from fastsvm.estimators.nystroem.dual_expansion import DualExpansion
+from fastsvm.estimators.nystroem.exact_bounds import DualExpansion
 from fastsvm.jobs.training.checkpoints import read, write
 from fastsvm.solvers.linear_dual.shards import Shard
 
@@ -201,7 +201,7 @@ def test_rows_go_from_worker_to_worker(processes, tmp_path, seen, choose, kind):
         file["X"], file["y"] = X, group if kind == "pairs" else group % 2
 
     def patch():
-        owner, name = (DualExpansion, "sums") if kind == "bounds" else (SVC, "fit")
+        owner, name = (DualExpansion, "form") if kind == "bounds" else (SVC, "fit")
         usual = getattr(owner, name)
 
         def last_words(self, *given):

@@ -64,26 +64,6 @@ def test_many_rows_are_computed_in_parts_that_know_those_before(n_known, layout,
     np.testing.assert_array_equal(found[apart], found.T[apart])  # to the bit, for it was copied
 
 
-@pytest.mark.usefixtures("copied")
-def test_rows_of_another_source_beside_their_columns():
-    """The rows of X and of Z are stacked in the store, and so are the columns; those of X are known."""
-    X, Z = float_rows(41), float_rows(333)
-    both = np.concatenate([X, Z])
-    wanted = np.exp(-GAMMA * squared_distances(both, both))
-    out, slot_of = np.full((400, 374), np.nan), np.full(41, -1)
-    out[5:35] = wanted[:30]
-    out[7, 41:] = 1e6  # of row 2 of X, to see that it is copied
-    slot_of[:30] = np.arange(5, 35)
-    rng = np.random.default_rng(0)
-    indices, slots = rng.permutation(333)[:300], 40 + rng.permutation(360)[:300]
-    with Pool.open() as pool:
-        float_gram(X, pool, left=Z).rows_beside(indices, Rows(out, slots, 0), slot_of, column=41)
-    assert (out[slots, 2] == 1e6).all()
-    rest = np.delete(np.arange(41), 2)
-    np.testing.assert_allclose(out[slots[:, None], rest], wanted[41 + indices[:, None], rest], rtol=0, atol=1e-12)
-    assert np.isnan(out[slots, 41:]).all()
-
-
 def beside(n, n_known, n_new, seed, layout="dense", poison=None):
     """Return the new rows, their numbers, the known ones, and whether columns were copied."""
     rng = np.random.default_rng(seed)

@@ -16,16 +16,19 @@ from fastsvm.losses import (
     coordinate_update,
     dual_losses,
     feasible,
+    is_piecewise,
     least_curvature,
+    loss_names,
     loss_value,
     primal_losses,
     update_of_classes,
     violation_of,
 )
 
-APART = ["hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive"]
-TOGETHER = ["crammer_singer", "weston_watkins"]
-NAMES = APART + TOGETHER
+NAMES = loss_names("labels", "numbers", "classes", dual=True)
+TOGETHER = [name for name in NAMES if LOSSES[name].of_classes]
+PIECEWISE = [name for name in NAMES if is_piecewise(LOSSES[name])]
+LABELS = loss_names("labels", dual=True)
 EPSILON = 0.3
 
 
@@ -162,7 +165,7 @@ def test_a_row_of_zeros(name, seed):
     assert abs(row.gap()) <= 1e-12 * row.scale()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PIECEWISE)
 @given(seed=SEEDS)
 def test_the_violation_is_how_fast_the_dual_objective_can_grow(name, seed):
     row = Row(name, seed)
@@ -176,12 +179,12 @@ def test_the_violation_is_how_fast_the_dual_objective_can_grow(name, seed):
 def some_rows(name, seed, n=40):
     """Return demands of rows, some of cost 0, in several scores one against the rest or of all classes, and scores."""
     rng = np.random.default_rng(seed)
-    several = name in TOGETHER or (name.endswith("hinge") and seed % 2 == 1)
+    several = name in TOGETHER or (name in LABELS and seed % 2 == 1)
     k = int(rng.integers(2, 6)) if several else 1
     if several:
         targets = rng.integers(0, k, n).astype(float)
     else:
-        targets = rng.choice([-1.0, 1.0], n) if name.endswith("hinge") else rng.normal(size=n)
+        targets = rng.choice([-1.0, 1.0], n) if name in LABELS else rng.normal(size=n)
     costs = rng.exponential(size=n) * (rng.random(n) < 0.8)
     balance = np.ones(k) if name in TOGETHER or not several else rng.exponential(size=k) + 0.1
     return Demands(targets, costs, balance), rng.normal(size=(k, n)), rng.normal(size=(n, k)) * rng.choice([0.1, 1.0])
@@ -229,7 +232,7 @@ def test_variables_from_elsewhere_become_feasible_and_feasible_ones_stay(name, s
 
 
 @pytest.mark.parametrize("real", [np.float32, np.float64])
-@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("squared")])
+@pytest.mark.parametrize("name", [name for name in PIECEWISE if not name.startswith("squared")])
 def test_variables_at_their_bounds_violate_nothing(name, real):
     """A bound such as 0.7 is another number in float32, and sums of changes end beside it."""
     k, n = (3, 40) if name in TOGETHER else (1, 40)

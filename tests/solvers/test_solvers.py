@@ -272,7 +272,7 @@ import warnings
 import numpy as np
 from fastsvm import SVC
 from fastsvm._compiled import processor
-from fastsvm.kernel_matrix.pairwise.kernel_maps import map_tile
+from fastsvm.kernel_matrix.pairwise.base import map_tile
 from fastsvm.kernels import Sigmoid
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)

@@ -4,7 +4,7 @@ import numpy as np
 
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.rows import RowCache
 from fastsvm.sources import MemorySource
 
 

@@ -243,18 +243,19 @@ class Descended:
 
 def descend(
     name, X, targets, batches, rates, *, n_scores=1, weights=None, balance=None, l2=0.0, l1=0.0,
-    momentum=0.0, clip=np.inf, intercept_rate=1.0, average_from=0.0, debt=False,
+    momentum=0.0, clip=np.inf, intercept_rate=1.0, average_from=0.0, leads=False,
 ):  # fmt: skip
     """Return the result of one gradient step on each of some batches of rows.
 
-    With `debt`, the L1 penalty is cumulative (Tsuruoka, Tsujii and Ananiadou 2009). A weight takes the penalty when its
-    column occurs, and owes the part that it did not take because it was zero.
+    With `leads`, the L1 penalty is that of dual averaging (Xiao 2010): what is due is subtracted from the sum of all
+    gradients, and from the average of these sums.
     """
     found = Descended(n_scores, X.shape[1])
     weights = np.ones(len(X)) if weights is None else weights
     balance = np.ones(n_scores) if balance is None else balance
     velocity, velocity_intercept = np.zeros_like(found.coef), np.zeros_like(found.intercept)
-    due, paid, total = 0.0, np.zeros_like(found.coef), 0.0
+    leader, due, size, total = np.zeros_like(found.coef), 0.0, 1.0, 0.0
+    sums = [np.zeros_like(found.coef), 0.0]
     for t, (batch, rate) in enumerate(zip(batches, rates, strict=True)):
         scores = X[batch] @ found.coef.T + found.intercept
         loss, slopes = mean_loss(name, scores, targets[batch], weights[batch], balance)
@@ -263,24 +264,25 @@ def descend(
         shorter = min(1.0, clip / norm) if norm > 0 else 1.0
         velocity = momentum * velocity + shorter * G
         velocity_intercept = momentum * velocity_intercept + shorter * g
-        W = max(0.0, 1 - rate * l2) * found.coef - rate * velocity
-        due += rate * l1
-        if debt:
-            met = (X[batch] != 0).any(axis=0) | (t == len(rates) - 1)
-            after = np.where(W > 0, np.maximum(0, W - (due + paid)), np.minimum(0, W + (due - paid)))
-            after = np.where(met, after, W)
-            paid += after - W
+        left = max(0.0, 1 - rate * l2)
+        if leads:
+            leader, due, size = (leader, due, size / left) if left > 0 else (0 * leader, 0.0, 1.0)
+            leader, due = leader - rate * size * velocity, due + rate * size * l1
+            found.coef = np.sign(leader) * np.maximum(0, np.abs(leader) - due) / size
         else:
-            after = np.sign(W) * np.maximum(0, np.abs(W) - rate * l1)
-        found.coef = after
+            W = left * found.coef - rate * velocity
+            found.coef = np.sign(W) * np.maximum(0, np.abs(W) - rate * l1)
         found.intercept = found.intercept - rate * intercept_rate * velocity_intercept
         weight = max(0.0, t + 1 - average_from)
         weight = weight**3 + weight / 4
         if weight > 0:
             total += weight
             found.mean = found.mean + weight / total * (found.coef - found.mean)
+            sums = [sums[0] + weight * leader / size, sums[1] + weight * due / size]
             found.mean_intercept = found.mean_intercept + weight / total * (found.intercept - found.mean_intercept)
         found.losses.append(loss)
+    if leads:
+        found.mean = np.sign(sums[0]) * np.maximum(0, np.abs(sums[0]) - sums[1]) / max(total, 1e-300)
     return found
 
 
@@ -321,6 +323,10 @@ def conjugate(name, beta, target, cost, epsilon=0.1, slack=1e-12):
         inside &= own <= cost + slack if name == "crammer_singer" else others.min() >= -cost - slack
         return -own if inside else np.inf
     (beta,) = beta
+    if name == "log_loss":
+        share = target * beta / cost
+        inside = -slack <= share * cost <= cost + slack
+        return cost * -special.entr([max(share, 0), max(1 - share, 0)]).sum() if inside else np.inf
     squared = name.startswith("squared")
     inside = squared or abs(beta) <= cost + slack
     curved = 0.25 * beta**2 / cost if squared else 0.0

@@ -13,13 +13,15 @@ from distributed import Future, get_worker
 from sklearn.base import clone
 
 from fastsvm._compiled.threads import at_most
+from fastsvm.dask.rows import moments_of_shards, scaling_of
 from fastsvm.dask.tasks import Tasks, counting
-from fastsvm.dask.worker import ShardRows
-from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.dask.worker import ShardFacts, ShardRows
+from fastsvm.estimators.kernel.kernel_parameter import resolve_gamma
+from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of
 from fastsvm.memory import parse_memory
 from fastsvm.sources import MemorySource
 
-__all__ = ["MachinePlan", "fitted", "in_batches", "learnt_rows", "memory_of_task", "seen_rows"]
+__all__ = ["MachinePlan", "fitted", "geometry_of_shards", "in_batches", "learnt_rows", "memory_of_task", "seen_rows"]
 
 
 class MachinePlan(NamedTuple):
@@ -79,3 +81,18 @@ def in_batches(
         asked = [ask(number, left if is_limited else None) for number in batch]
         found |= zip(batch, tasks.gathered(asked), strict=True)
     return found
+
+
+def geometry_of_shards(tasks: Tasks, rows: list[Future], known: ShardFacts, estimator: Any) -> dict[str, Any]:
+    """Return the attributes in which a fitted model stores the geometry of the rows, and how it standardises them.
+
+    The estimator has the parameters `gamma` and `standardize`; `known` is what the client knows of all rows.
+    """
+    moments, seen = moments_of_shards(tasks, rows), None
+    if estimator.standardize:
+        shift, scale = scaling_of(moments, known.sparse)
+        seen = Standardization(None if known.sparse else shift, scale)
+        moments = moments_of_shards(tasks, rows, seen)
+    statistics = moments.statistics
+    gamma = resolve_gamma(estimator.gamma, known.shape[1], statistics.variance)
+    return SampleGeometry.of(gamma, statistics).attributes() | attributes_of(seen)

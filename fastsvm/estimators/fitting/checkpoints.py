@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
+from sklearn.base import BaseEstimator
+
 __all__ = ["Checkpointer", "FitCheckpoints", "checkpointed", "checkpoints_of"]
 
 
@@ -27,7 +29,9 @@ class FitCheckpoints(NamedTuple):
 
 
 @contextmanager
-def checkpointed(estimator: Any, checkpointer: Checkpointer | None, resume_from: Any = None) -> Iterator[None]:
+def checkpointed(
+    estimator: BaseEstimator, checkpointer: Checkpointer | None, resume_from: Any = None
+) -> Iterator[None]:
     """Let a checkpointer see the fit of an unfitted estimator that is made within this context.
 
     The fit resumes from `resume_from`, a checkpoint of a fit with the same parameters and data, and ends with the same
@@ -40,6 +44,6 @@ def checkpointed(estimator: Any, checkpointer: Checkpointer | None, resume_from:
         del estimator._checkpoints
 
 
-def checkpoints_of(estimator: Any) -> FitCheckpoints:
+def checkpoints_of(estimator: BaseEstimator) -> FitCheckpoints:
     """Return what the fit of an estimator is told of checkpoints."""
     return vars(estimator).get("_checkpoints", FitCheckpoints())

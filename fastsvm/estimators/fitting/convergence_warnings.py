@@ -4,12 +4,12 @@ import contextlib
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.session import with_callbacks
 from fastsvm.solvers.outer_loop import StopReason
 
 __all__ = ["warn_caller", "warn_of_gap", "warn_of_margin", "warn_of_sgd", "warn_of_violation"]
@@ -53,32 +53,32 @@ def warn_caller(text: str, category: type[Warning]) -> None:
     warnings.warn(text, category, stacklevel=level)
 
 
-def _warn_of_stop(model: Any, steps: str, found: str, advice: str) -> None:
-    """Warn that a fit stopped after so many steps, with what was found by then and what the user may try."""
+def _warn_of_stop(model: BaseEstimator, steps: str, lack: str, advice: str) -> None:
+    """Warn that a fit stopped after so many steps, with what it lacks and what the user may try."""
     warn_caller(
-        f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {steps}: {found}. "
+        f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {steps}: {lack}. "
         f"What to try: {advice}.",
         ConvergenceWarning,
     )
 
 
-def warn_of_violation(model: Any) -> None:
+def warn_of_violation(model: BaseEstimator) -> None:
     """Warn if the optimality conditions of a kernel machine are violated by more than `tol`."""
     if not model.converged_:
-        found = f"the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}"
-        _warn_of_stop(model, f"{np.sum(model.n_iter_)} iterations", found, _advice(model))
+        lack = f"the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}"
+        _warn_of_stop(model, f"{np.sum(model.n_iter_)} iterations", lack, _advice(model))
 
 
-def _advice(model: Any) -> str:
+def _advice(model: BaseEstimator) -> str:
     reason = StopReason(model.stop_reason_)
     if model.learning_rate is not None and reason in (StopReason.MAX_ITER, StopReason.STALLED):
         return "lower learning_rate" if reason is StopReason.STALLED else "raise max_iter, or leave out learning_rate"
-    known = model.get_params(deep=False)
-    *first, last = [advice for advice in _ADVICE[reason] if _NOT_OF_ALL.get(advice, "tol") in known]
+    parameters = model.get_params(deep=False)
+    *first, last = [advice for advice in _ADVICE[reason] if _NOT_OF_ALL.get(advice, "tol") in parameters]
     return f"{', '.join(first)}, or {last}" if first else last
 
 
-def warn_of_margin(model: Any) -> None:
+def warn_of_margin(model: BaseEstimator) -> None:
     """Warn if a classifier with a given total of multipliers has no margin; else as `warn_of_violation`."""
     none = model._margin <= model.kkt_violation_
     if not (model.converged_ and none.any()):
@@ -93,23 +93,23 @@ def warn_of_margin(model: Any) -> None:
     )
 
 
-def warn_of_sgd(model: Any) -> None:
+def warn_of_sgd(model: BaseEstimator) -> None:
     """Warn if the objective of a model fitted by SGD may still decrease."""
     if not model.converged_:
         more = "" if model.tol is None else f" by more than tol={model.tol:g}"
-        found = f"its objective, {model.objective_:.6g}, may still decrease{more}"
-        _warn_of_stop(model, f"{model.n_iter_} epochs", found, _SGD_ADVICE[StopReason(model.stop_reason_)])
+        lack = f"its objective, {model.objective_:.6g}, may still decrease{more}"
+        _warn_of_stop(model, f"{model.n_iter_} epochs", lack, _SGD_ADVICE[StopReason(model.stop_reason_)])
 
 
-def warn_of_gap(model: Any) -> None:
+def warn_of_gap(model: BaseEstimator) -> None:
     """Warn if the criterion of a linear SVM is not within its tolerance."""
     if model.converged_:
         return
-    asked, reason = f"tol allows a share of {model.tol:g}", StopReason(model.stop_reason_)
+    goal, reason = f"tol allows a share of {model.tol:g}", StopReason(model.stop_reason_)
     advice = _GAP_ADVICE[reason]
     if reason is StopReason.MAX_ITER and "C" not in model.get_params(deep=False):
         advice = "raise max_iter or tol"
     if model.criterion == "gradient":
-        asked = f"the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}"
-    found = f"its objective, {model.objective_:.6g}, may be too high by {model.duality_gap_:.3g}; {asked}"
-    _warn_of_stop(model, f"{model.n_iter_} epochs", found, advice)
+        goal = f"the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}"
+    lack = f"its objective, {model.objective_:.6g}, may be too high by {model.duality_gap_:.3g}; {goal}"
+    _warn_of_stop(model, f"{model.n_iter_} epochs", lack, advice)

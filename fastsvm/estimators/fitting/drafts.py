@@ -4,6 +4,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 __all__ = ["drafted", "of_one_model", "view_of"]
 
 _WARM_STARTS = "_multipliers", "_fit_state"  # what an interrupted fit leaves for the next one
@@ -39,12 +41,12 @@ def of_one_model(method: Callable) -> Callable:
     return read
 
 
-def view_of(estimator: Any) -> Any:
+def view_of(estimator: BaseEstimator) -> Any:
     """Return an estimator that shares the attributes, until a fit gives the other one new attributes."""
     return _with_attributes(estimator, vars(estimator))
 
 
-def _with_attributes(estimator: Any, attributes: dict[str, Any]) -> Any:
+def _with_attributes(estimator: BaseEstimator, attributes: dict[str, Any]) -> Any:
     found = object.__new__(type(estimator))
     found.__dict__ = attributes
     return found

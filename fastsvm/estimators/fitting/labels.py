@@ -1,9 +1,9 @@
 """Encoding of labels as class numbers, and class weights."""
 
 from numbers import Real
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -33,39 +33,42 @@ def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, labels
 
 
-def check_ties(estimator: Any) -> None:
+def check_ties(estimator: BaseEstimator) -> None:
     """Raise ValueError if ties of votes are to be broken although decisions are those of pairs."""
     if estimator.break_ties and estimator.decision_function_shape == "ovo":
         raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
 
 
-def class_weights(given: dict | str | None, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the factor of C of each class for an estimator's `class_weight`; labels are class numbers, or -1.
+def class_weights(
+    class_weight: dict | str | None, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Return the factor of C of each class for `class_weight`; labels are class numbers, or -1.
 
     "balanced" makes the sums of weights of all classes equal. A dict may name classes that do not occur, since a
     cross-validation split may lack a class; classes that it does not name have the factor 1. ValueError is raised if
-    `given` is none of these, a factor is not positive, or a dict names an unknown class and lacks a known one.
+    `class_weight` is none of these, a factor is not positive, or a dict names an unknown class and lacks a known one.
     """
-    if given is None:
+    if class_weight is None:
         return np.ones(len(classes))
-    if isinstance(given, str):
-        if given != "balanced":
-            raise InvalidParameterError(f"class_weight must be a dict, 'balanced' or None; found {given!r}.")
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise InvalidParameterError(f"class_weight must be a dict, 'balanced' or None; found {class_weight!r}.")
         used = labels >= 0
         count = np.bincount(labels[used], weight[used], len(classes))
         return count.sum() / (len(classes) * count)
-    if not isinstance(given, dict):
-        raise InvalidParameterError(f"class_weight must be a dict, 'balanced' or None; found {given!r}.")
-    known = classes.tolist()
-    weighted = [label for label in known if label in given]
-    if len(weighted) < len(known) and len(weighted) < len(given):  # a misspelt name is more likely than a rare class
-        unknown = [label for label in given if label not in known]
+    if not isinstance(class_weight, dict):
+        raise InvalidParameterError(f"class_weight must be a dict, 'balanced' or None; found {class_weight!r}.")
+    names = classes.tolist()
+    weighted = [label for label in names if label in class_weight]
+    # A misspelt name is more likely than a rare class.
+    if len(weighted) < len(names) and len(weighted) < len(class_weight):
+        unknown = [label for label in class_weight if label not in names]
         raise ValueError(
             f"class_weight has keys that are not classes, {unknown}. The classes, "
-            f"{[label for label in known if label not in given]}, are not in class_weight."
+            f"{[label for label in names if label not in class_weight]}, are not in class_weight."
         )
-    factors = [given.get(label, 1.0) for label in known]
-    numbers = all(isinstance(factor, Real) for factor in given.values())
-    if not (numbers and all(0 < factor < np.inf for factor in given.values())):
-        raise ValueError(f"class_weight must be a positive, finite number for every class; found {given}.")
+    factors = [class_weight.get(label, 1.0) for label in names]
+    numbers = all(isinstance(factor, Real) for factor in class_weight.values())
+    if not (numbers and all(0 < factor < np.inf for factor in class_weight.values())):
+        raise ValueError(f"class_weight must be a positive, finite number for every class; found {class_weight}.")
     return np.array(factors, dtype=np.float64)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import InvalidParameterError
 
@@ -86,7 +87,7 @@ NU = Rule(lambda value: _is_finite(value, False) and 0 < value <= 1, "a float in
 seed = Rule(_is_seed, f"None, an int from 0 to {2**32 - 1} or a numpy.random.RandomState")
 
 
-def check_parameters(estimator: Any, rules: dict[str, Rule]) -> None:
+def check_parameters(estimator: BaseEstimator, rules: dict[str, Rule]) -> None:
     """Raise scikit-learn's InvalidParameterError, a ValueError, for the first parameter that breaks its rule."""
     for name, rule in rules.items():
         value = getattr(estimator, name)

@@ -6,13 +6,13 @@ decision functions, shape (n_samples, n_decisions), of which it may get some row
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 
 from fastsvm.estimators.fitting.drafts import of_one_model
-from fastsvm.estimators.fitting.validation import required_labels
+from fastsvm.estimators.fitting.validation import Column, Samples, required_labels
 
 __all__ = ["Classifier", "OutlierDetector", "Regressor"]
 
@@ -36,7 +36,7 @@ class Classifier(ClassifierMixin):
         """Raise ValueError if parameters do not say how classes are elected; here for nothing."""
 
     @of_one_model
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Samples) -> np.ndarray:
         """Return the decision values of samples.
 
         Parameters
@@ -58,13 +58,13 @@ class Classifier(ClassifierMixin):
         return self._decided_by(X, self._as_decisions)[0]
 
     @of_one_model
-    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _decided(self, X: Samples) -> tuple[np.ndarray, np.ndarray]:
         """Return the classes and the decision values of samples, from one pass."""
         labels, decisions = self._decided_by(X, self._labels, self._as_decisions)
         return labels, decisions
 
     @of_one_model
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Samples) -> np.ndarray:
         """Return the class of each sample.
 
         Parameters
@@ -86,7 +86,7 @@ class Classifier(ClassifierMixin):
         self._check_votes()
         return self._decided_by(X, self._labels)[0]
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Samples, y: Column = None, sample_weight: Column = None) -> float:
         """Return the share of samples whose class is predicted correctly.
 
         Parameters
@@ -118,13 +118,13 @@ class Regressor(RegressorMixin):
     _decided_by: Callable[..., list[np.ndarray]]
 
     @of_one_model
-    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _decided(self, X: Samples) -> tuple[np.ndarray, np.ndarray]:
         """Return the predictions twice: they are the decision values."""
         found = self.predict(X)
         return found, found
 
     @of_one_model
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Samples) -> np.ndarray:
         """Return the predicted target of each sample.
 
         Parameters
@@ -144,7 +144,7 @@ class Regressor(RegressorMixin):
         """
         return self._decided_by(X, _of_one_function)[0]
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Samples, y: Column = None, sample_weight: Column = None) -> float:
         """Return R², the share of the variance of y that is explained.
 
         Parameters
@@ -192,7 +192,7 @@ class OutlierDetector(OutlierMixin):
     _decided_by: Callable[..., list[np.ndarray]]
 
     @of_one_model
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Samples) -> np.ndarray:
         """Return the scores of samples less the offset.
 
         Parameters
@@ -215,7 +215,7 @@ class OutlierDetector(OutlierMixin):
         return decisions
 
     @of_one_model
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Samples) -> np.ndarray:
         """Return the scores of samples, larger where samples of the fit are dense.
 
         Parameters
@@ -236,7 +236,7 @@ class OutlierDetector(OutlierMixin):
         return self.decision_function(X) + self.offset_
 
     @of_one_model
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Samples) -> np.ndarray:
         """Return 1 for each inlier and -1 for each outlier.
 
         Parameters
@@ -257,7 +257,7 @@ class OutlierDetector(OutlierMixin):
         return self._decided(X)[0]
 
     @of_one_model
-    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _decided(self, X: Samples) -> tuple[np.ndarray, np.ndarray]:
         """Return predictions and decision values, from one pass."""
         decisions = self.decision_function(X)
         return np.where(decisions >= 0, 1, -1), decisions

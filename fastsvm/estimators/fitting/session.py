@@ -6,15 +6,32 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.documentation import PublicEstimator
 from fastsvm.estimators.fitting.drafts import drafted
-from fastsvm.estimators.fitting.validation import TrainingSet, check_training_set, forget
+from fastsvm.estimators.fitting.validation import Column, Samples, TrainingSet, check_training_set, forget
 
-__all__ = ["FitMonitor", "FitSession", "IterativeEstimator"]
+try:
+    from sklearn import callback
+except ImportError:  # scikit-learn has them from 1.9 on
+    callback = None
+
+__all__ = ["FitMonitor", "FitSession", "IterativeEstimator", "with_callbacks"]
+
+
+class _NoCallbacks:
+    """Stands in for the mixin of newer versions of scikit-learn; there are no callbacks."""
+
+
+def _unchanged(method: Callable) -> Callable:
+    return method
+
+
+CallbackSupportMixin: Any = _NoCallbacks if callback is None else callback.CallbackSupportMixin
+with_callbacks: Callable[[Callable], Callable] = _unchanged if callback is None else callback.with_callbacks
 
 
 class FitMonitor(Protocol):
@@ -38,7 +55,7 @@ class FitSession:
     time.perf_counter.
     """
 
-    def __init__(self, estimator: Any, max_subtasks: int | None = None) -> None:
+    def __init__(self, estimator: BaseEstimator, max_subtasks: int | None = None) -> None:
         self.deadline = time.perf_counter() + (np.inf if estimator.max_time is None else estimator.max_time)
         self.estimator = estimator
         self.checkpointer, self.resume_from = checkpoints_of(estimator)
@@ -124,7 +141,7 @@ class IterativeEstimator(PublicEstimator, CallbackSupportMixin):
     @drafted
     @with_callbacks
     @one_threaded_blas
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Samples, y: Column = None, sample_weight: Column = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -166,11 +183,11 @@ shape (n_samples, n_features)
         """Return what a fit begins with, before its samples are read."""
         return FitSession(self)
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+    def _checked(self, X: Samples, y: Column, sample_weight: Column) -> TrainingSet:
         """Return the training set."""
         kind = {"of_classes": self.of_classes, "has_targets": self.has_targets}
         return check_training_set(self, X, y, sample_weight, **kind)
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, session: FitSession) -> None:
+    def _learn(self, X: Samples, y: Column, sample_weight: Column, session: FitSession) -> None:
         """Solve the problem of the samples, from a checkpoint or a warm start if there is any, and end the session."""
         raise NotImplementedError

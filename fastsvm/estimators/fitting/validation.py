@@ -1,16 +1,16 @@
 """Checks of the data passed to `fit`, `predict` and `score`, and their conversion to a source and arrays."""
 
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import h5py
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from fastsvm._compiled.compiler import writeable
-from fastsvm.estimators.fitting.missing_values import check_labelled, check_unmasked
 from fastsvm.memory import parse_memory
 from fastsvm.sources import (
     HDF5Data,
@@ -26,13 +26,21 @@ from fastsvm.sources import (
 )
 from fastsvm.sources.hdf5 import place_of
 
+Samples: TypeAlias = Any
+"""What a user passes as samples: array-like, CSR matrix, DataFrame, dataset or group of h5py, HDF5Data or Source."""
+Column: TypeAlias = Any
+"""What a user passes as labels, targets or weights, one a sample: array-like, dataset of h5py, or None."""
+
 STATISTICS = 6
 """Numbers of each feature that are in memory while means and variances are computed."""
 _BESIDE = 16 << 20  # A fit may take so many bytes beyond its memory, as machine code does.
+_MISSING = "NAType", "NaTType"  # types of pandas, which need not be installed
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
 __all__ = [
     "STATISTICS",
+    "Column",
+    "Samples",
     "TrainingSet",
     "check_columns",
     "check_rows",
@@ -59,7 +67,7 @@ class TrainingSet(NamedTuple):
     stored: Source | None = None
 
 
-def labels_of(X: Any, y: Any) -> Any:
+def labels_of(X: Samples, y: Column) -> Any:
     """Return the labels: y, the contents of a dataset y, or those of an `HDF5Data` or an open file X if y is None.
 
     If y is an HDF5 group or datatype, TypeError is raised.
@@ -71,7 +79,7 @@ def labels_of(X: Any, y: Any) -> Any:
     return read_column(y) if isinstance(y, h5py.Dataset) else y
 
 
-def required_labels(X: Any, y: Any) -> Any:
+def required_labels(X: Samples, y: Column) -> Any:
     """Return the labels as `labels_of` does; raise ValueError if there are none."""
     y = labels_of(X, y)
     if y is None:
@@ -79,13 +87,13 @@ def required_labels(X: Any, y: Any) -> Any:
     return y
 
 
-def forget(estimator: Any) -> None:
+def forget(estimator: BaseEstimator) -> None:
     """Delete all fitted attributes of a draft, so that the new model has no part of the one before."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
         delattr(estimator, name)
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
+def check_rows(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Source:
     """Return the source of X, and set (`reset`) or check the estimator's number and names of features.
 
     Arrays keep their type. Arrays to predict (not `reset`) are checked for NaN and infinity here. Samples of a fit and
@@ -107,7 +115,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
             return stored
         if sparse.issparse(X):
             _check_convertible(X)
-        check_unmasked("X", X)
+        _check_unmasked("X", X)
         _check_columns(X)
         rows = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, estimator=estimator)
         stored = MemorySource.of(_plain(rows))
@@ -141,7 +149,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
     return source if reset or source.resident else source.within(parse_memory(estimator.memory))
 
 
-def _is_plain(estimator: Any, X: Any, reset: bool) -> bool:
+def _is_plain(estimator: BaseEstimator, X: Samples, reset: bool) -> bool:
     """Return whether scikit-learn's checks would find nothing in X; they take as long as a small fit."""
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in _PLAIN_TYPES or X.size == 0:
         return False
@@ -150,7 +158,7 @@ def _is_plain(estimator: Any, X: Any, reset: bool) -> bool:
     return reset or X.shape[1] == estimator.n_features_in_
 
 
-def _check_feature_names(estimator: Any, source: Source) -> None:
+def _check_feature_names(estimator: BaseEstimator, source: Source) -> None:
     """Raise ValueError if both the fit and stored samples have names of features, and the names differ."""
     known, names = getattr(estimator, "feature_names_in_", None), source.feature_names
     if known is None or names is None or np.array_equal(known, names):
@@ -163,7 +171,7 @@ def _check_feature_names(estimator: Any, source: Source) -> None:
     )
 
 
-def origin_of(estimator: Any) -> Origin:
+def origin_of(estimator: BaseEstimator) -> Origin:
     """Return what is known of the text or table that an estimator was fitted to."""
     return getattr(estimator, "_origin", Origin())
 
@@ -186,7 +194,7 @@ def _check_first_index(fit: Origin, found: Origin) -> None:
         )
 
 
-def _check_columns(X: Any) -> None:
+def _check_columns(X: Samples) -> None:
     """Raise TypeError for a column of a DataFrame that holds times, and ValueError for one that holds words."""
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
         for place, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
@@ -222,7 +230,7 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _check_convertible(X: Any) -> None:
+def _check_convertible(X: Samples) -> None:
     """Raise ValueError if the indices of a sparse matrix are out of range: SciPy would write outside of its arrays."""
     if X.format == "csc":
         check_compressed(X, *X.shape[::-1])
@@ -236,7 +244,7 @@ def _check_convertible(X: Any) -> None:
                 )
 
 
-def _plain(X: Any) -> Any:
+def _plain(X: Samples) -> Any:
     """Return X as real numbers of at most 8 bytes; complex numbers raise ValueError, times TypeError."""
     dtype = X.dtype
     if dtype.kind in "Mm":
@@ -251,10 +259,10 @@ def _plain(X: Any) -> Any:
 
 
 def check_training_set(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
+    estimator: BaseEstimator,
+    X: Samples,
+    y: Column,
+    sample_weight: Column,
     *,
     of_classes: bool = True,
     has_targets: bool = True,
@@ -304,19 +312,19 @@ def check_training_set(
     return TrainingSet(source, targets, weight, sample_weight is not None, stored)
 
 
-def _checked_labels(y: Any, of_classes: bool) -> np.ndarray:
+def _checked_labels(y: Column, of_classes: bool) -> np.ndarray:
     """Return y as a one-dimensional array of classes, or of finite numbers."""
     if of_classes and type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iu" and y.size > 0:
         return y  # `encode` counts the classes
     if not of_classes and type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iuf" and y.size > 0:
         # scikit-learn's checks would find nothing, and take as long as a small fit.
         return _finite(y.astype(np.float64, copy=False), of_classes)
-    check_unmasked("y", y)
+    _check_unmasked("y", y)
     kind = None if of_classes else np.float64
     y = column_or_1d(check_array(y, ensure_2d=False, dtype=kind, ensure_all_finite=False), warn=True)
     _finite(y, of_classes)
     if of_classes:
-        check_labelled(y)
+        _check_labelled(y)
         check_classification_targets(y)
     return y
 
@@ -364,12 +372,12 @@ def check_columns(memory: int | str, n_features: int, copies: int, n_scores: int
         )
 
 
-def _weights(sample_weight: Any, n: int, name: str) -> np.ndarray:
+def _weights(sample_weight: Column, n: int, name: str) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n)
     if sparse.issparse(sample_weight):
         raise TypeError(f"{name} must be an array, found a sparse matrix.")
-    check_unmasked(name, sample_weight)
+    _check_unmasked(name, sample_weight)
     try:
         weight = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -395,3 +403,27 @@ def _weights(sample_weight: Any, n: int, name: str) -> np.ndarray:
     if not n * np.finfo(np.float64).tiny <= total < np.inf:
         raise ValueError(f"The entries of {name} sum to {total}; rescale them to about 1.")
     return weight
+
+
+# --- values that are missing: masked ones of numpy.ma, and None, NaN and NA among labels ------------------
+
+
+def _check_unmasked(name: str, values: Any) -> None:
+    """Raise ValueError if values of an array are masked: the numbers below a mask mean nothing."""
+    if np.ma.is_masked(values):
+        place = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(values))[0]))
+        raise ValueError(
+            f"{name} contains masked values, the first at [{place}]. Remove these samples, or replace the values by "
+            f"numbers: {name}.filled(0)."
+        )
+
+
+def _check_labelled(y: np.ndarray) -> None:
+    """Raise ValueError for the first object that is None, NaN or pandas' NA among labels."""
+    if y.dtype.kind != "O":
+        return
+    for row, label in enumerate(y):
+        if label is None or (isinstance(label, float) and label != label) or type(label).__name__ in _MISSING:
+            raise ValueError(
+                f"Input y contains NaN or None: the label of sample {row} is {label}. Remove samples without a label."
+            )

@@ -5,13 +5,15 @@ from numbers import Integral
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.documentation import PublicEstimator
 from fastsvm.estimators.fitting.parameters import Rule, boolean, either, number, one_of
-from fastsvm.estimators.kernel.sample_geometry import centre_of
 from fastsvm.estimators.kernel.solver_parameter import is_dual
-from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.estimators.kernel.standardization import Standardization, centre_of
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import (
     LARGEST_VALUE,
@@ -26,13 +28,16 @@ from fastsvm.kernel_matrix.rounding import NEAR
 from fastsvm.kernels import KERNELS, Kernel, is_kernel, kernel_value
 from fastsvm.low_rank.random_pivots import diagonal_of
 from fastsvm.sources import (
+    Block,
     CSRBlock,
+    DenseBlock,
     FeatureStatistics,
     MemorySource,
     Quantization,
     Source,
     feature_statistics,
     find_quantization,
+    is_stored,
 )
 from fastsvm.tuning import KernelTuning
 
@@ -41,6 +46,8 @@ __all__ = [
     "MOST_SINGLE",
     "Coefficients",
     "KernelEstimator",
+    "KernelLike",
+    "ObjectSource",
     "TrainingRows",
     "bytes_for",
     "check_kernel",
@@ -52,6 +59,7 @@ __all__ = [
     "is_precomputed",
     "resolve_gamma",
     "resolve_kernel",
+    "samples_for",
     "training_pairwise",
     "training_rows",
     "user_pairwise",
@@ -101,6 +109,10 @@ _ATTRIBUTES = {
 }
 
 
+KernelLike = str | Kernel | Callable
+"""What an estimator's `kernel` may be."""
+
+
 class KernelEstimator(PublicEstimator):
     """An estimator with a kernel.
 
@@ -126,8 +138,10 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         were passed.
     """
 
-    kernel: Any
-    gamma: Any
+    kernel: KernelLike
+    gamma: float | str
+    degree: int
+    coef0: float
     standardize: bool
 
 
@@ -147,12 +161,12 @@ def _is_ours(kernel: Kernel) -> bool:
     return type(kernel) in KERNELS.values()
 
 
-def is_precomputed(estimator: Any) -> bool:
+def is_precomputed(estimator: KernelEstimator) -> bool:
     """Return whether an estimator's rows are kernel values; other parameters may be wrong."""
     return isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
 
 
-def resolve_kernel(estimator: Any, gamma: float | None = None) -> Kernel | Callable | None:
+def resolve_kernel(estimator: KernelEstimator, gamma: float | None = None) -> Kernel | Callable | None:
     """Return what an estimator's `kernel` stands for: a kernel, the user's function, or None for kernel values.
 
     `gamma` is the estimator's, resolved. It is None before that, where only the class of the kernel matters.
@@ -179,6 +193,69 @@ def resolve_gamma(gamma: str | float, n_features: int, variance: float) -> float
     if gamma == "scale":
         return 1.0 / (n_features * variance) if variance > 0 else 1.0
     return 1.0 / n_features if gamma == "auto" else float(gamma)
+
+
+# --- samples of it that are no numbers ---------------------------------------------------------------------
+
+
+class ObjectSource(MemorySource):
+    """Samples of any kind. In blocks, they are represented by their numbers.
+
+    The numbers of `known` samples, such as the support vectors of a model, come before those of `samples`. The source
+    consists of the samples with the given `numbers`; None for all of `samples`.
+    """
+
+    def __init__(self, samples: Any, known: Any = None, numbers: np.ndarray | None = None) -> None:
+        self.samples, self.known = samples, known
+        self._first = 0 if known is None else _num_samples(known)
+        if numbers is None:
+            numbers = np.arange(self._first, self._first + _num_samples(samples), dtype=np.int64)
+        super().__init__(DenseBlock(numbers[:, None]))
+
+    def take(self, indices: np.ndarray) -> "ObjectSource":
+        """Return the source of the samples `indices` of this source."""
+        return ObjectSource(self.samples, self.known, self.block.stored[indices, 0])
+
+    def as_passed(self, block: Block) -> Any:
+        """Return the samples of a block: a list, an array or a DataFrame."""
+        numbers = block.stored[:, 0]
+        if len(numbers) and numbers[0] < self._first:
+            return _safe_indexing(self.known, numbers)
+        return _safe_indexing(self.samples, numbers - self._first)
+
+
+def samples_for(estimator: KernelEstimator, X: Any, known: Any = None) -> Any:
+    """Return X, or its source if the kernel is a function and X is no matrix of numbers.
+
+    The support vectors of a fitted estimator, which are `known`, decide what X is: two lists to predict may happen to
+    be of equal length. Other parameters of the estimator may be wrong.
+    """
+    kernel = estimator.kernel
+    if not callable(kernel) or is_kernel(kernel) or isinstance(kernel, type) or is_stored(X):
+        return X
+    if _is_table(X) if known is None else not _are_objects(known):
+        return X
+    if not (hasattr(X, "__len__") or hasattr(X, "shape")) or isinstance(X, (str, bytes)):
+        return X  # which is refused
+    return ObjectSource(X, known)
+
+
+def _are_objects(support_vectors: Any) -> bool:
+    """Return whether a model was fitted to objects: a fit on numbers stores arrays."""
+    return isinstance(support_vectors, (list, tuple)) or not _is_table(support_vectors)
+
+
+def _is_table(X: Any) -> bool:
+    """Return whether X is a matrix of numbers: an array, a sparse matrix, a DataFrame or lists of equal length."""
+    if sparse.issparse(X):
+        return True
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):  # a DataFrame
+        return all(getattr(kind, "kind", "O") in "biufc" for kind in X.dtypes)
+    try:
+        found = np.asarray(X)
+    except ValueError:  # lists of different lengths
+        return False
+    return found.ndim == 2 and found.dtype.kind in "biufc"
 
 
 # --- how its values are computed -------------------------------------------------------------------------
@@ -241,7 +318,7 @@ class TrainingRows(NamedTuple):
 
 
 def training_rows(
-    estimator: Any,
+    estimator: KernelEstimator,
     source: Source,
     standardization: Standardization | None,
     weight: np.ndarray | None,
@@ -268,7 +345,7 @@ def training_rows(
     return TrainingRows(source, None, _statistics(estimator, source, weight))
 
 
-def _statistics(estimator: Any, source: Source, weight: np.ndarray | None) -> FeatureStatistics:
+def _statistics(estimator: KernelEstimator, source: Source, weight: np.ndarray | None) -> FeatureStatistics:
     """Return the statistics of rows; raise ValueError that speaks of a kernel if they are its values."""
     try:
         return feature_statistics(source, weight)

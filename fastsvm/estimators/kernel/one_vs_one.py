@@ -4,40 +4,39 @@ import functools
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable
 from itertools import accumulate
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators.fitting.checkpoints import Checkpointer
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import in_python
 from fastsvm.estimators.kernel.progress import REFRESH_SECONDS, KernelMonitor
-from fastsvm.estimators.kernel.small_problems import GivenProblems, SmallProblems
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
-from fastsvm.estimators.kernel.two_class import Outcome, Together, TwoClass, sizes_of
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.cross_validation import SharedKernel
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.interface import KernelMatrix
 from fastsvm.kernel_matrix.memory_plan import Plan
-from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
-from fastsvm.kernel_matrix.paired_rows import PairedRows, ProblemRows
-from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows, SampleRows
-from fastsvm.kernel_matrix.row_cache import CacheContents, RowCache
+from fastsvm.kernel_matrix.rows import (
+    CacheContents,
+    PairedRows,
+    ProblemRows,
+    RecomputedRows,
+    RowCache,
+    SharedKernel,
+)
+from fastsvm.kernel_matrix.rows_on_demand import SmallKernel
 from fastsvm.multiclass import by_class, by_pair, disjoint_order
-from fastsvm.solvers.kernel_dual.certificate import GradientBounds, sharpened, solution_of
-from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution, formulated
-from fastsvm.solvers.kernel_dual.small import CERTIFICATE
+from fastsvm.solvers.kernel_dual.dual_gradient import GradientBounds, sharpened
+from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution, Problems, gap_of, solution_of
+from fastsvm.solvers.kernel_dual.small import CERTIFICATE, SmallSMO, SmallState
 from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, drive
 
-__all__ = ["KernelFitState", "OneVsOneFit", "solve_paths"]
+__all__ = ["KernelFitState", "OneVsOneFit", "Outcome", "solve_paths"]
 
 _REASONS = list(StopReason)
-_CERTIFIED = [CERTIFICATE.index(name) for name in KernelSolution._fields[2:]]
+_CERTIFIED = slice(len(KernelSolution._fields) - 2)
 _STEPS, _IS_SOLVED, _IS_BLURRED = (CERTIFICATE.index(name) for name in ("n_steps", "is_solved", "is_blurred"))
 _OPEN = len(_REASONS)  # It stands in place of the number of a reason.
 _NOT_BEGUN = 0.0, 0.0, np.inf, np.inf, 0.0
@@ -66,7 +65,7 @@ class KernelFitState(NamedTuple):
     passes: float
 
 
-class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
+class Solutions:
     """Solution, stop reason and number of steps of each solved problem, by its number.
 
     They stand in arrays of all problems, because there may be a hundred thousand small ones. The multipliers of each
@@ -89,15 +88,14 @@ class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
     def __len__(self) -> int:
         return int(np.count_nonzero(self.reasons != _OPEN))
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(np.flatnonzero(self.reasons != _OPEN).tolist())
+    def __contains__(self, number: int) -> bool:
+        return bool(self.reasons[number] != _OPEN)
 
-    def __contains__(self, number: object) -> bool:
-        return isinstance(number, Integral) and bool(self.reasons[int(number)] != _OPEN)
+    def by_number(self) -> dict[int, tuple[KernelSolution, StopReason, int]]:
+        """Return the solutions of a checkpoint."""
+        return {number: self[number] for number in np.flatnonzero(self.reasons != _OPEN).tolist()}
 
     def __getitem__(self, number: int) -> tuple[KernelSolution, StopReason, int]:
-        if number not in self:
-            raise KeyError(number)
         part = self._part(number)
         solution = KernelSolution(self.alpha[part], self.within[part], *self.certificate[number].tolist())
         return solution, _REASONS[self.reasons[number]], int(self.n_steps[number])
@@ -108,9 +106,6 @@ class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
         self.alpha[part], self.within[part], self.certificate[number] = alpha, False, certificate
         self.within[part][within] = True  # a mask, or the numbers of rows
         self.n_steps[number], self.reasons[number] = n_steps, _REASONS.index(StopReason(reason))
-
-    def __delitem__(self, number: int) -> None:
-        self.reasons[number] = _OPEN
 
     def put(self, numbers: np.ndarray, alpha: np.ndarray, found: np.ndarray, reasons: np.ndarray) -> None:
         """Take over small problems, with the rows of their `CERTIFICATE`, but those that are still open."""
@@ -133,42 +128,64 @@ class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
         return found
 
 
+class Outcome(NamedTuple):
+    """Solutions, and why the fit stopped.
+
+    Those of a problem's rows begin at its entry of `starts` in `rows` and `beta`, which are the numbers of the rows and
+    their coefficients. `labels` are the classes of all rows, and `within` the numbers of the rows within a margin.
+    Certificates have an entry a problem. `begun` says whether multipliers of a problem are more than the zeros of one
+    that was not begun.
+    """
+
+    starts: np.ndarray
+    rows: np.ndarray
+    beta: np.ndarray
+    labels: np.ndarray
+    within: np.ndarray
+    intercept: np.ndarray
+    objective: np.ndarray
+    duality_gap: np.ndarray
+    kkt_violation: np.ndarray
+    margin: np.ndarray
+    n_steps: np.ndarray
+    begun: np.ndarray
+    stop_reason: StopReason
+
+
 class OneVsOneFit:
-    """Two-class problems over the rows of one kernel matrix.
+    """The problems of a fit over the rows of one kernel matrix.
 
     `labels` has the class number of every row, -1 for rows that are in no problem. `plan` returns the plan of the
     memory, which a fit of small problems may not need, and `solver_of` makes the solver of a problem. `repeats` are
-    rows that represent others, which are in no problem themselves. `small` solves the problems if they are small, else
-    it is None.
+    rows that represent others, which are in no problem themselves. If the problems are small, `small` is their kernel,
+    and `tol` the largest gap at the end.
     """
 
     def __init__(
         self,
         gram: Gram | SharedKernel,
-        pairs: Sequence[TwoClass],
+        problems: Problems,
         labels: np.ndarray,
         plan: Callable[[], Plan],
         solver_of: SolverOf,
         repeats: Repeats | None = None,
-        small: SmallProblems | None = None,
+        small: SmallKernel | None = None,
+        tol: float = 0.0,
     ) -> None:
         self.gram, self.labels, self._repeats = gram, labels, repeats
-        self._plan, self._solver_of, self._small = plan, solver_of, small
-        self._tiles: list[ClassTile] = []
-        needs_plan = small is None or len(pairs) > 1  # before the fit begins, so that it does not begin in vain
-        if needs_plan and self._spent.shared and isinstance(gram, Gram):
-            pairs = [pair.by_class() for pair in pairs]
-            self._tiles = self._class_tiles(gram, max(pair.classes[1] for pair in pairs) + 1)
-        self.pairs = pairs
-        self._together = Together.of(pairs)
+        self._plan, self._solver_of, self._small, self._tol = plan, solver_of, small, tol
+        self.problems = problems
         self._begin: dict[int, np.ndarray] = {}
         self._n_before: dict[int, int] = {}  # steps of problems that were begun as small ones
-        self._solved = Solutions(self._together.starts)
+        self._solved = Solutions(problems.starts)
         self._current: dict[int, tuple[Solver, Any]] = {}
         self._snapshots: dict[int, ProblemCheckpoint] = {}
+        self._kept_at: dict[int, float] = {}  # when the snapshots were taken
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why the other problems were not begun
         self.solved_by: str | None = None  # the name of the solver of small problems, if it solved them all
+        if small is None or problems.n_problems > 1:
+            _ = self._spent  # is made before the fit begins, so that it does not begin in vain
 
     @functools.cached_property
     def _spent(self) -> Plan:
@@ -180,30 +197,20 @@ class OneVsOneFit:
         """Threads of one problem."""
         return self.gram.pool if self._spent.workers == 1 else Pool(1)
 
-    def _class_tiles(self, gram: Gram, n_classes: int) -> list[ClassTile]:
-        """Return the tiles of all classes; the first ones are cached, as memory allows."""
-        tiles, spare = [], self._spent.tile_bytes
-        for label in range(n_classes):
-            source = gram.source.take(np.flatnonzero(self.labels == label))
-            size = len(source) ** 2 * gram.dtype.itemsize
-            tiles.append(ClassTile(gram.pairwise, source, self._pool, size <= spare, gram.tuning))
-            spare -= size if size <= spare else 0
-        return tiles
-
     @property
     def _n_others(self) -> int:
         """Number of classes but one, 1 if there is one problem."""
-        return self.pairs[-1].classes[1] if len(self.pairs) > 1 else 1
+        return int(self.problems.classes.max()) if self.problems.n_problems > 1 else 1
 
     def has_as_many(self, multipliers: np.ndarray) -> bool:
         """Return whether multipliers of an earlier fit are as many as those of this one."""
-        return np.shape(multipliers) == (self._n_others, len(self.labels) * self._together.rows_of_sample)
+        return np.shape(multipliers) == (self._n_others, len(self.labels) * self.problems.rows_of_sample)
 
     def start(self, multipliers: np.ndarray) -> None:
         """Begin at the multipliers of an earlier fit, as `multipliers` returns them."""
-        starts, rows = self._together[:2]
-        if len(self.pairs) == 1:
-            self._begin[0] = multipliers[0, self.pairs[0].places(len(self.labels))]
+        starts, rows = self.problems[:2]
+        if self.problems.n_problems == 1:
+            self._begin[0] = multipliers[0, self.problems.places(len(self.labels))]
         else:
             alpha = by_pair(multipliers, rows, starts, self.labels)
             self._begin = dict(enumerate(np.split(alpha, starts[1:-1])))
@@ -216,7 +223,7 @@ class OneVsOneFit:
 
     def checkpoint(self) -> KernelFitState:
         """Return a checkpoint, in which each problem that is being solved is as of its last snapshot."""
-        return KernelFitState(dict(self._solved), dict(self._snapshots), self._passes)
+        return KernelFitState(self._solved.by_number(), dict(self._snapshots), self._passes)
 
     @property
     def passes(self) -> int:
@@ -228,16 +235,16 @@ class OneVsOneFit:
 
         Those of pairs of classes stand as in an `Expansion`, those of an only problem in one row.
         """
-        starts, rows = self._together[:2]
+        starts, rows = self.problems[:2]
         alpha = self._solved.alpha.copy()
         reached = self._begin | {number: state.alpha for number, (_, state) in self._current.items()}
         for number, values in reached.items():
             if number not in self._solved:
                 alpha[starts[number] : starts[number + 1]] = values
-        if len(self.pairs) > 1:
+        if self.problems.n_problems > 1:
             return by_class(alpha, rows, starts, self.labels, self._n_others + 1)
-        full = np.zeros((1, len(self.labels) * self._together.rows_of_sample))
-        full[0, self.pairs[0].places(len(self.labels))] = alpha
+        full = np.zeros((1, len(self.labels) * self.problems.rows_of_sample))
+        full[0, self.problems.places(len(self.labels))] = alpha
         return full
 
     @property
@@ -249,42 +256,55 @@ class OneVsOneFit:
         """Solve all problems within the limits."""
         if self._small is not None:
             self._solve_small(self._small, limits, monitor)
-            if len(self._solved) == len(self.pairs):
+            if len(self._solved) == self.problems.n_problems:
                 self.solved_by = self._small.name
                 return
         if not solve_paths([[self]], limits, monitor) and time.perf_counter() >= limits.deadline:
             self._untouched = StopReason.MAX_TIME
 
-    def _solve_small(self, small: SmallProblems, limits: Limits, monitor: KernelMonitor) -> None:
+    def _solve_small(self, small: SmallKernel, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve small problems. What is left for `solve` begins at the multipliers that were reached."""
         numbers = np.flatnonzero(self._solved.reasons == _OPEN)
         if self._snapshots:
             numbers = np.setdiff1d(numbers, list(self._snapshots))
-        some = self.pairs if len(numbers) == len(self.pairs) else [self.pairs[k] for k in numbers.tolist()]
-        given = GivenProblems.of(some, [self._begin.get(k) for k in numbers.tolist()])
-        starts, n_rows = given.pairs.starts, len(self.labels) * given.pairs.rows_of_sample
-        at_once = 1 if monitor.sees_each else len(numbers)
-        for first, last, found in small.solve(given, limits.max_steps):
-            for a, b in spans(last - first, at_once):
-                now, rows = numbers[first + a : first + b], found[a:b]
-                for k in np.flatnonzero(~np.isfinite(rows[:, _CERTIFIED]).all(axis=1)).tolist():
-                    self._check_finite(int(now[k]), *rows[k, _CERTIFIED].tolist())
-                for k in np.flatnonzero(rows[:, _IS_BLURRED]).tolist():
-                    alpha = given.alpha[starts[first + a + k] : starts[first + a + k + 1]]
-                    judged = self._judged(self.pairs[int(now[k])], alpha, small.tol)
-                    rows[k, _CERTIFIED], rows[k, _IS_SOLVED] = judged[2:], judged.kkt_violation <= small.tol
-                is_solved, n_steps = rows[:, _IS_SOLVED] > 0, rows[:, _STEPS]
-                ended = is_solved | (n_steps >= limits.max_steps)
-                reasons = np.where(is_solved, _REASONS.index(StopReason.CONVERGED), _REASONS.index(StopReason.MAX_ITER))
-                self._solved.put(
-                    now, given.alpha[starts[first + a] : starts[first + b]], rows, np.where(ended, reasons, _OPEN)
-                )
-                for k in np.flatnonzero(~ended).tolist():
-                    part = slice(starts[first + a + k], starts[first + a + k + 1])
-                    self._begin[int(now[k])], self._n_before[int(now[k])] = given.alpha[part].copy(), int(n_steps[k])
-                self._passes += (starts[first + b] - starts[first + a]) / n_rows
-                if self._is_asked_to_stop(now, rows, monitor) or time.perf_counter() >= limits.deadline:
-                    return
+        problems, tuning = self.problems.take(numbers), self.gram.tuning
+        solver = SmallSMO(problems, small, self._tol, limits.max_steps, self.gram.pool, tuning)
+        begin = {place: self._begin[k] for place, k in enumerate(numbers.tolist()) if k in self._begin}
+        n_rows, at_once = len(self.labels) * problems.rows_of_sample, 1 if monitor.sees_each else max(1, len(numbers))
+        n_seen = 0
+
+        def watch(state: SmallState, report: Report) -> bool:
+            nonlocal n_seen
+            before, n_seen = n_seen, state.n_done
+            for a, b in spans(n_seen - before, at_once):
+                some = slice(before + a, before + b)
+                self._take_over(problems, numbers, state, some, limits.max_steps)
+                self._passes += (problems.starts[some.stop] - problems.starts[some.start]) / n_rows
+                if self._is_asked_to_stop(numbers[some], state.certificate[some], monitor):
+                    return True
+            return False
+
+        drive(solver, solver.init(begin), Limits(len(numbers), limits.deadline), watch)
+
+    def _take_over(
+        self, problems: Problems, numbers: np.ndarray, state: SmallState, some: slice, max_steps: int
+    ) -> None:
+        """Keep the solutions of some small problems, and where the others are to begin."""
+        found, starts = state.certificate[some], problems.starts
+        for k in np.flatnonzero(~np.isfinite(found[:, _CERTIFIED]).all(axis=1)).tolist():
+            self._check_finite(int(numbers[some][k]), *found[k, _CERTIFIED].tolist())
+        for k in np.flatnonzero(found[:, _IS_BLURRED]).tolist():
+            part = slice(starts[some.start + k], starts[some.start + k + 1])
+            judged = self._judged(int(numbers[some][k]), state.alpha[part])
+            found[k, _CERTIFIED], found[k, _IS_SOLVED] = judged[2:], judged.kkt_violation <= self._tol
+        is_solved, n_steps = found[:, _IS_SOLVED] > 0, found[:, _STEPS]
+        ended = is_solved | (n_steps >= max_steps)
+        reasons = np.where(is_solved, _REASONS.index(StopReason.CONVERGED), _REASONS.index(StopReason.MAX_ITER))
+        alpha = state.alpha[starts[some.start] : starts[some.stop]]
+        self._solved.put(numbers[some], alpha, found, np.where(ended, reasons, _OPEN))
+        for k in np.flatnonzero(~ended).tolist():
+            part, number = slice(starts[some.start + k], starts[some.start + k + 1]), int(numbers[some][k])
+            self._begin[number], self._n_before[number] = state.alpha[part].copy(), int(n_steps[k])
 
     def _is_asked_to_stop(self, numbers: np.ndarray, found: np.ndarray, monitor: KernelMonitor) -> bool:
         """Tell the monitor of small problems, and offer a checkpoint."""
@@ -292,30 +312,35 @@ class OneVsOneFit:
         monitor.end(int(np.count_nonzero(self._solved.reasons[numbers] != _OPEN)))
         if monitor.checkpointer is not None:
             last = dict(zip(CERTIFICATE, found[-1].tolist(), strict=True))
-            facts = {"problems": len(self._solved), "of": len(self.pairs), "iteration": int(last["n_steps"])}
-            tree = lambda: (self.checkpoint(), monitor.records())  # noqa: E731
-            monitor.checkpointer.observe(tree, facts | {"gap": last["kkt_violation"], "objective": last["objective"]})
+            facts = self._facts(int(last["n_steps"]), last["kkt_violation"], last["objective"])
+            monitor.checkpointer.observe(lambda: (self.checkpoint(), monitor.records()), facts)
         return stop
 
-    def _judged(self, pair: TwoClass, alpha: np.ndarray, tol: float) -> KernelSolution:
+    def _facts(self, n_steps: int, gap: float, objective: float) -> dict[str, Any]:
+        """Return what a checkpoint says of the fit."""
+        counts = {"problems": len(self._solved), "of": self.problems.n_problems, "iteration": n_steps}
+        return counts | {"gap": gap, "objective": objective}
+
+    def _judged(self, number: int, alpha: np.ndarray) -> KernelSolution:
         """Return the solution of a small problem with its certificate and its intercept from F in more digits."""
-        gram = self.gram.part(pair.rows, True)
-        formulation, bounds = formulated(pair.problem), GradientBounds(pair.problem, gram.samples, gram.value_bounds())
-        beta = pair.coefficients(alpha)
+        problem, k = self.problems.problem(number), self.problems.rows_of_sample
+        gram = self.gram.part(self.problems.samples_of(number), True)
+        bounds = GradientBounds(problem, gram.samples, gram.value_bounds())
+        beta = (alpha * problem.y).reshape(k, -1).sum(axis=0)
         support = np.flatnonzero(beta)
-        sums = np.tile(gram.weighted_sum(support, beta[support]), pair.rows_of_sample)
-        state = KernelDualState(alpha, sums - pair.problem.target, support)
-        return solution_of(formulation, *sharpened(formulation, state, bounds.errors(state), tol, bounds), tol)
+        sums = np.tile(gram.weighted_sum(support, beta[support]), k)
+        state = KernelDualState(alpha, sums - problem.target, support)
+        return solution_of(problem, *sharpened(problem, state, bounds.errors(state), self._tol, bounds), self._tol)
 
     def waiting(self) -> list[int]:
         """Return the numbers of the problems that are not solved, in the order in which they are to begin."""
-        order = disjoint_order([pair.classes for pair in self.pairs])
+        order = disjoint_order([(a, b) for a, b in self.problems.classes.tolist()])
         return [number for number in order if number not in self._solved]
 
     @property
     def arena_bytes(self) -> int:
         """Memory that a worker needs for kernel rows."""
-        longest = int(sizes_of(self.pairs).max())
+        longest = int(self.problems.sizes.max())
         return min(self._spent.cache_bytes, longest**2 * self.gram.dtype.itemsize)
 
     @property
@@ -325,35 +350,37 @@ class OneVsOneFit:
 
     def rows_of(self, number: int, arena: np.ndarray) -> ProblemRows:
         """Return the kernel rows of a problem."""
-        rows, pair = self._rows_of(self.pairs[number], arena), self.pairs[number]
-        return rows if pair.rows_of_sample == 1 else PairedRows(rows)
-
-    def _rows_of(self, pair: TwoClass, arena: np.ndarray) -> SampleRows:
+        rows: RowCache | RecomputedRows
+        samples = self.problems.samples_of(number)
         if self._spent.recomputed and isinstance(self.gram, Gram):
-            return RecomputedRows(self.gram.part(pair.rows, in_memory=True))
-        return RowCache(self._gram_of(pair), arena)
+            rows = RecomputedRows(self.gram.part(samples, in_memory=True))
+        else:
+            rows = RowCache(self.gram.part(samples, self._spent.part_resident, self._pool), arena)
+        return rows if self.problems.rows_of_sample == 1 else PairedRows(rows)
 
     def follow(self, number: int, before: "OneVsOneFit") -> None:
         """Begin a problem at its solution for other bounds; multipliers at their bounds take the new ones."""
-        alpha, old, new = before._solved[number][0].alpha, before.pairs[number].upper, self.pairs[number].upper
+        alpha, part = before._solved[number][0].alpha, slice(*self.problems.starts[number : number + 2])
+        old, new = before.problems.upper[part], self.problems.upper[part]
         self._begin[number] = np.where(alpha >= old, new, alpha)
 
     def solve(self, number: int, rows: ProblemRows, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve a problem on its kernel rows."""
-        pair, passes = self.pairs[number], rows.passes
+        passes = rows.passes
         given = Resources(self._spent, self._pool, number, limits.deadline, self.gram.tuning)
-        solver = self._solver_of(pair.problem, rows, given)
+        solver = self._solver_of(self.problems.problem(number), rows, given)
         state, before = self._initial_state(number, solver, rows)
         self._current[number] = solver, state
-        worker = _Worker(solver, rows, before)
+        reached = before
 
         def observe(state: Any, report: Report) -> bool:
+            nonlocal reached
             self._current[number] = solver, state
             self._check_finite(number, report.objective)
             stop = monitor.observe(number, report, rows.counts, self.gram.source.reads.nbytes)
-            worker.n_steps += report.n_steps
+            reached += report.n_steps
             if monitor.checkpointer is not None and not report.converged:
-                self._offer_checkpoint(monitor.checkpointer, monitor, number, worker, report)
+                self._offer_checkpoint(monitor, number, report, reached, rows)
             return stop
 
         limits = limits._replace(max_steps=max(0, limits.max_steps - before))
@@ -363,7 +390,7 @@ class OneVsOneFit:
         self._solved[number] = solution, reason, n_steps + before
         del self._current[number]
         self._snapshots.pop(number, None)
-        self._passes += (rows.passes - passes) * len(pair.rows) / len(self.labels)
+        self._passes += (rows.passes - passes) * int(self.problems.sizes[number]) / len(self.labels)
         monitor.end()
 
     def _check_finite(self, number: int, *results: float) -> None:
@@ -371,13 +398,13 @@ class OneVsOneFit:
         if all(map(math.isfinite, results)):
             return
         self._current.pop(number, None)  # the next fit must not begin there
-        pair = self.pairs[number]
+        problem = self.problems.problem(number)
         gram = self.gram if isinstance(self.gram, Gram) else self.gram.gram
         function = getattr(gram.pairwise, "function", "precomputed")
         kernel = in_python(gram.pairwise.kernel) if hasattr(gram.pairwise, "kernel") else function
         raise ValueError(
             f"The objective overflows: the kernel is {kernel}, bounds of the multipliers are as large as "
-            f"{pair.upper.max():.3g}, and targets as large as {np.abs(pair.problem.target).max():.3g}. If kernel "
+            f"{problem.upper.max():.3g}, and targets as large as {np.abs(problem.target).max():.3g}. If kernel "
             "values are large, scale the features (standardize=True does), or lower degree or gamma. Else lower C, the "
             "sample weights or the targets."
         )
@@ -393,32 +420,30 @@ class OneVsOneFit:
         return copied(snapshot.state), snapshot.n_steps
 
     def _offer_checkpoint(
-        self, checkpointer: Checkpointer, monitor: KernelMonitor, number: int, worker: "_Worker", report: Report
+        self, monitor: KernelMonitor, number: int, report: Report, n_steps: int, rows: ProblemRows
     ) -> None:
-        """Offer a checkpoint of all problems; those of other workers are as of their last snapshots."""
-        state = self._current[number][1]
-        if self._spent.workers > 1 and worker.is_due():
-            self._snapshots[number] = worker.snapshot(state)
+        """Offer a checkpoint of all problems, those of other workers as of their last snapshots."""
+        assert monitor.checkpointer is not None
+        solver, state = self._current[number]
+
+        def keep() -> None:
+            self._kept_at[number] = time.perf_counter()
+            self._snapshots[number] = ProblemCheckpoint(copied(state), n_steps, solver.memory(), rows.contents())
 
         def tree() -> tuple[KernelFitState, list]:
-            self._snapshots[number] = worker.snapshot(state)
+            keep()
             return self.checkpoint(), monitor.records()
 
-        facts = {"problems": len(self._solved), "of": len(self.pairs), "iteration": worker.n_steps, "gap": report.gap}
-        checkpointer.observe(tree, facts | {"objective": report.objective})
+        if self._spent.workers > 1 and time.perf_counter() >= self._kept_at.get(number, 0.0) + REFRESH_SECONDS:
+            keep()
 
-    def _gram_of(self, pair: TwoClass) -> KernelMatrix:
-        """Return the kernel matrix of a problem."""
-        if self._tiles:
-            first, second = pair.classes
-            return PairGram(self._tiles[first], self._tiles[second], self._pool)
-        return self.gram.part(pair.rows, self._spent.part_resident)
+        monitor.checkpointer.observe(tree, self._facts(n_steps, report.gap, report.objective))
 
     def outcome(self) -> Outcome:
         """Return the solutions so far; problems not yet begun have no support vectors and intercept 0."""
         found, current = self._solved, {k: one for k, one in self._current.items() if k not in self._solved}
-        begun = np.ones(len(self.pairs), bool)
-        if len(found) < len(self.pairs):
+        begun = np.ones(self.problems.n_problems, bool)
+        if len(found) < self.problems.n_problems:
             found = found.copy()
             for number in np.flatnonzero(found.reasons == _OPEN).tolist():
                 if number in current:
@@ -426,10 +451,10 @@ class OneVsOneFit:
                     found[number] = solver.finish(state), StopReason.CALLBACK, 0
                 else:
                     found.reasons[number] = _REASONS.index(self._untouched)
-                    found.certificate[number], begun[number] = _not_begun(self.pairs[number]), False
-        starts, rows, y, _ = self._together
-        known = found.certificate.copy()
-        beta, is_within = self._together.per_row(found.alpha * y), self._together.per_row(found.within)
+                    found.certificate[number], begun[number] = self._not_begun(number), False
+        starts, rows, y, *_ = self.problems
+        certificates = found.certificate.copy()
+        beta, is_within = self.problems.per_sample(found.alpha * y), self.problems.per_sample(found.within)
         if self._repeats is None:
             labels, is_inside = self.labels, np.zeros(len(self.labels), bool)
             is_inside[rows[is_within]] = True
@@ -437,11 +462,11 @@ class OneVsOneFit:
         else:
             labels = self.labels[self._repeats.first]
             within = np.flatnonzero(np.bincount(rows[is_within], minlength=len(labels))[self._repeats.first])
-            starts, rows, beta = self._repeated(beta, known)
-        if self._together.rows_of_sample > 1:
+            starts, rows, beta = self._repeated(beta, certificates)
+        if self.problems.rows_of_sample > 1:
             starts = np.array([0, len(rows)])
         reason = StopReason.of_all(_REASONS[number] for number in set(found.reasons.tolist()))
-        intercept, objective, gap, violation, margin = known.T.copy()
+        intercept, objective, gap, violation, margin = certificates.T.copy()
         certificate = intercept, objective, gap, violation, margin, found.n_steps, begun
         return Outcome(starts, rows, beta, labels, within, *certificate, reason)
 
@@ -453,14 +478,14 @@ class OneVsOneFit:
         """
         assert self._repeats is not None
         found = []
-        ends = np.cumsum(sizes_of(self.pairs))
-        for number, (pair, mine) in enumerate(zip(self.pairs, np.split(beta, ends[:-1]), strict=True)):
+        ends = np.cumsum(self.problems.sizes)
+        for number, mine in enumerate(np.split(beta, ends[:-1])):
             full = np.zeros(len(self.labels))
-            full[pair.rows] = mine
+            full[self.problems.samples_of(number)] = mine
             alpha = self._repeats.spread(np.abs(full))
             off = self._repeats.rounding(np.abs(full), alpha)
             if off.any():
-                certificate[number, 2:4] += self._of_rounding(pair, off, certificate[number])
+                certificate[number, 2:4] += self._of_rounding(number, off, certificate[number])
             spread = np.sign(full[self._repeats.first]) * alpha
             rows = np.flatnonzero(spread)
             found.append((rows, spread[rows]))
@@ -473,20 +498,21 @@ class OneVsOneFit:
         gram = self.gram if isinstance(self.gram, Gram) else self.gram.gram
         return gram.value_bounds().sizes
 
-    def _of_rounding(self, pair: TwoClass, off: np.ndarray, certificate: np.ndarray) -> tuple[float, float]:
+    def _of_rounding(self, number: int, off: np.ndarray, certificate: np.ndarray) -> tuple[float, float]:
         """Return what a problem's multipliers that are `off` by so much may add to its gap and its violation."""
-        sizes = self._value_sizes
-        of_decisions = float(sizes[pair.rows].max() * (off @ sizes))
+        sizes, upper = self._value_sizes, self.problems.problem(number).upper
+        of_decisions = float(sizes[self.problems.samples_of(number)].max() * (off @ sizes))
         of_levels = float(off.sum()) * float(np.abs(certificate[[0, 4]]).sum())
-        return 2 * of_decisions * float(pair.upper.sum()) + of_levels, 2 * of_decisions
+        return 2 * of_decisions * float(upper.sum()) + of_levels, 2 * of_decisions
 
-
-def _not_begun(pair: TwoClass) -> tuple[float, ...]:
-    """Return intercept and certificate of multipliers that are zero; where their total is given, nothing is known."""
-    problem, zeros = pair.problem, np.zeros(len(pair.y))
-    loss = np.inf if problem.total > 0 else float(problem.upper @ np.maximum(0, problem.y * problem.target))
-    violation = np.inf if problem.total > 0 else formulated(problem).gap(KernelDualState(zeros, -problem.target, zeros))
-    return 0.0, 0.0, loss, violation, 0.0
+    def _not_begun(self, number: int) -> tuple[float, ...]:
+        """Return intercept and certificate of multipliers that are zero; with a given total, nothing is known."""
+        problem = self.problems.problem(number)
+        if problem.total > 0:
+            return _NOT_BEGUN
+        zeros = np.zeros(len(problem.y))
+        loss = float(problem.upper @ np.maximum(0, problem.y * problem.target))
+        return 0.0, 0.0, loss, gap_of(problem, KernelDualState(zeros, -problem.target, zeros)), 0.0
 
 
 def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelMonitor) -> bool:
@@ -529,23 +555,6 @@ def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelM
         monitor.stopped = True  # the workers, if it was this thread that was interrupted
         raise
     return not waiting
-
-
-class _Worker:
-    """Takes snapshots of a problem that is being solved."""
-
-    def __init__(self, solver: Solver, rows: ProblemRows, n_steps: int) -> None:
-        self.solver, self.rows, self.n_steps = solver, rows, n_steps
-        self._next = 0.0
-
-    def is_due(self) -> bool:
-        """Return whether the last snapshot is old."""
-        return time.perf_counter() >= self._next
-
-    def snapshot(self, state: Any) -> ProblemCheckpoint:
-        """Return what is needed to resume from here."""
-        self._next = time.perf_counter() + REFRESH_SECONDS
-        return ProblemCheckpoint(copied(state), self.n_steps, self.solver.memory(), self.rows.contents())
 
 
 def copied(state: Any) -> Any:

@@ -12,6 +12,7 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.kernel.kernel_parameter import (
     MOST_SINGLE,
     Coefficients,
+    ObjectSource,
     bytes_for,
     common_factor,
     has_single_range,
@@ -19,9 +20,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     user_pairwise,
     value_type,
 )
-from fastsvm.estimators.kernel.object_samples import ObjectSource
-from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
-from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization
 from fastsvm.kernel_matrix.accurate_sums import weighted_rows
 from fastsvm.kernel_matrix.expansion import PairCoefficients, expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise

@@ -1,12 +1,15 @@
-"""From samples and labels to the two-class problems of a kernel machine, within a memory plan."""
+"""From samples and what a machine asks of them to its problems, within a memory plan and with the time expected."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.choice import KernelFacts, kernel_solver
+from fastsvm.estimators.fitting.convergence_warnings import warn_caller
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import (
@@ -17,28 +20,56 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     training_rows,
 )
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
-from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
-from fastsvm.estimators.kernel.small_problems import SmallProblems
-from fastsvm.estimators.kernel.solver_parameter import is_dual, solver_of
-from fastsvm.estimators.kernel.standardization import Standardization, warn_of_lengths
-from fastsvm.estimators.kernel.statements import Statement
-from fastsvm.estimators.kernel.two_class import ClassPairs, TwoClass, sizes_of
+from fastsvm.estimators.kernel.progress import KernelMonitor
+from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
+from fastsvm.estimators.kernel.standardization import Attributes, SampleGeometry, Standardization, warn_of_lengths
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
-from fastsvm.kernel_matrix.rows_on_demand import has_rows_on_demand
+from fastsvm.kernel_matrix.rows_on_demand import SmallKernel, has_rows_on_demand, on_demand
+from fastsvm.solvers.kernel_dual.problem import Problems
+from fastsvm.solvers.outer_loop import Limits
 from fastsvm.sources import Source
 from fastsvm.tuning import KernelTuning, current_tuning
 
-__all__ = ["PreparedFit", "check_memory", "enough_memory", "plan_shared", "prepare"]
+__all__ = [
+    "PreparedFit",
+    "Statement",
+    "check_memory",
+    "enough_memory",
+    "expected_seconds",
+    "plan_shared",
+    "prepare",
+    "warn_of_time",
+]
 
 # A row of a two-class problem has a number, label, bound, multiplier, and three of its coefficient.
 _PROBLEM_BYTES = np.dtype("7f8").itemsize
 _RECORD_BYTES = 300  # A two-class problem has its classes, and twice its certificate and its record in the history.
-_OBJECT_BYTES = 2200  # A problem that is stated by an object of its own takes so many bytes more.
 _STATES = {1: 1, 2: 5}  # The state of a second multiplier of each row takes as much as four such rows.
+_EXPONENT = 1.7  # Seconds grow by this power of the samples: 1.3 to 2 on tables and images of up to 300,000 samples.
 # With so many matrices in float64, of the samples with each other and of their features, Newton steps have room.
 _MATRICES = 48
+
+
+class Statement(NamedTuple):
+    """What a machine asks of its samples.
+
+    A machine without classes has none in `classes`. `labels` has the class number of each sample, -1 for those that are
+    left out, and `upper` is the bound of a sample's multipliers.
+
+    `problems(labels, upper)` returns the problems. Where duplicates are merged, one of them has the bounds of all, and
+    the others are left out. `kinds` returns a number for each sample, or None if all would be different. Samples of one
+    number, not -1, have one label or target, so that duplicates among them may be merged. `more` has the fitted
+    attributes that do not depend on the solution.
+    """
+
+    classes: np.ndarray
+    labels: np.ndarray
+    upper: np.ndarray
+    problems: Callable[[np.ndarray, np.ndarray], Problems]
+    more: Attributes
+    kinds: Callable[[], np.ndarray | None]
 
 
 class PreparedFit(NamedTuple):
@@ -53,7 +84,7 @@ class PreparedFit(NamedTuple):
     samples: Source
     geometry: SampleGeometry
     standardization: Standardization | None
-    more: dict[str, Any]
+    more: Attributes
     part: Callable[[float], OneVsOneFit]
 
 
@@ -72,10 +103,10 @@ def prepare(
     observed: bool,
     tuning: KernelTuning,
 ) -> PreparedFit:
-    """Plan the memory of a fit and state its problems. The estimator is not changed.
+    """Plan the memory of a fit, which may take `budget` bytes, and state its problems. The estimator is not changed.
 
-    The fit may take `budget` bytes. If it is `observed`, there are callbacks, which only one thread may call. Samples
-    that are not finite, or a memory that does not suffice, raise ValueError.
+    If the fit is `observed`, there are callbacks, which only one thread may call. Samples that are not finite, or a
+    memory that does not suffice, raise ValueError.
     """
     weight = data.weight if data.weighted else None
     standardization = Standardization.of(data.source, weight) if estimator.standardize else None
@@ -87,33 +118,32 @@ def prepare(
         warn_of_lengths(type(estimator).__name__, rows.statistics, len(source), source.sparse)
     if source is not data.source and source.resident:
         held += source.nbytes
-    labels, upper, k = stated.labels, stated.upper, stated.rows_of_sample
+    labels, upper = stated.labels, stated.upper
     gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
     kinds = stated.kinds() if is_dual(estimator) and Repeats.are_sought(source, tuning) else None
     bound, repeats = float(upper.max()), None if kinds is None else Repeats.find(source, kinds, upper, tuning)
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
-    pairs = stated.problems(labels, upper)
-    n = int(sizes_of(pairs).max())
+    problems = stated.problems(labels, upper)
+    n = int(problems.sizes.max())
     bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
     pairwise = training_pairwise(estimator, gamma, rows, bound, n, tuning)
 
     def plan_of(labels: np.ndarray) -> Plan:
         counts, n = _sizes(labels)
-        workers = pool.n_threads if isinstance(pairwise, Uint8Pairwise) and not observed else 1
         recomputable = is_dual(estimator) and pairwise.parallel and (rows.source.resident or n == len(rows.source))
-        objects = 0 if isinstance(pairs, ClassPairs) else _OBJECT_BYTES * len(pairs)
-        need = _need(rows.source, pairwise, counts, n, k, tuning, workers, recomputable)._replace(
-            held_bytes=held + objects
-        )
-        return _spent(estimator, budget, need, tuning)
+        need = _need(rows.source, pairwise, counts, n, problems.rows_of_sample, recomputable)
+        # Pairs of classes are solved side by side where kernel values take so little time that threads would wait.
+        is_divided = len(counts) > 2 and isinstance(pairwise, Uint8Pairwise) and not observed
+        workers = pool.n_threads if is_divided and rows.source.resident else 1
+        return _spent(estimator, budget, need._replace(held_bytes=held, workers=workers), tuning)
 
     if not source.resident and plan_of(labels).resident:
         source = source.in_memory()
     gram = Gram(pairwise, source, pool, tuning=tuning)
     check_values(gram, rows.statistics.sq_norm)
-    small = _small(estimator, gram, pairs, pool if not observed else Pool(1), budget - held)
+    small, make = _small(estimator, gram, problems, budget - held), solver_of(estimator)
     try:
-        task = OneVsOneFit(gram, pairs, labels, lambda: plan_of(labels), solver_of(estimator), repeats, small)
+        task = OneVsOneFit(gram, problems, labels, lambda: plan_of(labels), make, repeats, small, estimator.tol)
     except ValueError:  # too little memory beside the samples, which may do where they are read in each pass
         if data.stored is None:
             raise
@@ -123,9 +153,10 @@ def prepare(
 
     def part(share: float) -> OneVsOneFit:
         few = np.where(np.random.default_rng(0).random(len(labels)) < share, labels, -1)
-        signs = np.ptp(pairs[0].y)  # a class may have no sample here
-        problems = [pair for pair in stated.problems(few, upper) if len(pair.rows) and np.ptp(pair.y) == signs]
-        return OneVsOneFit(gram, problems, few, lambda: plan_of(few), solver_of(estimator))
+        some = stated.problems(few, upper)
+        counts = np.bincount(few[few >= 0], minlength=int(some.classes.max()) + 1)
+        some = some.take(np.flatnonzero(counts[some.classes].all(axis=1)))  # a class may have no sample here
+        return OneVsOneFit(gram, some, few, lambda: plan_of(few), solver_of(estimator))
 
     geometry = SampleGeometry.of(gamma, rows.statistics)
     return PreparedFit(task, samples, geometry, standardization, stated.more, part)
@@ -137,18 +168,28 @@ def _sizes(labels: np.ndarray) -> tuple[np.ndarray, int]:
     return counts, sum(sorted(counts.tolist())[-2:])
 
 
-def _small(estimator: Any, gram: Gram, pairs: Sequence[TwoClass], pool: Pool, budget: int) -> SmallProblems | None:
-    """Return what solves the problems if they are small and the solver takes steps of two multipliers."""
+def _small(estimator: Any, gram: Gram, problems: Problems, budget: int) -> SmallKernel | None:
+    """Return the kernel of problems that are small, where the solver takes steps of two multipliers; else None."""
     if estimator.solver != "smo":
         return None
     (n, d), pairwise, tuning = gram.source.shape, gram.pairwise, gram.tuning
     facts = KernelFacts(
-        sizes=sizes_of(pairs), n_samples=n, n_features=d, rows_of_sample=pairs[0].rows_of_sample,
+        sizes=problems.sizes, n_samples=n, n_features=d, rows_of_sample=problems.rows_of_sample,
         ns_of_value=pairwise.cost(d), is_exact=pairwise.dtype == np.float64 and gram.resident,
         on_demand=isinstance(pairwise, RealPairwise) and has_rows_on_demand(pairwise.kernel), memory=budget // 2,
-        n_threads=pool.n_threads,
+        n_threads=gram.pool.n_threads,
     )  # fmt: skip
-    return SmallProblems.of(gram, kernel_solver(facts, tuning), estimator.tol, pool, tuning)
+    solver = kernel_solver(facts, tuning)
+    if solver == "small-rows":
+        assert isinstance(pairwise, RealPairwise)
+        parts = [block.dense(np.dtype(np.float64)) for _, block in gram.source.blocks()]
+        samples = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return on_demand(pairwise.kernel, writeable(np.ascontiguousarray(samples)))
+    if solver == "small-matrix":
+        square, places = np.empty((n, n)), np.arange(n)
+        gram.rows(places, square, places)
+        return SmallKernel.of_square(square, gram.value_bounds())
+    return None
 
 
 def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget: int) -> Plan | None:
@@ -159,9 +200,8 @@ def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget:
     all.
     """
     whole = len(gram) ** 2 * gram.dtype.itemsize
-    need = _need(gram.source, gram.pairwise, np.array([n]), n, rows_of_sample, gram.tuning)._replace(
-        copied_bytes=0, tile_bytes=whole
-    )
+    need = _need(gram.source, gram.pairwise, np.array([n]), n, rows_of_sample)
+    need = need._replace(copied_bytes=0, tile_bytes=whole)
     limit = whole if estimator.cache_size is None else int(estimator.cache_size * 2**20)
     for workers in range(gram.pool.n_threads if budget > 0 else 0, 0, -1):
         try:
@@ -205,12 +245,9 @@ def _need(
     counts: np.ndarray,
     n: int,
     rows_of_sample: int,
-    tuning: KernelTuning,
-    workers: int = 1,
     recomputable: bool = False,
 ) -> Need:
     """Return what is asked for by problems of classes of `counts` rows, the largest of `n` rows."""
-    share = len(counts) > 2 and source.resident and pairwise.parallel and n > tuning.shared_rows
     is_converted = isinstance(pairwise, RealPairwise) and pairwise.converts(source)
     converted = n * source.shape[1] * pairwise.dtype.itemsize if is_converted else 0
     return Need(
@@ -225,11 +262,40 @@ def _need(
         copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
         block_rows=min(source.block_rows, len(source)),
         value_cost=pairwise.cost(source.shape[1]),
-        tile_bytes=int((counts.astype(np.int64) ** 2).sum()) * pairwise.dtype.itemsize if share else 0,
-        workers=workers,
         recomputable=recomputable,
     )
 
 
 def _spent(estimator: Any, budget: int, need: Need, tuning: KernelTuning) -> Plan:
     return plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20), tuning)
+
+
+def expected_seconds(estimator: Any, prepared: PreparedFit) -> float:
+    """Return the expected seconds of a fit. The fit of a part of the samples is timed."""
+    task = prepared.task
+    share = min(1.0, task.gram.tuning.timed_samples / int(task.problems.sizes.max()))
+    part, begin = prepared.part(share), time.perf_counter()
+    part.run(Limits(most_steps(estimator, len(part.labels)), np.inf), KernelMonitor())
+    return (time.perf_counter() - begin) * share**-_EXPONENT
+
+
+def warn_of_time(estimator: Any, prepared: PreparedFit, other: str) -> None:
+    """Warn if a fit of many samples is expected to take long, and name the `other` estimator that takes less time."""
+    n, tuning = int(prepared.task.problems.sizes.max()), prepared.task.gram.tuning
+    if n < tuning.many_samples or estimator.solver != "smo" or estimator.max_time is not None:
+        return
+    seconds = expected_seconds(estimator, prepared)
+    if seconds >= tuning.long_seconds:
+        seconds = min(seconds, expected_seconds(estimator, prepared))  # the first one may have waited for compilation
+    if seconds < tuning.long_seconds:
+        return
+    warn_caller(
+        f"{type(estimator).__name__} is expected to take about {_in_words(seconds)} for {n:,} different samples, by "
+        f"the time that some of them took. {other} takes less, and bounds how far it is from the exact optimum. What "
+        "else to try: fewer samples, or max_time, which gives the model that is reached by then.",
+        UserWarning,
+    )
+
+
+def _in_words(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.2g} hours"

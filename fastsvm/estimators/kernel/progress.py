@@ -4,68 +4,53 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from fastsvm.estimators.fitting.checkpoints import Checkpointer
 from fastsvm.estimators.fitting.progress import LATEST, left_of
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.kernel_matrix.row_cache import CacheCounts
+from fastsvm.kernel_matrix.rows import CacheCounts
 from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.kernel_dual.small import CERTIFICATE
 from fastsvm.solvers.outer_loop import Report
 
-__all__ = ["REFRESH_SECONDS", "KernelFitMonitor", "KernelMonitor", "NoMonitor"]
+__all__ = ["REFRESH_SECONDS", "KernelFitMonitor", "KernelMonitor"]
 
 REFRESH_SECONDS = 0.5
 """So often the bar is refreshed, and a worker keeps what it has reached for a checkpoint by another."""
 
 
-class KernelMonitor(Protocol):
-    """Sees the outer iterations of all two-class problems, from several threads."""
+class KernelMonitor:
+    """Sees the outer iterations of all problems, from several threads, and records nothing.
 
-    checkpointer: Checkpointer | None
-    sees_each: bool  # Small problems are to be observed one by one.
-    stopped: bool  # All problems are to stop after their current iteration.
+    The problems stop after their current iteration once it is `stopped`, as after an error in one of them.
+    """
+
+    checkpointer: Checkpointer | None = None
+    sees_each = False  # Small problems are to be observed one by one.
+
+    def __init__(self) -> None:
+        self.stopped = False
 
     def observe(self, problem: int, report: Report, counts: CacheCounts, bytes_read: int) -> bool:
         """Record an outer iteration, and return whether to stop."""
+        return self.stopped
 
     def observe_small(self, problems: np.ndarray, found: np.ndarray, bytes_read: int) -> bool:
         """Record small problems by the rows of their `CERTIFICATE`, and return whether to stop."""
+        return self.stopped
 
     def end(self, n_problems: int = 1) -> None:
         """Record that problems were solved."""
 
     def records(self) -> list[tuple]:
         """Return what was recorded so far."""
-
-
-class NoMonitor:
-    """Records nothing; the fits stop only after an error in one of them."""
-
-    def __init__(self) -> None:
-        self.checkpointer: Checkpointer | None = None
-        self.sees_each = self.stopped = False
-
-    def observe(self, problem: int, report: Report, counts: CacheCounts, bytes_read: int) -> bool:
-        """Return whether to stop."""
-        return self.stopped
-
-    def observe_small(self, problems: np.ndarray, found: np.ndarray, bytes_read: int) -> bool:
-        """Return whether to stop."""
-        return self.stopped
-
-    def end(self, n_problems: int = 1) -> None:
-        """Do nothing."""
-
-    def records(self) -> list[tuple]:
-        """Return an empty list."""
         return []
 
 
-class KernelFitMonitor:
+class KernelFitMonitor(KernelMonitor):
     """Records every outer iteration of a fit, shows it, and reports it to callbacks.
 
     A progress bar with the name of the solver is shown if the estimator is `verbose`, on a terminal only. `attributes`
@@ -87,6 +72,7 @@ class KernelFitMonitor:
         attributes: Callable[[], dict],
         records: Sequence[tuple] = (),
     ) -> None:
+        super().__init__()
         self._session, self._attributes, self.checkpointer = session, attributes, session.checkpointer
         self._columns = [array(kind, values) for kind, values in zip(self._TYPES, _columns_of(records), strict=True)]
         self._begin = time.perf_counter() - max((record[1] for record in records), default=0.0)
@@ -95,7 +81,6 @@ class KernelFitMonitor:
             self._n_steps[problem] = max(self._n_steps[problem], n_steps)
         self.sees_each = session.has_callbacks or session.checkpointer is not None
         self._lock = threading.Lock()
-        self.stopped = False
         self._next_refresh = 0.0
         name, shown = type(session.estimator).__name__, session.estimator.verbose
         self._bar = progress_bar(shown=shown, total=n_problems, unit="problem", desc=f"{name} ({solver})")

@@ -1,17 +1,17 @@
 """From an estimator's `solver` and what goes with it to the solver of a two-class problem."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.memory_plan import Plan
-from fastsvm.kernel_matrix.paired_rows import ProblemRows
+from fastsvm.kernel_matrix.rows import ProblemRows
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
-from fastsvm.solvers.kernel_dual.smo import SMO, NuSMO
+from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.kernel_primal.newton import Method, Primal
 from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
 from fastsvm.solvers.outer_loop import Solver
@@ -20,6 +20,7 @@ from fastsvm.tuning import KernelTuning
 __all__ = [
     "SOLVERS",
     "Resources",
+    "Solved",
     "SolverEntry",
     "SolverOf",
     "check_solver",
@@ -34,6 +35,19 @@ _LEAST_PAIR_STEPS = 10_000_000
 _PAIR_STEPS_PER_SAMPLE = 100
 _COORDINATE_STEPS = 20  # So many steps of one coordinate are about as expensive as one pair step.
 _NEWTON_STEPS, _RATE_STEPS = 2_000, 10_000
+
+
+class Solved(Protocol):
+    """The parameters of a kernel machine that say how it is solved."""
+
+    solver: str
+    loss: str
+    fit_intercept: bool
+    learning_rate: float | None
+    selection: str
+    random_state: int | np.random.RandomState | None
+    tol: float
+    max_iter: int
 
 
 class Resources(NamedTuple):
@@ -58,7 +72,7 @@ class SolverEntry(NamedTuple):
     """A solver that the parameter `solver` of `SVC` may name."""
 
     # It gets estimator, problem, rows, resources and generator.
-    make: Callable[[Any, KernelProblem, ProblemRows, Resources, np.random.Generator], Solver]
+    make: Callable[[Solved, KernelProblem, ProblemRows, Resources, np.random.Generator], Solver]
     parameters: tuple[str, ...] = ()  # Of the parameters of `SVC` that only some solvers have, it has these.
     steps: str = "steps"  # Pictures call its steps so.
     is_dual: bool = True  # It solves the dual problem, in which multipliers are bounded by C.
@@ -66,7 +80,7 @@ class SolverEntry(NamedTuple):
     most_steps: Callable[[int], int] = lambda n_samples: _NEWTON_STEPS
 
 
-def check_solver(estimator: Any) -> None:
+def check_solver(estimator: Solved) -> None:
     """Raise ValueError for a parameter that the solver does not have."""
     for name, default in _DEFAULTS.items():
         value = getattr(estimator, name)
@@ -87,12 +101,12 @@ def check_solver(estimator: Any) -> None:
         )
 
 
-def is_dual(estimator: Any) -> bool:
+def is_dual(estimator: Solved) -> bool:
     """Return whether multipliers are sought that stand for rows by their sum, and bounded by C."""
     return SOLVERS[estimator.solver].is_dual and estimator.learning_rate is None
 
 
-def most_steps(estimator: Any, n_rows: int) -> int:
+def most_steps(estimator: Solved, n_rows: int) -> int:
     """Return how many steps a two-class problem may take."""
     if estimator.max_iter >= 0:
         return estimator.max_iter
@@ -101,7 +115,7 @@ def most_steps(estimator: Any, n_rows: int) -> int:
     return SOLVERS[estimator.solver].most_steps(n_rows)
 
 
-def solver_of(estimator: Any) -> SolverOf:
+def solver_of(estimator: Solved) -> SolverOf:
     """Return what makes the solvers of a fit."""
     seed = 0 if estimator.random_state is None else check_random_state(estimator.random_state).randint(2**31)
     make = SOLVERS[estimator.solver].make
@@ -113,15 +127,14 @@ def solver_of(estimator: Any) -> SolverOf:
 
 
 def _smo(
-    estimator: Any, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
+    estimator: Solved, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
     sizes = given.spent.working_set, given.pool, given.spent.newton_rows
-    kind = NuSMO if problem.total > 0 else SMO
-    return kind(problem, rows, estimator.tol, *sizes, deadline=given.deadline, tuning=given.tuning)
+    return SMO(problem, rows, estimator.tol, *sizes, deadline=given.deadline, tuning=given.tuning)
 
 
 def _coordinate(
-    estimator: Any, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
+    estimator: Solved, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
     exact = estimator.learning_rate is None
     sizes = given.spent.working_set, given.pool, given.spent.newton_rows if exact else 0
@@ -139,7 +152,7 @@ def _coordinate(
 
 
 def _primal(
-    estimator: Any, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
+    estimator: Solved, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
     fit_intercept, common = bool(estimator.fit_intercept), (problem, rows, estimator.tol, given.pool)
     if estimator.learning_rate is not None:

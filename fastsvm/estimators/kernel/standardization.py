@@ -1,4 +1,4 @@
-"""Standardised samples of a kernel machine, and the warning that samples should be standardised."""
+"""What a kernel machine knows of its training samples: scale and position, and how they are standardised."""
 
 from typing import Any, NamedTuple
 
@@ -8,10 +8,51 @@ from fastsvm.estimators.fitting.convergence_warnings import warn_caller
 from fastsvm.linalg.row_products import product_type
 from fastsvm.sources import FeatureStatistics, ScaledSource, Source
 
-__all__ = ["Standardization", "attributes_of", "warn_of_lengths"]
+__all__ = ["Attributes", "SampleGeometry", "Standardization", "attributes_of", "centre_of", "warn_of_lengths"]
 
+Attributes = dict[str, Any]
+"""Fitted attributes by name."""
+
+_NEAR_CENTRE = 0.2  # Above this share of the squared norm, centring saves little, and rounds rows near the origin.
 _LONGER, _LONGER_SPARSE = 100, 1000  # Rare non-zeros alone give sparse features different lengths.
 _SHARE = 0.25  # The length at this quantile of the features that vary counts as usual.
+
+
+class SampleGeometry(NamedTuple):
+    """Scale and position of the training samples.
+
+    `gamma` is that of the kernel, "scale" and "auto" resolved. `centre`, if not None, is subtracted from samples before
+    distances are computed. The mean squared distance is that of a sample from the centre of the samples.
+    """
+
+    gamma: float
+    centre: np.ndarray | None
+    largest_sq_norm: float
+    mean_sq_distance: float
+
+    @classmethod
+    def of(cls, gamma: float, statistics: FeatureStatistics) -> "SampleGeometry":
+        """Return the geometry of samples with these statistics."""
+        return cls(gamma, centre_of(statistics), statistics.sq_norm, statistics.usual_sq_norm)
+
+    @classmethod
+    def of_model(cls, model: Any) -> "SampleGeometry":
+        """Return the geometry that a fitted model stores."""
+        return cls(model._gamma, model._centre, model._sq_norm, model._centred_sq_norm)
+
+    def attributes(self) -> Attributes:
+        """Return the attributes in which a fitted model, and its file, store the geometry."""
+        return {
+            "_gamma": self.gamma,
+            "_centre": self.centre,
+            "_sq_norm": self.largest_sq_norm,
+            "_centred_sq_norm": self.mean_sq_distance,  # the mean, although the statistic of this name is the largest
+        }
+
+
+def centre_of(statistics: FeatureStatistics) -> np.ndarray | None:
+    """Return the centre of samples that are far from the origin relative to their distances, else None."""
+    return statistics.centre if statistics.centred_sq_norm < _NEAR_CENTRE * statistics.sq_norm else None
 
 
 class Standardization(NamedTuple):
@@ -53,7 +94,7 @@ class Standardization(NamedTuple):
         return view.in_memory() if view.nbytes <= most_bytes else view.streamed().in_blocks(most_bytes // 10)
 
 
-def attributes_of(standardization: Standardization | None) -> dict[str, Any]:
+def attributes_of(standardization: Standardization | None) -> Attributes:
     """Return the attributes in which a fitted model, and its file, store the map."""
     shift, scale = (None, None) if standardization is None else standardization
     return {"_shift": shift, "_scale": scale}

@@ -1,30 +1,28 @@
 """What linear support vector machines have in common."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.choice import LinearFacts, linear_solvers
+from fastsvm.estimators.choice import linear_solvers
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import TrainingSet, check_columns, check_squares
-from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState
-from fastsvm.estimators.linear.fits.linear_problem import facts_of
-from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState
-from fastsvm.estimators.linear.fits.small_fit import small_fit
+from fastsvm.estimators.linear.fits.linear_fit import LinearFit, facts_of
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task, in_pairs, merged, task_of_classes
 from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory, threads_within
-from fastsvm.solvers.linear_dual.problem import ROUNDING
+from fastsvm.solvers.linear_dual.problem import Certificate
 from fastsvm.solvers.outer_loop import StopReason
-from fastsvm.tuning import LinearTuning, current_tuning
+from fastsvm.tuning import current_tuning
 
 __all__ = ["BaseLinearClassifier", "BaseLinearRegressor", "BaseLinearSVM"]
 
@@ -43,6 +41,15 @@ _RULES = {
     "criterion": one_of("gap", "gradient"),
     "window_visits": either(one_of("auto"), number(integral=True, least=1)),
 }
+
+
+class _Run(NamedTuple):
+    """What a solver came to: what was seen, its best state with the certificate, and why it ended."""
+
+    monitor: DualAscentMonitor
+    state: Any
+    certificate: Certificate
+    reason: StopReason
 
 
 class BaseLinearSVM(LinearModel):
@@ -143,64 +150,26 @@ class BaseLinearSVM(LinearModel):
         """Solve the problem; `names` are fitted attributes beside those of the solution."""
         k, n_features, tuning = len(task.balance), task.source.shape[1], current_tuning().linear
         is_watched = session.can_be_resumed or session.has_callbacks or self.max_iter < tuning.least_epochs
-        facts = facts_of(self, task, loss, is_watched)
-        solvers = linear_solvers(facts, tuning)
-        check_columns(self.memory, n_features, solvers[0].n_copies, k)
+        solvers = linear_solvers(facts_of(self, task, loss, is_watched), tuning)
         session.begin()
         with Pool.open(most=threads_within(self.memory)) as pool:
-            if solvers[0].name in ("gram", "weights"):
-                if self._solve_at_once(task, loss, names, session, pool, facts, tuning):
-                    return
-                del solvers[0]
-                check_columns(self.memory, n_features, solvers[0].n_copies, k)
-            task = merged(task, tuning.small_values) if task.source.resident and self._merges_rows else task
             for solver in solvers:
+                check_columns(self.memory, n_features, solver.n_copies, k)
+                if solver.merges and self._merges_rows and task.source.resident:
+                    task = merged(task, tuning.small_values)
                 self.solver_ = solver.name
-                kind: Any = PrimalFit if solver.name == "newton" else DualFit
-                monitor = self._run(kind, task, loss, names, session, pool, tuning)
-                if self.stop_reason_ != StopReason.STALLED:
-                    break  # else rounding errors hide where the objective falls: steps by coordinates see it
-        session.end(monitor, warn_of_gap)
+                fit = LinearFit(self, task, loss, pool, session, solver.name, tuning)
+                run = self._run(fit, names, session)
+                if run.reason is not StopReason.STALLED:
+                    break  # else the next solver may come nearer, where rounding errors hide the way of this one
+            weights = fit.solver.finish(run.state)
+            self._note(run, weights, names)
+            self._conclude(weights, partial(fit.solver.dual_of, run.state), pool)
+        session.end(run.monitor, warn_of_gap)
 
-    def _solve_at_once(
-        self,
-        task: Task,
-        loss: Loss,
-        names: dict[str, Any],
-        session: FitSession,
-        pool: Pool,
-        facts: LinearFacts,
-        tuning: LinearTuning,
-    ) -> bool:
-        """Solve the problem of few samples, set the fitted attributes, and return whether it came within tolerance."""
-        solver = linear_solvers(facts, tuning)[0].name
-        is_enough = facts.sparse and facts.by_gap and not facts.is_few(tuning)
-        accepted = self.tol if is_enough else ROUNDING
-        fit = small_fit(self, task, loss, solver == "gram", accepted, session.deadline, pool, tuning)
-        if fit is None:
-            return False
-        self._fit_state, self.solver_ = None, solver
-        self.__dict__.update(names | self._weights(fit.weights, fit.epoch) | fit.attributes())
-        self._conclude(fit.weights, fit, pool)
-        session.end(fit, warn_of_gap)
-        return True
-
-    def _run(
-        self,
-        kind: Any,
-        task: Task,
-        loss: Loss,
-        names: dict[str, Any],
-        session: FitSession,
-        pool: Pool,
-        tuning: LinearTuning,
-    ) -> DualAscentMonitor:
-        """Solve the problem by Newton's method or dual ascent, set the fitted attributes, and return what was seen."""
-        last = session.initial_state("_fit_state")
-        last = last if isinstance(last, PrimalFitState if kind is PrimalFit else DualFitState) else None
-        fit = kind(self, task, loss, pool, last, session, self.solver_, tuning)
-        solver, state = fit.solver, fit.initial_state()
-        records = last.records if last is not None and state.epoch > 0 else []
+    def _run(self, fit: LinearFit, names: dict[str, Any], session: FitSession) -> "_Run":
+        """Take steps until the fit ends, and certify the best state that is known."""
+        solver, (state, records) = fit.solver, fit.initial_state()
 
         def attributes(state: Any) -> dict[str, Any]:
             return names | self._weights(solver.finish(state), state.epoch)
@@ -211,27 +180,24 @@ class BaseLinearSVM(LinearModel):
         monitored = MonitoredFit(session, self.max_iter, attributes, checkpoint, state, records, self.solver_)
         monitor = DualAscentMonitor(monitored, solver.problem.source)
         with session.solving(monitor, "_fit_state", lambda: fit.last_state(monitor.state, records)):
-            state, reason = fit.run(state, self.max_iter, monitor)
-        state = self._note(fit, state, reason, attributes)
-        self._conclude(solver.finish(state), state, pool)
-        return monitor
-
-    def _note(self, fit: Any, state: Any, reason: StopReason, attributes: Callable) -> Any:
-        """Set the fitted attributes, with a certificate of the best state that is known; return that state."""
-        solver, certificate = fit.solver, fit.solver.certificate
+            state, reason = fit.run(state, self.max_iter, monitor.observe)
+        certificate = solver.certificate
         if reason is not StopReason.CONVERGED or certificate is None:
             state, certificate = solver.concluded(state)
-        if solver.is_within(certificate):
-            reason = StopReason.CONVERGED
-        self.__dict__.update(attributes(state))
-        self.objective_, self.dual_objective_ = float(certificate.primal.sum()), float(certificate.dual.sum())
-        self.duality_gap_ = max(self.objective_ - self.dual_objective_, 0.0)  # rounding may leave less
-        self.kkt_violation_ = float(certificate.violation)
-        self.converged_, self.stop_reason_ = reason is StopReason.CONVERGED, str(reason)
-        return state
+        reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
+        return _Run(monitor, state, certificate, reason)
 
-    def _conclude(self, weights: np.ndarray, solution: Any, pool: Pool) -> None:
-        """Take the weights at the end of a fit, and what has their dual variables as `dual`; here for nothing."""
+    def _note(self, run: "_Run", weights: np.ndarray, names: dict[str, Any]) -> None:
+        """Set the fitted attributes."""
+        primal, dual, violation = run.certificate
+        self.__dict__.update(names | self._weights(weights, run.state.epoch))
+        self.objective_, self.dual_objective_ = float(primal.sum()), float(dual.sum())
+        self.duality_gap_ = max(self.objective_ - self.dual_objective_, 0.0)  # rounding may leave less
+        self.kkt_violation_ = float(violation)
+        self.converged_, self.stop_reason_ = run.reason is StopReason.CONVERGED, str(run.reason)
+
+    def _conclude(self, weights: np.ndarray, dual: Callable[[], np.ndarray], pool: Pool) -> None:
+        """Take the weights at the end of a fit, and what returns their dual variables; here for nothing."""
 
     def _weights(self, weights: np.ndarray, n_epochs: int) -> dict[str, Any]:
         """Return the fitted attributes of weights."""

@@ -1,29 +1,25 @@
 """What linear models by stochastic gradient descent have in common."""
 
 from contextlib import closing
-from copy import copy, deepcopy
 from typing import Any, Self
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
 from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
-from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import TrainingSet, forget
-from fastsvm.estimators.linear.fits.sgd_fit import SGDFit, SGDFitState
-from fastsvm.estimators.linear.loss_curve import LossCurve
+from fastsvm.estimators.fitting.progress import MonitoredFit
+from fastsvm.estimators.fitting.session import FitSession, with_callbacks
+from fastsvm.estimators.fitting.validation import Column, Samples, TrainingSet, forget
+from fastsvm.estimators.linear.fits.sgd_fit import LearningRate, LossCurve, SGDFitState, SGDMonitor, solver_of
 from fastsvm.estimators.linear.prediction import LinearModel, dense_coef
-from fastsvm.estimators.linear.progress import MonitoredFit, SGDMonitor
 from fastsvm.estimators.linear.training_task import Task, fingerprint, seed_of
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.memory import parse_memory, threads_within
-from fastsvm.solvers.outer_loop import StopReason
-from fastsvm.solvers.sgd.dense_steps import LinearFunction
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, SCHEDULES
-from fastsvm.solvers.sgd.problem import SGDState
+from fastsvm.solvers.sgd.problem import LinearFunction, SGDState
 from fastsvm.solvers.sgd.solver import SGD
 from fastsvm.sources import ScaledSource, Source
 
@@ -81,9 +77,10 @@ class BaseSGD(LinearModel):
         Seed of the order of the samples and of the validation set.
     learning_rate : {"adagrad", "auto", "optimal", "pegasos", "invscaling", "constant", "adaptive"}, default="adagrad"
         Length of a step: "adagrad" gives each weight its own, by the gradients so far (Duchi, Hazan and Singer 2011)
-        and the length of its feature, so that rare features and features of any unit learn as fast as others. On sparse
-        rows of many features a step is also no longer than twice the way to a loss of zero (Loizou, Vaswani, Laradji
-        and Lacoste-Julien 2021, equation 3). The other rates are one η for all weights in step t = 0, 1, .... "auto"
+        and the length of its feature, so that rare features and features of any unit learn as fast as others. Where
+        few of the values are not zero, as under `batch_size`, a step is also no longer than twice the way to a loss of
+        zero (Loizou, Vaswani, Laradji and Lacoste-Julien 2021, equation 3), and an L1 penalty is
+        that of dual averaging (Xiao 2010). The other rates are one η for all weights in step t = 0, 1, .... "auto"
         begins with what suits the rows' lengths and falls as η₀ / (√(1 + 4 t / steps per epoch) + λ η₀ t), with the
         factor λ of ½‖w‖² in the objective, without the root if steps follow the exact gradient of a smooth loss;
         "optimal" is scikit-learn's 1 / (alpha (t₀ + t));
@@ -109,7 +106,8 @@ class BaseSGD(LinearModel):
         the last step.
     batch_size : "auto", int or None, default="auto"
         Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, but 8 for at
-        most 256 rows, and else 1 for sparse rows of many features.
+        most 256 rows, and else 1 where fewer than an eighth of the values are not zero, or with a loss of all classes
+        fewer than an eightieth.
     momentum : float, default=0.0
         Share of the last step that is added to a step, at least 0 and below 1. Sparse rows are then made dense, a
         batch at a time.
@@ -159,7 +157,12 @@ class BaseSGD(LinearModel):
     @with_callbacks
     @one_threaded_blas
     def fit(
-        self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
+        self,
+        X: Samples,
+        y: Column = None,
+        coef_init: Column = None,
+        intercept_init: Column = None,
+        sample_weight: Column = None,
     ) -> Self:
         """Fit the model.
 
@@ -198,72 +201,72 @@ shape (n_samples, n_features)
         raise NotImplementedError
 
     def _fit(
-        self, task: Task, start: LinearFunction | None, names: dict[str, Any], given: bool, session: FitSession
+        self, task: Task, start: LinearFunction | None, names: dict[str, Any], is_given: bool, session: FitSession
     ) -> None:
         """Minimise the objective; `names` are fitted attributes beside those of the solution.
 
-        The fit begins at `start` if the user `given` it, else resumes an interrupted fit of the same task, if any.
+        The fit begins at `start` if the user gave it, else resumes an interrupted fit of the same task, if any.
         """
         mark = fingerprint(task) if session.can_be_resumed else ""
-        last: SGDFitState | None = None if given else session.initial_state("_fit_state")
+        last: SGDFitState | None = None if is_given else session.initial_state("_fit_state")
         if last is not None and last.fingerprint != mark:
             last = None
         session.begin()
         with Pool.open(most=threads_within(self.memory)) as pool:
             seed = seed_of(self) if last is None else last.seed
-            fit = SGDFit(self, task, pool, seed, merge=start is None)
-            if last is not None and not fit.solver.accepts(last.state):  # it began at given weights
-                fit = SGDFit(self, task, pool, seed)
-            solver = fit.solver
+            solver = solver_of(self, task, pool, seed, merge=start is None)
+            if last is not None and not solver.accepts(last.state):  # it began at given weights
+                solver = solver_of(self, task, pool, seed)
             if last is None or not solver.accepts(last.state):
-                last = SGDFitState(mark, seed, LossCurve().parts(), solver.init(start), [])
-            first, curve, finished = last, LossCurve.of(last.curve), False
+                last = SGDFitState(mark, seed, LossCurve(), solver.init(start), [])
+            first, finished = last, False
 
             def checkpoint(state: SGDState) -> SGDFitState:
-                return first._replace(state=state, curve=curve.parts())
+                return first._replace(state=state, curve=monitor.curve)
 
             def attributes(state: SGDState) -> dict[str, Any]:
                 return names | self._weights(solver, state, task)
 
             monitored = MonitoredFit(session, self.max_iter, attributes, checkpoint, first.state, first.records)
-            monitor = SGDMonitor(monitored, solver, curve)
+            monitor = SGDMonitor(monitored, solver, first.curve)
+            limits = Limits(max(0, self.max_iter - first.state.epoch), session.deadline)
             with session.solving(monitor, "_fit_state", lambda: None if finished else checkpoint(monitor.state)):
                 try:
-                    state, reason = fit.run(first.state, self.max_iter, session.deadline, monitor)
+                    with closing(solver):
+                        state, reason, _ = drive(solver, first.state, limits, monitor.observe)
                 except ValueError:  # weights that overflowed are not resumed
                     finished = True
                     raise
                 finished = reason in (StopReason.CONVERGED, StopReason.MAX_ITER, StopReason.STALLED)
             self.__dict__.update(attributes(state))
             self.objective_ = solver.final_objective(state)
-        self._state, self._rate, self._curve = solver.released(state), fit.rate, curve
+        self._state, self._rate, self._curve = solver.released(state), LearningRate.of(solver), monitor.curve
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
-        self.stop_reason_, self.loss_curve_ = str(reason), curve.points()
+        self.stop_reason_, self.loss_curve_ = str(reason), monitor.curve.values()
         session.end(monitor, warn_of_sgd)
 
     def _partial_fit(self, task: Task, names: dict[str, Any]) -> None:
         """Run one epoch, from the state of the last partial fit."""
         last = getattr(self, "_state", None) if hasattr(self, "coef_") else None
-        self._curve = LossCurve() if last is None else copy(self._curve)
+        curve = LossCurve() if last is None else self._curve
         # Such a rate suits the samples of the first call, and decreases from call to call.
-        derived = self.learning_rate in ("auto", BY_FEATURE)
-        rate = getattr(self, "_rate", None) if last is not None and derived else None
-        with Pool.open(most=threads_within(self.memory)) as pool:
-            fit = SGDFit(self, task, pool, seed_of(self), partial=True, rate=rate)
-            solver = fit.solver
+        is_derived = self.learning_rate in ("auto", BY_FEATURE)
+        earlier = getattr(self, "_rate", None) if last is not None and is_derived else None
+        with Pool.open(most=threads_within(self.memory)) as pool, closing(
+            solver_of(self, task, pool, seed_of(self), partial=True, earlier=earlier)
+        ) as solver:  # fmt: skip
             if last is None:
-                self._rate = fit.rate
+                self._rate = LearningRate.of(solver)
             if last is None or len(last.model.intercept) != len(task.balance):
                 state = solver.init(self._loaded(task))
             else:
-                state = solver.continued(deepcopy(last))  # the epoch changes its arrays, and may fail
+                state = solver.continued(last)
             monitored = MonitoredFit(FitSession(self), 1, lambda state: {}, lambda state: None, state, [])
-            monitor = SGDMonitor(monitored, solver, self._curve)
-            with closing(monitor):
-                state, _ = fit.run(state, state.epoch + 1, np.inf, monitor)
+            with closing(SGDMonitor(monitored, solver, curve)) as monitor:
+                state, _, _ = drive(solver, state, Limits(1, np.inf), monitor.observe)
             self.__dict__.update(names | self._weights(solver, state, task))
-        self._state = state
-        self.loss_curve_ = self._curve.points()
+        self._state, self._curve = state, monitor.curve
+        self.loss_curve_ = self._curve.values()
 
     def _loaded(self, task: Task) -> LinearFunction | None:
         """Return the weights of a model that was read from a file, None if there are none."""
@@ -285,8 +288,8 @@ shape (n_samples, n_features)
     def _earlier(self) -> dict[str, Any]:
         """Return weights and classes of the last fit for a warm start."""
         names = ("coef_", "intercept_", "classes_") if self.warm_start else ()
-        found = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        return found | {"coef_": dense_coef(self)} if "coef_" in found else found
+        attributes = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        return attributes | {"coef_": dense_coef(self)} if "coef_" in attributes else attributes
 
     def _begin(
         self, coef: Any, intercept: Any, task: Task, earlier: dict[str, Any], names: dict

@@ -33,8 +33,8 @@ class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
         samples that are all the same.
     max_iter : int, default=1000
         Largest number of epochs. They are rounds, in which the samples that violate the optimality conditions most
-        exchange mass in pairs. Where rounds are slow, Newton steps take turns with them; if the samples are on disk or
-        too many for that, passes of dual coordinate ascent follow.
+        exchange mass in pairs. Where rounds are slow, Newton steps take turns with them, if the samples are in memory
+        and not too many for that.
     standardize : bool, default=False
         Whether features are standardised during the fit, by statistics of one more pass over the samples. The means
         of dense samples are then 0, and little is left to be learnt; sparse samples are scaled only. The stored samples

@@ -12,7 +12,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.predictions import Classifier, Regressor
 from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator
-from fastsvm.estimators.fitting.validation import STATISTICS, check_columns, check_rows
+from fastsvm.estimators.fitting.validation import STATISTICS, Samples, check_columns, check_rows
 from fastsvm.linalg.linear_predictor import product_type, scores
 from fastsvm.losses import Loss, probabilities
 from fastsvm.memory import threads_within
@@ -39,7 +39,7 @@ def _class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
     return np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / shares.shape[1])
 
 
-def dense_coef(model: Any) -> np.ndarray:
+def dense_coef(model: BaseEstimator) -> np.ndarray:
     """Return the weights of a linear model as an array of two dimensions, also after `sparsify`."""
     return model.coef_.toarray() if sparse.issparse(model.coef_) else np.atleast_2d(model.coef_)
 
@@ -147,21 +147,21 @@ class LinearModel(IterativeEstimator, BaseEstimator):
         """Return coefficients and intercepts for samples as they are passed."""
         return for_rows_as_passed(coef, intercept, self._shift, self._scale)
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: Samples) -> np.ndarray:
         """Return the scores of samples, shape (n_samples, n_scores)."""
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
         with Pool.open(most=threads_within(self.memory)) as pool:
-            found = scores(source, dense_coef(self), np.atleast_1d(self.intercept_), pool, self.standardize)
-        if is_stored(X) and not np.isfinite(found).all():
+            values = scores(source, dense_coef(self), np.atleast_1d(self.intercept_), pool, self.standardize)
+        if is_stored(X) and not np.isfinite(values).all():
             for start, block in source.blocks():
                 check_finite(block, start)
-        return found
+        return values
 
-    def _decided_by(self, X: Any, *forms: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
+    def _decided_by(self, X: Samples, *forms: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
         """Return what each function makes of the scores of samples."""
-        found = self._scores(X)
-        return [form(found) for form in forms]
+        decisions = self._scores(X)
+        return [form(decisions) for form in forms]
 
 
 class LinearClassifier(Classifier, LinearModel):
@@ -184,13 +184,14 @@ class LinearClassifier(Classifier, LinearModel):
         Intercepts.
     """
 
-    def _as_decisions(self, found: np.ndarray) -> np.ndarray:
-        return found[:, 0] if found.shape[1] == 1 else found
+    def _as_decisions(self, decisions: np.ndarray) -> np.ndarray:
+        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
 
-    def _labels(self, found: np.ndarray) -> np.ndarray:
-        return self.classes_[(found[:, 0] > 0).astype(np.intp) if found.shape[1] == 1 else found.argmax(axis=1)]
+    def _labels(self, decisions: np.ndarray) -> np.ndarray:
+        is_pair = decisions.shape[1] == 1
+        return self.classes_[(decisions[:, 0] > 0).astype(np.intp) if is_pair else decisions.argmax(axis=1)]
 
-    def soft_decision(self, X: Any) -> np.ndarray:
+    def soft_decision(self, X: Samples) -> np.ndarray:
         """Return the scores cut off at -1 and 1: soft decisions between the margins, hard ones beyond.
 
         Parameters
@@ -218,7 +219,7 @@ class LinearProbabilities:
     _scores: Callable[[Any], np.ndarray]
 
     @of_one_model
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Samples) -> np.ndarray:
         """Return probabilities of the classes, which the losses "log_loss", "modified_huber" and "softmax" define.
 
         Parameters
@@ -238,7 +239,7 @@ class LinearProbabilities:
         """
         return _class_probabilities(self._chosen_loss(), self._scores(X))
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Samples) -> np.ndarray:
         """Return logarithms of `predict_proba`.
 
         Parameters

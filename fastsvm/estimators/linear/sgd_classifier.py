@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from fastsvm._compiled.threads import one_threaded_blas
@@ -10,7 +11,7 @@ from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import Rule, number
-from fastsvm.estimators.fitting.validation import TrainingSet, check_training_set
+from fastsvm.estimators.fitting.validation import Column, Samples, TrainingSet, check_training_set
 from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearProbabilities
@@ -21,7 +22,7 @@ from fastsvm.sources import Source
 __all__ = ["SGDClassifier"]
 
 
-def _has_probabilities(estimator: Any) -> bool:
+def _has_probabilities(estimator: BaseEstimator) -> bool:
     """Return whether the loss defines probabilities."""
     loss = estimator.loss
     if provides_probabilities(LOSSES.get(loss) if isinstance(loss, str) else type(loss)):
@@ -123,7 +124,9 @@ class SGDClassifier(LinearClassifier, BaseSGD):
 
     @drafted
     @one_threaded_blas
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> "SGDClassifier":
+    def partial_fit(
+        self, X: Samples, y: Column = None, classes: Column = None, sample_weight: Column = None
+    ) -> "SGDClassifier":
         """Run one more epoch, on these samples.
 
         The average and the learning rate continue. The rate "auto" is that of the first samples, and assumes epochs of

@@ -8,7 +8,7 @@ from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule
-from fastsvm.estimators.fitting.validation import TrainingSet, check_training_set
+from fastsvm.estimators.fitting.validation import Column, Samples, TrainingSet, check_training_set
 from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.loss_parameter import loss_rule
 from fastsvm.estimators.linear.prediction import LinearRegressor
@@ -102,7 +102,7 @@ class SGDRegressor(LinearRegressor, BaseSGD):
 
     @drafted
     @one_threaded_blas
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SGDRegressor":
+    def partial_fit(self, X: Samples, y: Column = None, sample_weight: Column = None) -> "SGDRegressor":
         """Run one more epoch, on these samples.
 
         The average and the learning rate continue. The rate "auto" is that of the first samples, and assumes epochs of

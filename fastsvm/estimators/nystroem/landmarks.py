@@ -1,28 +1,222 @@
-"""The choice of landmarks: drawn uniformly, by pivoted Cholesky factorisation, among support vectors, or given.
+"""Landmarks: the estimators that have them, how they are chosen, and the features that they determine.
 
-The decision function of the exact machine is a sum of kernel values with its support vectors, most of which lie near
-the boundary of the classes. Landmarks among those of a machine of some samples span it better than as many others.
+Landmarks are drawn uniformly, by pivoted Cholesky factorisation, among support vectors, or given. The decision function
+of the exact machine is a sum of kernel values with its support vectors, most of which lie near the boundary of the
+classes. Landmarks among those of a machine of some samples span it better than as many others.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.validation import check_rows
-from fastsvm.estimators.kernel.prediction import Predictor
-from fastsvm.estimators.nystroem.feature_map import FeatureMap
+from fastsvm._compiled.threads import Pool, spans
+from fastsvm.estimators.fitting.parameters import Rule, either, number, one_of
+from fastsvm.estimators.fitting.progress import shown
+from fastsvm.estimators.fitting.validation import STATISTICS, check_columns, check_rows
+from fastsvm.estimators.kernel.kernel_parameter import (
+    KERNEL_RULES,
+    KernelEstimator,
+    check_kernel,
+    is_precomputed,
+    resolve_gamma,
+    resolve_kernel,
+)
+from fastsvm.estimators.kernel.prediction import Predictor, by_range
+from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of, warn_of_lengths
 from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernels import Kernel, is_kernel
+from fastsvm.low_rank.nystroem_map import NystroemMap
 from fastsvm.low_rank.random_pivots import RandomPivots
-from fastsvm.sources import Block, CSRBlock, Source, check_finite
+from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source, check_finite, feature_statistics
+from fastsvm.sources.tiled import ScratchSource
 from fastsvm.tuning import NystroemTuning, current_tuning
 
-__all__ = ["Chosen", "choose"]
+__all__ = ["LANDMARK_RULES", "ROWS", "Chosen", "FeatureMap", "LandmarkEstimator", "choose", "stored_features"]
 
+ROWS = Rule(lambda value: hasattr(value, "shape") or isinstance(value, (list, tuple)), "rows of samples")
+"""Rule of given landmarks."""
+LANDMARK_RULES = KERNEL_RULES | {
+    "n_components": either(one_of("auto"), number(integral=True, least=1)),
+    "landmarks": either(one_of("uniform", "rpcholesky"), ROWS),
+    "rank_tol": number(least=0, below=1),
+}
+"""Rules of the parameters of landmarks and kernels."""
 _PAIR_BYTES = 3 * np.dtype(np.float64).itemsize
 """The kernel matrix of landmarks, its eigenvectors and the factor take so many bytes for a pair."""
+
+
+class LandmarkEstimator(KernelEstimator):
+    """An estimator with a kernel and landmarks.
+
+    Parameters
+    ----------
+    kernel : str, callable or kernel object, default="rbf"
+        As for `SVC`: "linear", "poly", "rbf", "laplacian", "exponential", a function of two blocks of samples, or an
+        object such as `fastsvm.kernels.RBF(0.5)`. It must be positive semi-definite. Kernel values cannot be
+        precomputed.
+    n_components : "auto" or int, default="auto"
+        Number of landmarks, at most that of the distinct samples. "auto" is the smallest of 64, 128, ..., 2,048 with
+        which `trace_error_` is at most .01, fewer if the memory asks for it. The time of a fit grows with its square.
+    rank_tol : float, default=1e-6
+        Directions of the landmarks whose eigenvalue is at most this share of the largest are left out.
+    random_state : int, RandomState or None, default=None
+        Seed of the landmarks, and of the order in which a machine processes samples.
+
+    Attributes
+    ----------
+    components_ : array or CSR matrix, shape (n_landmarks, n_features)
+        The landmarks, as they were passed.
+    component_indices_ : ndarray of int64, shape (n_landmarks,)
+        Numbers of the samples that are landmarks; missing if an array of landmarks was passed.
+    rank_ : int
+        Number of new features: directions of the landmarks that were kept.
+    trace_error_ : float
+        Share of the trace of the kernel matrix that the features do not have, measured on at most 1,024 samples.
+    """
+
+    memory: int | str
+
+    def _check_landmark_kernel(self) -> None:
+        """Raise ValueError for a kernel that landmarks cannot have."""
+        check_kernel(self.kernel)
+        if is_precomputed(self):
+            raise ValueError(
+                f"{type(self).__name__} computes kernel values with landmarks, and X would hold all of them: pass "
+                "features and a kernel, or use SVC with kernel='precomputed'."
+            )
+
+    def _standardized(self, source: Source, weight: np.ndarray) -> Source:
+        """Return the samples as they are passed; the map to standardised ones, and gamma, are attributes."""
+        check_columns(self.memory, source.shape[1], STATISTICS)
+        weights = None if (weight == weight[0]).all() else weight
+        standardization = Standardization.of(source, weights) if self.standardize else None
+        seen = source if standardization is None else standardization.apply(source)
+        statistics = feature_statistics(seen, weights)
+        if standardization is None:
+            warn_of_lengths(type(self).__name__, statistics, len(source), source.sparse)
+        gamma = resolve_gamma(self.gamma, source.shape[1], statistics.variance)
+        self.__dict__.update(SampleGeometry.of(gamma, statistics).attributes() | attributes_of(standardization))
+        return source
+
+    def _landmark_attributes(self, chosen: "Chosen", places: np.ndarray | None) -> dict[str, Any]:
+        """Return the fitted attributes of landmarks; `places` are the numbers of the samples that are learnt."""
+        attributes = {"components_": chosen.features.landmarks, "rank_": chosen.features.rank}
+        if chosen.places is not None:
+            attributes["component_indices_"] = chosen.places if places is None else places[chosen.places]
+        return attributes | {"trace_error_": chosen.trace_error}
+
+
+# --- features --------------------------------------------------------------------------------------------
+
+
+class FeatureMap:
+    """Nyström features of samples as they are passed: standardised, or as bytes, where the kernel sees them so.
+
+    The landmarks are of the kind in which samples are passed. The features of the samples in `source` are wanted. The
+    estimator has the parameters of a kernel, `rank_tol`, and the attributes of `SampleGeometry` and `Standardization`.
+    `map_` is the map, if it was computed before.
+    """
+
+    def __init__(
+        self, estimator: BaseEstimator, landmarks: Any, source: Source, pool: Pool, map_: NystroemMap | None = None
+    ) -> None:
+        self.landmarks, self.pool = landmarks, pool
+        self._estimator, self._source = estimator, source
+        self._predictors: dict[np.dtype, Predictor] = {}
+        if map_ is None:
+            exact = self.predictor(np.float64)
+            kernel, _, rows = exact.paired(exact.stored.block)
+            map_ = NystroemMap.of(kernel, rows, estimator.rank_tol, pool)
+        self.map = map_
+
+    @property
+    def rank(self) -> int:
+        """Number of features."""
+        return self.map.rank
+
+    def predictor(self, dtype: np.dtype | type) -> Predictor:
+        """Return what pairs landmarks with samples in a type of kernel values."""
+        dtype = np.dtype(dtype)
+        if dtype not in self._predictors:
+            coef = np.zeros((len(MemorySource.of(self.landmarks)), 1))
+            self._predictors[dtype] = Predictor(
+                self._estimator, coef, self._source, self.pool, self.landmarks, dtype.type
+            )
+        return self._predictors[dtype]
+
+    def write(self, block: Block, out: np.ndarray, by_row: bool = False) -> None:
+        """Write the features of a block of samples; products are in float64 if `out` is, else in float32.
+
+        With `by_row`, those of a sample do not depend on the others.
+        """
+        dtype = np.float64 if out.dtype == np.float64 else np.float32
+        usual, landmarks, source = self.predictor(dtype).paired(block)
+        for kernel, part, rows in by_range(usual, source.block):
+            features = out[rows]  # a view of all rows, or a copy of some
+            self.map.write((kernel, landmarks, MemorySource(part)), features, self.pool, by_row)
+            if part is not source.block:
+                out[rows] = features
+
+    def trace_error(self, block: Block) -> float:
+        """Return the share of the trace of the kernel matrix of samples that the features do not have."""
+        return self.map.trace_error(self.predictor(np.float64).paired(block), self.pool)
+
+
+def _is_bounded(estimator: BaseEstimator) -> bool:
+    """Return whether kernel values are at most 1, and 1 for a sample and itself."""
+    kernel = resolve_kernel(estimator, 1.0)
+    return is_kernel(kernel) and cast(Kernel, kernel).translation_invariant
+
+
+@contextmanager
+def stored_features(
+    estimator: BaseEstimator, source: Source, features: FeatureMap, budget: int, tuning: NystroemTuning
+) -> Iterator[Source]:
+    """Yield the features of samples; a scratch file is removed at the end, also after an error.
+
+    Few features are in float64. Others are in float32 if half of the `budget`, in bytes, holds them, else in float16:
+    in memory if half of the budget holds them then, else in a file. Features of kernels that have no bound stay in
+    float32.
+    """
+    shape = len(source), features.rank
+    n_values = shape[0] * shape[1]
+    kinds: list[Any] = [np.float64] if n_values <= tuning.exact_values else []
+    kinds += [np.float32, np.float16] if tuning.halves and _is_bounded(estimator) else [np.float32]
+    for kind in kinds:
+        if 2 * n_values * np.dtype(kind).itemsize <= budget:
+            values = np.empty(shape, kind)
+            for start, stop, block in _blocks(estimator, source, len(source)):
+                features.write(block, values[start:stop])
+            yield MemorySource(DenseBlock(values))
+            return
+    scratch = ScratchSource(shape, kinds[-1], estimator.scratch_folder, source)
+    try:
+        sizes = source.tuning
+        most = max(1, min(sizes.block_bytes, budget // sizes.block_share) // (scratch.dtype.itemsize * shape[1]))
+        for start, stop, block in _blocks(estimator, source, most):
+            values = scratch.buffer(stop - start)
+            features.write(block, values)
+            features.pool.finish()  # one block is written while the next one is computed
+            features.pool.start(scratch.append, [(values,)])
+        features.pool.finish()
+        yield scratch
+    finally:
+        features.pool.cancel()
+        scratch.close()
+
+
+def _blocks(estimator: BaseEstimator, source: Source, most: int) -> Iterator[tuple[int, int, Block]]:
+    """Yield blocks of at most `most` rows, with their bounds, and show the progress."""
+    for start, block in shown(source.blocks(), len(source), "features", estimator):
+        for a, b in spans(block.shape[0], most):
+            yield start + a, start + b, block.slice(a, b)
+
+
+# --- the choice of landmarks -----------------------------------------------------------------------------
 
 
 class Chosen(NamedTuple):
@@ -38,7 +232,7 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    estimator: Any,
+    estimator: BaseEstimator,
     source: Source,
     used: np.ndarray,
     rng: np.random.RandomState,
@@ -73,7 +267,7 @@ def choose(
         size = min(2 * size, most)
 
 
-def _most(estimator: Any, source: Source, n: int, budget: int, tuning: NystroemTuning) -> int:
+def _most(estimator: BaseEstimator, source: Source, n: int, budget: int, tuning: NystroemTuning) -> int:
     """Return the largest number of landmarks; raise ValueError if the memory does not suffice for those asked for."""
     share = source.tuning.loaded_share * _PAIR_BYTES
     room = int((budget / share) ** 0.5)
@@ -89,7 +283,13 @@ def _most(estimator: Any, source: Source, n: int, budget: int, tuning: NystroemT
 
 
 def _drawer(
-    estimator: Any, source: Source, used: np.ndarray, most: int, rng: np.random.RandomState, budget: int, pool: Pool
+    estimator: BaseEstimator,
+    source: Source,
+    used: np.ndarray,
+    most: int,
+    rng: np.random.RandomState,
+    budget: int,
+    pool: Pool,
 ) -> Callable[[int], np.ndarray]:
     """Return a function of a number, rising from call to call, that returns so many rows; the first stay the same."""
     order, tuning = rng.permutation(used), current_tuning().nystroem
@@ -121,12 +321,12 @@ def _supporting(
     order = rng.permutation(used)
     row_bytes = tuning.learnt_bytes + source.nbytes // max(1, len(source))
     room = budget // (source.tuning.loaded_share * row_bytes)
-    found = supports(order[: min(max(tuning.learnt * most, tuning.most), max(1, room))])
-    order = np.concatenate([rng.permutation(found), order[~np.isin(order, found)]])
+    vectors = supports(order[: min(max(tuning.learnt * most, tuning.most), max(1, room))])
+    order = np.concatenate([rng.permutation(vectors), order[~np.isin(order, vectors)]])
     return lambda size: order[:size]
 
 
-def _given(estimator: Any) -> Any:
+def _given(estimator: BaseEstimator) -> Any:
     """Return the landmarks that the user passed."""
     try:
         source = check_rows(estimator, estimator.landmarks, reset=False).in_memory()

@@ -15,10 +15,8 @@ from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, seed
 from fastsvm.estimators.fitting.progress import shown
-from fastsvm.estimators.fitting.validation import check_rows, check_training_set, forget
-from fastsvm.estimators.nystroem.feature_map import FeatureMap
-from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, LandmarkEstimator
-from fastsvm.estimators.nystroem.landmarks import choose
+from fastsvm.estimators.fitting.validation import Column, Samples, check_rows, check_training_set, forget
+from fastsvm.estimators.nystroem.landmarks import LANDMARK_RULES, FeatureMap, LandmarkEstimator, choose
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.formats.readers.stream import Header, Rows
 from fastsvm.formats.writer import write
@@ -109,7 +107,7 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
 
     @drafted
     @one_threaded_blas
-    def fit(self, X: Any, y: Any = None) -> "NystroemFeatures":
+    def fit(self, X: Samples, y: Column = None) -> "NystroemFeatures":
         """Choose landmarks.
 
         Parameters
@@ -148,7 +146,7 @@ shape (n_samples, n_features)
 
     @one_threaded_blas
     @of_one_model
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Samples) -> np.ndarray:
         """Return the new features of samples.
 
         Parameters
@@ -168,13 +166,13 @@ shape (n_samples, n_features)
         """
         check_is_fitted(self, "normalization_")
         source = check_rows(self, X, reset=False)
-        found = np.empty((len(source), self.rank_), np.float64 if source.dtype == np.float64 else np.float32)
-        for start, features in self._blocks(source, source.blocks(), found.dtype):
-            found[start : start + len(features)] = features
-        return found
+        features = np.empty((len(source), self.rank_), np.float64 if source.dtype == np.float64 else np.float32)
+        for start, part in self._blocks(source, source.blocks(), features.dtype):
+            features[start : start + len(part)] = part
+        return features
 
     @one_threaded_blas
-    def transform_to_file(self, X: Any, path: str | PathLike, dtype: str = "float32") -> None:
+    def transform_to_file(self, X: Samples, path: str | PathLike, dtype: str = "float32") -> None:
         """Write the new features of samples to an HDF5 file, block by block, with labels and weights if X has them.
 
         The write is atomic: after an error, or if the disk is full, an older file is still there.
@@ -232,9 +230,9 @@ shape (n_samples, n_features)
         self, source: Source, blocks: Iterator[tuple[int, Block]], dtype: np.dtype
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the features of each block of a source."""
-        known = NystroemMap(np.empty((0, 0)), self.normalization_)
+        map_ = NystroemMap(np.empty((0, 0)), self.normalization_)
         with Pool.open(most=threads_within(self.memory)) as pool:
-            features = FeatureMap(self, self.components_, source, pool, known)
+            features = FeatureMap(self, self.components_, source, pool, map_)
             for start, block in blocks:
                 check_finite(block, start)
                 found = np.empty((block.shape[0], self.rank_), dtype)

@@ -1,6 +1,8 @@
 """What kernel machines of landmarks have in common: the course of a fit, and sums of kernel values."""
 
+import time
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,19 +13,23 @@ from sklearn.utils.validation import check_is_fitted
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.parameters import Rule, boolean, either, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import check_rows
+from fastsvm.estimators.fitting.validation import Samples, check_rows
 from fastsvm.estimators.kernel.prediction import Predictor
+from fastsvm.estimators.kernel.prepare import check_memory
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
-from fastsvm.estimators.linear.fits.linear_problem import demands_of
+from fastsvm.estimators.linear.fits.linear_fit import demands_of
 from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.estimators.linear.training_task import Task, distinct
-from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, InOnePlace, Machine, Solved
-from fastsvm.estimators.nystroem.exact_bounds import exact_bounds
-from fastsvm.estimators.nystroem.exact_machine import check_exact_memory, exact_scores, learnt_exactly
-from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, ROWS, LandmarkEstimator
-from fastsvm.estimators.nystroem.landmarks import Chosen, choose
-from fastsvm.estimators.nystroem.stored_features import stored_features
+from fastsvm.estimators.nystroem.exact_bounds import DualExpansion, Machine, exact_bounds
+from fastsvm.estimators.nystroem.landmarks import (
+    LANDMARK_RULES,
+    ROWS,
+    Chosen,
+    LandmarkEstimator,
+    choose,
+    stored_features,
+)
 from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.sources import Source, SubsetSource, is_stored
@@ -89,6 +95,42 @@ def _mixed(source: Source, most: int, rng: np.random.Generator, n_runs: int) -> 
     chosen = np.append(np.argsort(turns, kind="stable"), len(runs) - 1)  # the last may be shorter
     groups = [np.concatenate([np.arange(*runs[k]) for k in chosen[a:b]]) for a, b in spans(len(chosen), count)]
     return source, np.concatenate([rng.permutation(group) for group in groups]), count * source.block_rows
+
+
+def _check_exact_memory(task: Task, budget: int) -> None:
+    """Raise ValueError if the memory does not suffice for the exact machine. This is done before all other work."""
+    n, n_classes = int(np.count_nonzero(task.weights > 0)), int(task.targets.max()) + 1 if task.of_classes else 0
+    try:
+        check_memory(task.source, n, n_classes, budget, task.source.resident)
+    except ValueError as error:
+        raise ValueError(
+            f"refine='exact' needs an exact machine of {n:,} samples, which may use memory={budget / 1e6:.4g} MB. "
+            f"{error} Raise memory, or leave refine out."
+        ) from error
+
+
+def _learnt_exactly(task: Task, make: Callable[[float], Any], deadline: float) -> Any:
+    """Return the exact machine, fitted, or None if the time is over.
+
+    The task has samples as the kernel sees them, with numbers of classes or targets. Those of weight 0 are left out.
+    `make(seconds)` returns a machine that may use so many seconds, if not infinite. The fit ends at `deadline`, a
+    moment of time.perf_counter.
+    """
+    left = deadline - time.perf_counter()
+    if left <= 0:
+        return None
+    rows = np.flatnonzero(task.weights > 0)
+    return make(left).fit(_taken(task.source, rows), task.targets[rows], task.weights[rows])
+
+
+def _taken(source: Source, rows: np.ndarray) -> Source:
+    """Return some samples; those of a file stay there."""
+    source = source if len(rows) == len(source) else source.take(rows)
+    if not source.resident:
+        return source
+    rows_alone = source.in_memory()
+    rows_alone.held = rows_alone.nbytes if source.held else 0
+    return rows_alone
 
 
 class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
@@ -175,7 +217,7 @@ default="uniform"
         budget, tuning = memory - task.source.held, current_tuning().nystroem
         task, places, turns = _shuffled(task, memory, tuning)
         if self.refine is not None:
-            check_exact_memory(self._seen(task), budget)
+            _check_exact_memory(self._seen(task), budget)
         with Pool.open(most=threads_within(self.memory)) as pool:
             used, supports = turns[task.weights[turns] > 0], partial(self._supports, task, budget)
             chosen = choose(self, task.source, used, rng, memory, pool, supports)
@@ -189,7 +231,7 @@ default="uniform"
             finally:
                 del self._learning
         if self.refine is not None:
-            machine = learnt_exactly(self._seen(task), partial(self._exact_machine, budget), session.deadline)
+            machine = _learnt_exactly(self._seen(task), partial(self._exact_machine, budget), session.deadline)
             if machine is not None:
                 self.exact_machine_ = machine
 
@@ -232,7 +274,7 @@ default="uniform"
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
         return {"coef_": coef, "intercept_": intercept}
 
-    def _conclude(self, weights: np.ndarray, solution: Any, pool: Pool) -> None:
+    def _conclude(self, weights: np.ndarray, dual: Callable[[], np.ndarray], pool: Pool) -> None:
         """Set the bounds of the optimum of the kernel problem, if they are asked for."""
         if not self.bounds:
             return
@@ -240,23 +282,24 @@ default="uniform"
         features, source = now.chosen.features, now.task.source
         coef = weights[:, :-1] @ features.map.whitening
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        machine = Machine(features.landmarks, coef, weights[:, -1], constant, now.loss)
-        solved = Solved(source, now.features, demands_of(self, now.task), solution.dual)
-        here = InOnePlace(DualExpansion(self, machine, solved, pool, now.left, now.tuning), len(source))
-        self.exact_bounds_ = exact_bounds(here, machine, features.map.square)
+        machine = Machine(features.landmarks, coef, weights[:, -1], constant, now.loss, features.map.square)
+        here = DualExpansion(self, machine, source, demands_of(self, now.task), dual(), pool, now.left)
+        self.exact_bounds_ = exact_bounds(machine, 1, lambda _, method, *arguments: method(here, *arguments), list)
 
     # --- scores ------------------------------------------------------------------------------------------
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: Samples) -> np.ndarray:
         """Return the scores of samples, shape (n_samples, n_scores)."""
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
         if hasattr(self, "exact_machine_"):
-            return exact_scores(self.exact_machine_, self._as_seen(source))
+            exact, seen = self.exact_machine_, self._as_seen(source)
+            decisions = exact.decision_function(seen) if hasattr(exact, "classes_") else exact.predict(seen)
+            return decisions[:, None] if decisions.ndim == 1 else decisions
         with Pool.open(most=threads_within(self.memory)) as pool:
             coef = dense_coef(self)
             predictor = Predictor(self, coef.T, source, pool, self.components_, np.float64)
-            found = np.empty((len(source), len(coef)))
+            decisions = np.empty((len(source), len(coef)))
             for start, some in predictor.decisions(source, self.intercept_, is_checked=not is_stored(X)):
-                found[start : start + len(some)] = some
-        return found
+                decisions[start : start + len(some)] = some
+        return decisions

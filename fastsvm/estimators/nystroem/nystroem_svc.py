@@ -7,7 +7,7 @@ import numpy as np
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.labels import check_ties
 from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
-from fastsvm.estimators.kernel.machines.svc import SVC
+from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
@@ -138,14 +138,14 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
 
     # --- votes of pairs ----------------------------------------------------------------------------------
 
-    def _as_decisions(self, found: np.ndarray) -> np.ndarray:
+    def _as_decisions(self, decisions: np.ndarray) -> np.ndarray:
         if self._learns_pairs(len(self.classes_)) and self.decision_function_shape == "ovr":
-            return one_vs_rest_scores(found, len(self.classes_))
-        return super()._as_decisions(found)
+            return one_vs_rest_scores(decisions, len(self.classes_))
+        return super()._as_decisions(decisions)
 
-    def _labels(self, found: np.ndarray) -> np.ndarray:
+    def _labels(self, decisions: np.ndarray) -> np.ndarray:
         k = len(self.classes_)
         if not self._learns_pairs(k):
-            return super()._labels(found)
+            return super()._labels(decisions)
         check_ties(self)
-        return self.classes_[elected(found, k, self.break_ties)]
+        return self.classes_[elected(decisions, k, self.break_ties)]

@@ -25,25 +25,21 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     training_pairwise,
     training_rows,
 )
+from fastsvm.estimators.kernel.machines.classifiers import SVC, NuSVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.kernel.machines.nu_svc import NuSVC
-from fastsvm.estimators.kernel.machines.nu_svr import NuSVR
 from fastsvm.estimators.kernel.machines.one_class_svm import OneClassSVM
-from fastsvm.estimators.kernel.machines.svc import SVC
-from fastsvm.estimators.kernel.machines.svr import SVR
+from fastsvm.estimators.kernel.machines.regressors import SVR, NuSVR
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, solve_paths
-from fastsvm.estimators.kernel.prepare import plan_shared
-from fastsvm.estimators.kernel.progress import NoMonitor
-from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
+from fastsvm.estimators.kernel.prepare import Statement, plan_shared
+from fastsvm.estimators.kernel.progress import KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
-from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
-from fastsvm.estimators.kernel.statements import Statement
-from fastsvm.estimators.kernel.two_class import TwoClass
-from fastsvm.kernel_matrix.cross_validation import SharedKernel
+from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Plan
+from fastsvm.kernel_matrix.rows import SharedKernel
 from fastsvm.kernels import Kernel, is_kernel
 from fastsvm.memory import parse_memory
+from fastsvm.solvers.kernel_dual.problem import Problems
 from fastsvm.solvers.outer_loop import Limits
 from fastsvm.sources import Source, feature_statistics
 from fastsvm.tuning import SearchTuning, current_tuning
@@ -149,7 +145,7 @@ class SharedFits:
         self._tuning = current_tuning()
         self._variances: dict[tuple[int, bool], float] = {}
         self._maps: dict[int, Standardization] = {}
-        self._problems: dict[int, list[TwoClass]] = {}
+        self._problems: dict[int, Problems] = {}
         self._place = self._places()
         self._arena = np.empty(0, np.uint8)  # reused for all matrices: the first access to new memory is expensive
 
@@ -223,12 +219,12 @@ class SharedFits:
             return
         kernel, geometry, plan = shared
         tasks = {
-            part: OneVsOneFit(kernel, pairs, stated[part].labels, lambda: plan, solver_of(self.models[part.model]))
-            for part, pairs in tasks_of.items()
+            part: OneVsOneFit(kernel, problems, stated[part].labels, lambda: plan, solver_of(self.models[part.model]))
+            for part, problems in tasks_of.items()
         }
         paths = [[tasks[part] for part in path] for path in self._paths(list(tasks))]
         limits = Limits(most_steps(self.models[group.parts[0].model], len(self.data.y)), np.inf)
-        solve_paths(paths, limits, NoMonitor())
+        solve_paths(paths, limits, KernelMonitor())
         seconds = (time.perf_counter() - begin) / len(tasks)
         for k in dict.fromkeys(part.split for part in tasks):
             parts = [part for part in tasks if part.split == k]
@@ -257,19 +253,18 @@ class SharedFits:
                 statements[part] = one._replace(labels=first) if np.array_equal(first, one.labels) else one
         return statements
 
-    def _in_place(self, split: int, stated: Statement) -> list[TwoClass]:
+    def _in_place(self, split: int, stated: Statement) -> Problems:
         """Return the problems of a fit in the order of the kernel matrix, with the rows and signs of its split."""
-        pairs = stated.problems(stated.labels, stated.upper)
-        pairs = [pair.in_order(np.argsort(self._place[pair.rows])) for pair in pairs]
-        first = self._problems.setdefault(split, pairs)
-        same = len(first) == len(pairs)
-        for k, (pair, other) in enumerate(zip(pairs, first, strict=False)):
-            if same and np.array_equal(pair.rows, other.rows):
-                pairs[k] = pair._replace(rows=other.rows, y=other.y)
-        return pairs
+        problems = stated.problems(stated.labels, stated.upper)
+        problems = problems.sorted_by(self._place[problems.rows])
+        first = self._problems.setdefault(split, problems)
+        if not (np.array_equal(problems.rows, first.rows) and np.array_equal(problems.y, first.y)):
+            return problems
+        target = first.y if problems.target is problems.y else problems.target
+        return problems._replace(rows=first.rows, y=first.y, target=target)
 
     def _shared(
-        self, group: KernelGroup, stated: dict[Part, Statement], problems: dict[Part, list[TwoClass]]
+        self, group: KernelGroup, stated: dict[Part, Statement], problems: dict[Part, Problems]
     ) -> _Shared | None:
         """Return what the fits of a group share, None if the memory is too small."""
         most = max(float(one.upper.max()) for one in stated.values())
@@ -288,18 +283,18 @@ class SharedFits:
         pairwise = training_pairwise(first, group.gamma, rows, most, len(source), self._tuning.kernel)
         gram = Gram(pairwise, rows.source, self.pool, tuning=self._tuning.kernel)
         check_values(gram, rows.statistics.sq_norm)
-        pairs = [pair for one in problems.values() for pair in one]
-        longest, n_multipliers = max(len(pair.rows) for pair in pairs), sum(len(pair.y) for pair in pairs)
-        budget -= n_multipliers * self._tuning.search.multiplier_bytes
-        budget -= 8 * len(pairs) * max(len(self.splits[part.split].test) for part in problems)  # decision values
-        plan = plan_shared(first, gram, longest, pairs[0].rows_of_sample, budget)
+        every = list(problems.values())
+        longest, n_problems = max(int(one.sizes.max()) for one in every), sum(one.n_problems for one in every)
+        budget -= sum(len(one.y) for one in every) * self._tuning.search.multiplier_bytes
+        budget -= 8 * n_problems * max(len(self.splits[part.split].test) for part in problems)  # decision values
+        plan = plan_shared(first, gram, longest, every[0].rows_of_sample, budget)
         if plan is None:
             return None
         if len(self._arena) < plan.tile_bytes:
             self._arena = np.empty(0, np.uint8)  # freed before the next is allocated
             self._arena = np.empty(plan.tile_bytes, np.uint8)
         kernel = SharedKernel(gram, self._arena[: plan.tile_bytes], place)
-        if any(len(one) > 1 for one in problems.values()):
+        if any(one.n_problems > 1 for one in every):
             kernel.fill()  # almost all rows are needed by some problem
         return _Shared(kernel, SampleGeometry.of(group.gamma, rows.statistics), plan)
 
@@ -341,7 +336,7 @@ class SharedFits:
         self, kernel: SharedKernel, task: OneVsOneFit, models: list[FoldModel], test: np.ndarray
     ) -> list[np.ndarray]:
         """Return the decision values of the rows `test` for each model; `task` has the labels and pairs of all."""
-        pairs, labels = [pair.classes for pair in task.pairs], task.labels
+        pairs, labels = task.problems.classes.tolist(), task.labels
         n_rows = len(models[0].dual_coef_)
         coef = np.zeros((len(labels), n_rows, len(models)))
         for k, model in enumerate(models):

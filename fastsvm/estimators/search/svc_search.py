@@ -22,8 +22,8 @@ from fastsvm.estimators.fitting.documentation import PublicEstimator, documented
 from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators.fitting.validation import labels_of
+from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.kernel.machines.svc import SVC
 from fastsvm.estimators.search.evaluation import Rules, Scored, SearchData, evaluate
 from fastsvm.estimators.search.shared_fits import Split
 from fastsvm.progress_bar import progress_bar

@@ -4,7 +4,15 @@ The only files that multiply rows with rows. A tile of products is mapped to ker
 processor's cache, and written where it is wanted.
 """
 
-from fastsvm.kernel_matrix.pairwise.base import LARGEST_VALUE, MOST_COLUMNS, SPAN, TILED_ROWS, PairwiseKernel, Rows
+from fastsvm.kernel_matrix.pairwise.base import (
+    LARGEST_VALUE,
+    MOST_COLUMNS,
+    SPAN,
+    TILED_ROWS,
+    PairwiseKernel,
+    Prepared,
+    Rows,
+)
 from fastsvm.kernel_matrix.pairwise.real import RealPairwise
 from fastsvm.kernel_matrix.pairwise.uint8 import Uint8Pairwise, multiplies_bytes
 from fastsvm.kernel_matrix.pairwise.user import PrecomputedPairwise, UserPairwise
@@ -16,6 +24,7 @@ __all__ = [
     "TILED_ROWS",
     "PairwiseKernel",
     "PrecomputedPairwise",
+    "Prepared",
     "RealPairwise",
     "Rows",
     "Uint8Pairwise",

@@ -1,10 +1,16 @@
-"""Protocol of pairwise kernels, and the destination of their values."""
+"""Protocol of pairwise kernels, the destination of their values, and how a kernel's scalar map is applied to pairings.
+
+k(x, z) and k(z, x) have the same bits.
+"""
 
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.scalars import maximum, minimum
 from fastsvm._compiled.threads import scratch_array, spans
+from fastsvm.kernels import kernel_value
 from fastsvm.linalg.row_products import add_rows
 from fastsvm.sources import Block, Source
 
@@ -12,11 +18,17 @@ __all__ = [
     "COST_OF_UNKNOWN",
     "LARGEST_VALUE",
     "MOST_COLUMNS",
+    "ROUND",
     "SPAN",
     "TILED_ROWS",
     "PairwiseKernel",
+    "Prepared",
     "Rows",
     "add_tile",
+    "in_precision",
+    "map_rest",
+    "map_tile",
+    "rounds_and_rest",
 ]
 
 COST_OF_UNKNOWN = 4.0
@@ -33,6 +45,10 @@ MOST_COLUMNS = 4096
 
 TILED_ROWS = 1024
 """Rows of an operand for sums of tiles in memory, which stay in the processor's cache until they are summed."""
+
+
+Prepared = Any
+"""What a pairwise kernel makes of some rows: an operand of its own type."""
 
 
 class Rows(NamedTuple):
@@ -53,7 +69,7 @@ class PairwiseKernel(Protocol):
     def row_bytes(self, rows: Block | Source) -> int:
         """Return the bytes of a row of an operand."""
 
-    def prepare(self, block: Block) -> Any:
+    def prepare(self, block: Block) -> Prepared:
         """Return the operand for the rows of a block."""
 
     def terms(self, block: Block) -> np.ndarray:
@@ -63,10 +79,10 @@ class PairwiseKernel(Protocol):
     def summed_rows(self) -> int:
         """Most rows of an operand for `add_sums`."""
 
-    def tile(self, operand: Any, block: Block, terms: np.ndarray, out: Rows) -> None:
+    def tile(self, operand: Prepared, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write k(operand, block) to `out`."""
 
-    def add_sums(self, operand: Any, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray) -> None:
+    def add_sums(self, operand: Prepared, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray) -> None:
         """Add Σ_s coef_s k(x_s, x) over the rows of the operand to the sums of the block's rows x.
 
         Values have the kernel's type. They are summed in float64 and in the order of the operand's rows.
@@ -80,7 +96,7 @@ class PairwiseKernel(Protocol):
 
 
 def add_tile(
-    pairwise: PairwiseKernel, operand: Any, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray
+    pairwise: PairwiseKernel, operand: Prepared, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray
 ) -> None:
     """Do what `PairwiseKernel.add_sums` does, by tiles in memory."""
     slots = np.arange(len(coef))
@@ -88,3 +104,61 @@ def add_tile(
         tile = scratch_array("tile", (len(coef), b - a), pairwise.dtype)
         pairwise.tile(operand, block.slice(a, b), terms[a:b], Rows(tile, slots, 0))
         add_rows(tile, coef, sums[a:b])
+
+
+def in_precision(kernel: Any, dtype: np.dtype) -> Any:
+    """Return `kernel` with real parameters of type `dtype`, so that the map computes in that type."""
+    real = np.dtype(dtype).type
+    return type(kernel)(*(value if isinstance(value, int) else real(value) for value in kernel))
+
+
+CHUNK = 32
+"""Pairings mapped at once. For fewer, LLVM may use other instructions, whose roots and quotients may differ."""
+ROUND = 128
+"""Pairings mapped without a copy: a multiple of `CHUNK`, and of the width of vectorised loops, which need no rest."""
+
+
+@jit
+def map_chunks(kernel, pairings, sq_x, sq_z, out):
+    """Write k for pairings whose number is a multiple of `CHUNK`."""
+    for start in range(0, out.size, CHUNK):
+        for i in range(start, start + CHUNK):
+            out[i] = kernel_value(kernel, pairings[i], minimum(sq_x, sq_z[i]), maximum(sq_x, sq_z[i]))
+
+
+@jit
+def rounds_and_rest(n):
+    """Return how many of n pairings fill whole rounds, and the number of the rest padded to whole chunks."""
+    many = n // ROUND * ROUND
+    return many, -(-(n - many) // CHUNK) * CHUNK
+
+
+@jit
+def map_rest(kernel, pairings, sq_x, sq_z, values, out):
+    """Write k of the first pairings to `out`; `values` is a buffer for whole chunks."""
+    map_chunks(kernel, pairings, sq_x, sq_z, values)
+    for i in range(out.size):
+        out[i] = values[i]
+
+
+@jit
+def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
+    """Write k of the first pairings of each row of `tile` to the rows `slots` of `out`, from column `start` on.
+
+    The smaller of two squared norms comes first, so that k(x, z) and k(z, x) have the same bits although LLVM may
+    reorder the sum of the norms.
+    """
+    n = sq_z.size
+    many, padded = rounds_and_rest(n)
+    pairings, norms, values = np.zeros(padded, tile.dtype), np.zeros(padded, sq_z.dtype), np.empty(padded, out.dtype)
+    for i in range(many, n):
+        norms[i - many] = sq_z[i]
+    for s in range(tile.shape[0]):
+        source = tile[s]
+        target = out[slots[s], start : start + n]
+        for i in range(many):
+            target[i] = kernel_value(kernel, source[i], minimum(sq_x[s], sq_z[i]), maximum(sq_x[s], sq_z[i]))
+        if many < n:
+            for i in range(many, n):
+                pairings[i - many] = source[i]
+            map_rest(kernel, pairings, sq_x[s], norms, values, target[many:])

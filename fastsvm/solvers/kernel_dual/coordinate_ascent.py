@@ -1,7 +1,7 @@
 """Dual coordinate ascent: one multiplier at a time, for kernel SVMs without an intercept.
 
 Problem
-    That of `problem`, without an intercept. The primal problem is
+    That of `problem` without groups. The primal problem is
     minimise    ½ ‖w‖² + Σ_i C_i max(0, 1 − y_i f(x_i)),   f(x) = Σ_j α_j y_j k(x_j, x).
 
 Step
@@ -28,17 +28,16 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.kernel_matrix.rounding import ROUNDING
-from fastsvm.solvers.kernel_dual.certificate import certificate
-from fastsvm.solvers.kernel_dual.decomposition import Decomposition
+from fastsvm.solvers.kernel_dual.decomposition import Decomposition, DecompositionMemory
 from fastsvm.solvers.kernel_dual.problem import (
-    DecompositionMemory,
     KernelDualState,
     KernelProblem,
     KernelSolution,
-    WithoutIntercept,
-    free_mean,
+    freedom,
+    level,
+    objective,
+    solution_of,
 )
-from fastsvm.solvers.kernel_dual.working_set import freedom
 
 __all__ = ["Coordinate", "Sweeps", "solve_block"]
 
@@ -131,17 +130,16 @@ class Coordinate(Decomposition):
     steps.
     """
 
-    formulated = WithoutIntercept
-
     def __init__(
         self,
+        problem: KernelProblem,
         *sizes: Any,
         rng: np.random.Generator | None = None,
         fit_intercept: bool = True,
         rate: float | None = None,
         **more: Any,
     ) -> None:
-        super().__init__(*sizes, **more)
+        super().__init__(problem._replace(groups=0), *sizes, **more)
         self._rng, self._fit_intercept, self._rate = rng, fit_intercept, rate
 
     def memory(self) -> DecompositionMemory:
@@ -175,17 +173,13 @@ class Coordinate(Decomposition):
 
     def _ascend(self, state: KernelDualState, rate: float) -> int:
         """Step with all coordinates, and return 1, or 0 if the objective would fall."""
-        y, upper = self.problem.box
-        before = self.formulation.objective(state)
-        alpha = np.clip(state.alpha - rate * y * state.gradient, 0, upper)
+        y, before = self.problem.y, objective(self.problem, state.alpha, state.gradient)
+        alpha = np.clip(state.alpha - rate * y * state.gradient, 0, self.problem.upper)
         delta = (alpha - state.alpha) * y
         changed = np.flatnonzero(delta)
         gradient = state.gradient.copy()
         self.gradient.products.add_rows(gradient, changed, delta[changed])
-        with np.errstate(over="ignore", invalid="ignore"):  # at too large a rate the comparison below is false
-            after = self.formulation.objective(KernelDualState(alpha, gradient, changed))
-            risen = after >= before - ROUNDING * abs(before)
-        if not risen:
+        if not objective(self.problem, alpha, gradient) >= before - ROUNDING * abs(before):  # NaN at too large a rate
             return 0
         state.alpha[:], state.gradient[:] = alpha, gradient
         return 1
@@ -193,6 +187,7 @@ class Coordinate(Decomposition):
     def finish(self, state: KernelDualState) -> KernelSolution:
         """Return the solution, and the certificate of the problem without an intercept."""
         state, error = self.gradient.certain(state)
-        found = certificate(self.formulation, state, error, self.tol, 0.0)
-        intercept = -free_mean(*self.problem.box, state.alpha, state.gradient) if self._fit_intercept else 0.0
-        return KernelSolution(state.alpha, state.alpha > 0, intercept, *found[:3])
+        found = solution_of(self.problem, state, error, self.tol)
+        with_intercept = self.problem._replace(groups=1)
+        intercept = -level(with_intercept, 0, state.alpha, state.gradient) if self._fit_intercept else 0.0
+        return found._replace(intercept=intercept)

@@ -8,8 +8,8 @@ Step
 
 Where kernel values are cheap
     With few features, reading a kernel row from memory takes as long as computing it. No row is stored then
-    (`recomputed_rows`). A working set has thousands of rows, and is solved by working sets of its own
-    (`working_set_steps`), so that F of all rows changes a few dozen times, not some hundred. The first sets are smaller
+    (`RecomputedRows`). A working set has thousands of rows, and is solved by working sets of its own
+    (`working_sets`), so that F of all rows changes a few dozen times, not some hundred. The first sets are smaller
     and have none, while most multipliers that change go to a bound and stay there. Where rows are long and
     values not dear, whole rows are computed after a set is solved, for its rows that changed. Kernel values are float32
     even where their rounding is visible. What it does to F is corrected in float64 where it matters (`dual_gradient`).
@@ -17,11 +17,14 @@ Where kernel values are cheap
 Where that is slow
     Steps are slow once the free set is nearly right, most of all for large C. After as many steps as cost the same, a
     Newton step on the free rows (`newton_step`) is tried, and kept if it raises the objective. A small problem on which
-    steps progress slowly, as with unscaled features, is solved by an interior-point method (`interior_trial`) after as
+    steps progress slowly, as with unscaled features, is solved by an interior-point method (`interior_point`) after as
     many steps as cost the same.
 
 End
-    See `termination`.
+    A gap within tolerance counts only by an F that is verified, where kernel values are float64, or confirmed in
+    float64, where they are float32. If F in float64 refuses the gap, steps aim for a smaller one. A solution that is
+    confirmed is polished by Newton steps to rounding error, where they are cheap. If the gap is within the rounding
+    error of F but not within tolerance, steps follow an F in more digits, and the fit ends once they gain nothing.
 
 Cost
     q n kernel values for new rows at most, q n multiplications for F, some 10 q steps of O(q) each.
@@ -31,40 +34,74 @@ Memory
 """
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.kernel_matrix.paired_rows import ProblemRows
+from fastsvm.files.storable import storable
+from fastsvm.kernel_matrix.rounding import EXACT, SEEN, UNIT
+from fastsvm.kernel_matrix.rows import ProblemRows
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
-from fastsvm.solvers.kernel_dual.interior_trial import InteriorTrial
+from fastsvm.solvers.kernel_dual.interior_point import InteriorTrial
 from fastsvm.solvers.kernel_dual.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.problem import (
-    DecompositionMemory,
-    Formulation,
     KernelDualState,
     KernelProblem,
     KernelSolution,
+    ends,
+    feasible,
+    gap_of,
+    is_certified,
+    levelled,
+    objective,
 )
-from fastsvm.solvers.kernel_dual.termination import Termination, Verdict
-from fastsvm.solvers.kernel_dual.working_set_steps import WorkingSetSteps
+from fastsvm.solvers.kernel_dual.working_sets import WorkingSetSteps
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning, current_tuning
 
-__all__ = ["Decomposition"]
+__all__ = ["Decomposition", "DecompositionMemory"]
+
+
+@storable("decomposition memory")
+class DecompositionMemory(NamedTuple):
+    """What a decomposition knows beside its state; it decides the steps to come."""
+
+    aim: float  # Steps aim for this gap.
+    drift: float  # It is Σ |coef| of all that was added to F since F was recomputed.
+    since_newton: int  # So many steps were taken since the last Newton step.
+    failures: int  # So many Newton steps in a row gained little.
+    n_sets: int
+    all_considered: bool  # It was decided whether all kernel rows should be computed.
+    random: Mapping[str, Any] | None = None  # It is the state of the random number generator, if there is one.
+    n_steps: int = 0
+    interior_tried: bool = False
+    rounding: float = 0.0  # It is the rounding error of F at the interior solution, 0 if that was not adopted.
+    largest: float = 1.0  # No diagonal value of the kernel was larger among all rows that were in a working set.
+    least: float = np.inf  # It is the least gap by an F in more digits.
+    waited: int = 0  # So many gaps since were not less.
+    best: float = -np.inf  # The objective after a working set was never higher.
+    lowest: float = np.inf  # The gap after a working set was never lower.
+    in_vain: tuple[int, int] = (0, 0)  # So many sets and steps reached neither since.
+
+
+class _Verdict(Enum):
+    """Whether a state is a solution."""
+
+    CONTINUE = auto()
+    CONFIRMED = auto()
+    ROUNDING = auto()  # The gap is not within tolerance, but within the rounding error of F.
 
 
 class Decomposition(ABC):
-    """Solve one two-class problem by working sets of `size` rows.
+    """Solve one problem by working sets of `size` rows.
 
     `tol` is the largest gap at the end. A Newton step, or an interior-point method, has at most `most_free` rows. Long
     steps are given up at `deadline`, a moment of time.perf_counter. `tuning` is that of the fit, None for the current
     one.
     """
-
-    formulated: ClassVar[type[Formulation]]
-    """What is solved."""
 
     def __init__(
         self,
@@ -77,16 +114,16 @@ class Decomposition(ABC):
         deadline: float = np.inf,
         tuning: KernelTuning | None = None,
     ) -> None:
-        tuning = current_tuning().kernel if tuning is None else tuning
+        self.tuning = tuning = current_tuning().kernel if tuning is None else tuning
         self.problem, self.rows, self.tol, self.pool = problem, rows, tol, pool
-        self.formulation = self.formulated(problem)
-        self.working_sets = WorkingSetSteps(self.formulation, rows, size, pool, tuning)
-        self.gradient = DualGradient(self.formulation, rows, self.working_sets.products, tol)
-        self._termination = Termination(self.formulation, self.gradient, tol, tuning)
+        self.working_sets = WorkingSetSteps(problem, rows, size, pool, tuning)
+        self.gradient = DualGradient(problem, rows, self.working_sets.products, tol)
         kernel = rows, self.working_sets.block, self.working_sets.products
-        self._newton = NewtonTrial(self.formulation, kernel, pool, most_free, tuning)
-        self._interior = InteriorTrial(self.formulation, self.gradient, pool, most_free, deadline, tuning)
+        self._newton = NewtonTrial(problem, kernel, pool, most_free, tuning)
+        self._interior = InteriorTrial(problem, self.gradient, pool, most_free, deadline, tuning)
         self._all_considered = False
+        self._aim = tol
+        self._best, self._lowest, self._in_vain = -np.inf, np.inf, (0, 0)
 
     @abstractmethod
     def _solve_block(
@@ -108,59 +145,57 @@ class Decomposition(ABC):
         """Return what the solver knows beside the state."""
         products, newton, interior = self.gradient.products, self._newton, self._interior
         return DecompositionMemory(
-            self._termination.aim, products.drift, newton.n_steps, newton.failures, self.working_sets.n_sets,
+            self._aim, products.drift, newton.n_steps, newton.failures, self.working_sets.n_sets,
             self._all_considered, None, interior.n_steps, interior.tried,
             self.gradient.rounding, products.largest, self.gradient.least, self.gradient.waited,
-            self._termination.best, self._termination.lowest, self._termination.in_vain,
+            self._best, self._lowest, self._in_vain,
         )  # fmt: skip
 
     def recall(self, memory: DecompositionMemory) -> None:
         """Take over what another solver of the problem knew, to continue as that one would have."""
         products, newton, interior = self.gradient.products, self._newton, self._interior
-        self._termination.aim, products.drift = memory.aim, memory.drift
+        self._aim, products.drift = memory.aim, memory.drift
         newton.n_steps, newton.failures = memory.since_newton, memory.failures
         self.working_sets.n_sets, self._all_considered = memory.n_sets, memory.all_considered
         interior.n_steps, interior.tried = memory.n_steps, memory.interior_tried
         self.gradient.rounding, products.largest = memory.rounding, memory.largest
         self.gradient.least, self.gradient.waited = memory.least, memory.waited
-        termination = self._termination
-        termination.best, termination.lowest, termination.in_vain = memory.best, memory.lowest, memory.in_vain
+        self._best, self._lowest, self._in_vain = memory.best, memory.lowest, memory.in_vain
 
     def init(self, alpha: np.ndarray | None = None) -> KernelDualState:
-        """Return the state at `alpha`, which is made feasible, or at the start of the problem, which may be zero."""
-        n = len(self.problem.y)
-        nothing = np.empty(0, np.int64)
-        alpha = self.formulation.start() if alpha is None else alpha
-        if alpha is None:
+        """Return the state at `alpha`, which is made feasible, or at zero.
+
+        Where totals are given, a start at zero has the first rows of each class at their bounds, as in LIBSVM.
+        """
+        n, nothing = len(self.problem.y), np.empty(0, np.int64)
+        if alpha is None and self.problem.total == 0:
             if not self.gradient.exact:  # else sums of changes are replaced at the end, which rounds less
                 self.gradient.products.drift = 0.0
             return KernelDualState(np.zeros(n), -self.problem.target, nothing)
-        state = KernelDualState(self.formulation.feasible(alpha), np.empty(n), nothing)
+        alpha = feasible(self.problem, np.zeros(n) if alpha is None else alpha)
+        state = KernelDualState(alpha, np.empty(n), nothing)
         self.gradient.recompute(state)
         return state
 
     def step(self, state: KernelDualState, most_steps: int) -> tuple[KernelDualState, Report]:
         """Solve one working set, or declare convergence after F is confirmed. Changes the state in place."""
-        verdict = self._termination.verdict(state)
-        level, (low, high) = self.formulation.levelled(state)
-        if verdict is Verdict.CONFIRMED:
-            gap = self._termination.polish(state, self._newton, self._set_steps, self.working_sets.size)
-            return state, self._termination.report(state, gap)
-        if verdict is Verdict.ROUNDING:
-            return state, self._termination.report(state, high - low)
+        verdict = self._verdict(state)
+        level, low, high = levelled(self.problem, state.alpha, state.gradient)
+        if verdict is _Verdict.CONFIRMED:
+            return state, self._report(state, self._polish(state))
+        if verdict is _Verdict.ROUNDING:
+            return state, self._report(state, high - low)
         self.working_sets.n_sets += 1
         self._consider_all_rows(state, level, (low + high) / 2)
-        before = self.formulation.objective(state)
-        state, n_steps = self._set_steps(state, self._termination.aim, most_steps)
+        before = objective(self.problem, state.alpha, state.gradient)
+        state, n_steps = self._set_steps(state, self._aim, most_steps)
         n_newton = self._newton.improve_if_slow(state, n_steps, before)
-        n_interior = 0
-        if n_steps < most_steps:
-            n_interior = self._interior.solve_if_slow(state, n_steps, self._termination.aim)
-        report = self._termination.report(state, self.formulation.gap(state), n_steps)
+        n_interior = self._interior.solve_if_slow(state, n_steps, self._aim) if n_steps < most_steps else 0
+        report = self._report(state, gap_of(self.problem, state), n_steps)
         return state, report._replace(
             n_newton=n_newton + n_interior,
             converged=report.converged and self.gradient.exact,  # else the next step confirms it
-            stalled=(report.stalled or self._termination.is_vain(state, report)) and n_interior == 0,
+            stalled=(report.stalled or self._is_vain(state, report)) and n_interior == 0,
         )
 
     def _set_steps(self, state: KernelDualState, tol: float, most_steps: int) -> tuple[KernelDualState, int]:
@@ -179,3 +214,92 @@ class Decomposition(ABC):
         needed = self.rows.columns(np.flatnonzero((state.alpha > 0) | wrong))
         if len(np.unique(needed)) > self.rows.worth_filling * n:
             self.rows.fill()
+
+    # --- the end -----------------------------------------------------------------------------------------------
+
+    def _verdict(self, state: KernelDualState) -> _Verdict:
+        """Return whether the state is a solution; to find out, F may be recomputed and the aim lowered."""
+        while True:
+            low, high = ends(self.problem, state.alpha, state.gradient)
+            if self.gradient.is_rounding(high - low) and not (high - low <= self.tol and self._is_certified(state)):
+                if not self.gradient.refines(state):
+                    return _Verdict.ROUNDING
+                low, high = ends(self.problem, state.alpha, state.gradient)
+                if high - low > self.tol:
+                    return _Verdict.CONTINUE
+            while 0 < high - low <= self._aim and not self._is_certified(state):
+                self._aim = (high - low) / 2
+            if high - low <= self._aim:
+                if state.alpha.any() and self.gradient.exact and not self.gradient.verified:
+                    self.gradient.recompute(state)
+                    self._best, self._lowest = -np.inf, np.inf
+                    continue
+                if not self.gradient.confirm(state):
+                    return _Verdict.CONFIRMED
+                self._best, self._lowest = -np.inf, np.inf  # those were of another F
+                low, high = ends(self.problem, state.alpha, state.gradient)
+                enough = self.tol - 2 * self.gradient.doubt
+                if not enough > 0:
+                    return _Verdict.ROUNDING
+                if high - low <= enough and self._is_certified(state):
+                    return _Verdict.CONFIRMED
+                self._aim = min(self._aim, enough, max(0.0, high - low)) * (1 - SEEN)
+            if not (self.gradient.is_blurred(max(high - low, self._aim)) and self.gradient.may_be_exact(state)):
+                return _Verdict.CONTINUE
+            self.gradient.correct(state)  # further steps should follow the true gradient
+            self._best, self._lowest = -np.inf, np.inf
+
+    def _is_vain(self, state: KernelDualState, report: Report) -> bool:
+        """Return whether working sets only follow rounding errors: neither objective nor gap were better for long.
+
+        Progress is a rise of the objective by more than its own rounding, or a fall of the gap that is seen beside it.
+        Where kernel values are huge but finite, F has errors that are larger than all that steps could gain.
+        """
+        is_higher = not report.objective <= self._best + 8 * UNIT * abs(self._best)
+        is_better = is_higher or report.gap < (1 - SEEN) * self._lowest
+        self._best, self._lowest = max(self._best, report.objective), min(self._lowest, report.gap)
+        n_sets, n_steps = self._in_vain
+        self._in_vain = (0, 0) if is_better else (n_sets + 1, n_steps + report.n_steps)
+        if self._in_vain[0] == self.tuning.many_sets // 2:
+            self.gradient.recompute(state)  # the errors may be those that steps left there
+        many, steps = self.tuning.many_sets, self.tuning.many_sets * self.tuning.many_steps
+        return self._in_vain[0] >= many and self._in_vain[1] >= steps
+
+    def _report(self, state: KernelDualState, gap: float, n_steps: int = 0) -> Report:
+        """Return the report of a step that reached a gap."""
+        within = gap <= self._aim and self._is_certified(state)
+        converged = within and (self.gradient.verified or not state.alpha.any())
+        stalled = n_steps == 0 and not converged
+        return Report(
+            max(0.0, gap), objective(self.problem, state.alpha, state.gradient), n_steps, within, converged, stalled
+        )
+
+    def _polish(self, state: KernelDualState) -> float:
+        """Reduce a gap within tolerance to rounding error, where that is cheap, and return the gap.
+
+        The multipliers and the gradient of the state are changed in place. Where Newton steps show that the free set is
+        not the right one yet, a working set takes as many steps as it has rows.
+        """
+        gap, gradient = gap_of(self.problem, state), self.gradient
+        begin = state.alpha.copy(), state.gradient.copy(), gradient.products.drift, gap
+        for _ in range(self.tuning.rounds):
+            before = state.alpha.copy(), state.gradient.copy()
+            if gap <= EXACT or gradient.is_rounding(gap):
+                break
+            if not gradient.exact or not self._newton.improve(state, self.tuning.polished_rows):
+                break
+            if gap_of(self.problem, state) > gap * 0.5:  # the free set is not the right one yet
+                state, _ = self._set_steps(state, 2 * EXACT, self.working_sets.size)
+            if gap_of(self.problem, state) >= gap:  # the rest is rounding error
+                state.alpha[:], state.gradient[:] = before
+                break
+            gap = gap_of(self.problem, state)
+        if gradient.verified:
+            return gap
+        gradient.recompute(state)
+        if gap_of(self.problem, state) > max(begin[3], EXACT):  # the gain was rounding error
+            state.alpha[:], state.gradient[:], gradient.products.drift = begin[:3]
+        return gap_of(self.problem, state)
+
+    def _is_certified(self, state: KernelDualState) -> bool:
+        return is_certified(self.problem, state, self.tol)

@@ -11,20 +11,82 @@ import functools
 import numpy as np
 
 from fastsvm._compiled.threads import spans
-from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS
-from fastsvm.kernel_matrix.paired_rows import ProblemRows
-from fastsvm.kernel_matrix.products import KernelProducts
-from fastsvm.kernel_matrix.rounding import NEAR, SEEN
-from fastsvm.solvers.kernel_dual.certificate import GradientBounds, sharpened
-from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, rounding_is_visible
-from fastsvm.solvers.kernel_dual.working_set import movable, settled
+from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS, Samples, ValueBounds, accurate_sums
+from fastsvm.kernel_matrix.rounding import NEAR, RETURNED, SEEN, UNIT
+from fastsvm.kernel_matrix.rows import KernelProducts, ProblemRows
+from fastsvm.linalg.double_floats import Wide, minus
+from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, certify, gap_of, levelled, violation
+from fastsvm.solvers.kernel_dual.working_sets import movable, settled
 
-__all__ = ["DualGradient"]
+__all__ = ["DualGradient", "GradientBounds", "rounding_is_visible", "sharpened"]
 
 _PATIENCE = 3  # Steps end once F in more digits showed so often that the gap did not fall by a share that is seen.
 _DECIDING_ROWS = 32  # F of so many rows of each of three kinds is computed in float64 before a fit ends.
 _DOUBT = 5  # The error to expect of others is so many times that of a few rows.
 _DOUBT_OF_MANY = 2  # It is so many times the error of all rows with a multiplier.
+
+
+def rounding_is_visible(total: float, dtype: np.dtype, tol: float) -> bool:
+    """Return whether rounding errors of kernel values, times coefficients of that total, are visible at `tol`.
+
+    Errors of values cancel in part, so that their largest sum may be as large as the tolerance.
+    """
+    return total * float(np.finfo(dtype).epsneg) > tol
+
+
+class GradientBounds:
+    """Bounds on the errors of F, and F in more digits than float64 has.
+
+    `samples` returns the kernel and some samples, and `bounds` are those of their kernel values. Multiplier k belongs
+    to sample k modulo the number of samples.
+    """
+
+    def __init__(self, problem: KernelProblem, samples: Samples, bounds: ValueBounds) -> None:
+        self._problem, self._samples, self._bounds = problem, samples, bounds
+        self._sample_of = np.arange(len(problem.y)) % len(bounds.sizes)
+        is_divided = problem.groups == 2 and len(problem.y) == len(bounds.sizes)
+        self._of_coef = RETURNED if is_divided else 0.0
+
+    def errors(self, state: KernelDualState, by_parts: bool = False) -> np.ndarray:
+        """Return bounds on the errors of F where it was summed from the multipliers in float64, maybe by parts."""
+        of_sums = self.of_change(state.alpha, by_parts)
+        return of_sums + 2 * UNIT * (np.abs(state.gradient) + np.abs(self._problem.target))
+
+    def of_change(self, delta: np.ndarray, by_parts: bool = False) -> np.ndarray:
+        """Return bounds on the errors of what changes of multipliers, in float64, add to F."""
+        places = np.flatnonzero(delta)
+        return self._bounds.errors(self._sample_of[places], delta[places], by_parts)[self._sample_of]
+
+    def accurate(self, alpha: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return F of some rows in twice the digits, and bounds on its errors; None where that is not possible."""
+        places = np.flatnonzero(alpha)
+        coef, support = (alpha * self._problem.y)[places], self._sample_of[places]
+        columns, inverse = np.unique(self._sample_of[at], return_inverse=True)
+        sums = accurate_sums(self._samples, support, coef, columns)
+        if sums is None:
+            return None
+        found = minus(Wide(*(part[inverse] for part in sums)), Wide.of(self._problem.target[at])).high
+        fine = self._bounds.fine_errors(support, coef, self._of_coef)[self._sample_of[at]]
+        return found, fine + UNIT * (np.abs(found) + np.abs(self._problem.target[at]))
+
+
+def sharpened(
+    problem: KernelProblem, state: KernelDualState, error: np.ndarray, tol: float, bounds: GradientBounds
+) -> tuple[KernelDualState, np.ndarray]:
+    """Return F with bounds on its errors, in more digits than float64 has where its rounding is visible."""
+    found = certify(problem, state.alpha, state.gradient, error, tol)
+    if not (found.seen_in_violation or found.seen_in_gap):
+        return state, error
+    y, at = problem.y, np.arange(len(state.alpha))
+    if not found.seen_in_violation:  # other rows have no share in the objective or the gap
+        away = y * (state.gradient - found.rho - found.margin * y)
+        at = np.flatnonzero((state.alpha > 0) | (away <= 2 * error))
+    exact = bounds.accurate(state.alpha, at)
+    if exact is None:
+        return state, error
+    gradient, error = state.gradient.copy(), error.copy()
+    gradient[at], error[at] = exact
+    return state._replace(gradient=gradient), error
 
 
 class DualGradient:
@@ -36,10 +98,10 @@ class DualGradient:
     and `waited` how often none was less since.
     """
 
-    def __init__(self, formulation: Formulation, rows: ProblemRows, products: KernelProducts, tol: float) -> None:
+    def __init__(self, problem: KernelProblem, rows: ProblemRows, products: KernelProducts, tol: float) -> None:
         self.rows, self.products, self.rounding, self.doubt = rows, products, 0.0, 0.0
         self.least, self.waited = np.inf, 0
-        self._formulation, self._problem, self._tol = formulation, formulation.problem, tol
+        self._problem, self._tol = problem, tol
         self._known: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # α, F and the bounds on its errors
 
     @functools.cached_property
@@ -78,9 +140,9 @@ class DualGradient:
             return False
         found, error = self.certain(state)
         state.gradient[:], self.products.drift = found.gradient, 0.0
-        gap = self._formulation.gap(found)
-        is_less = gap < (1 - SEEN) * self.least
-        self.least, self.waited = (gap, 0) if is_less else (self.least, self.waited + 1)
+        left = gap_of(self._problem, found)
+        is_less = left < (1 - SEEN) * self.least
+        self.least, self.waited = (left, 0) if is_less else (self.least, self.waited + 1)
         return 2 * float(error.max()) <= self._tol
 
     def recompute(self, state: KernelDualState) -> None:
@@ -108,7 +170,7 @@ class DualGradient:
         """Return F and bounds, in more digits than float64 has where its rounding is visible."""
         state, by_parts = self._recomputed(state)
         error = self.bounds.errors(state, by_parts)
-        state, error = sharpened(self._formulation, state, error, self._tol, self.bounds)
+        state, error = sharpened(self._problem, state, error, self._tol, self.bounds)
         return state.gradient, error
 
     def _corrected(self, state: KernelDualState) -> tuple[np.ndarray, np.ndarray]:
@@ -168,12 +230,16 @@ class DualGradient:
         if self.rows.cheap or 2 * doubt > self._tol - 2 * doubt:  # a gap smaller by twice the doubt would be too small
             error = max(error, self._correct(state, support, done, _DOUBT / _DOUBT_OF_MANY * error))
             doubt = _DOUBT_OF_MANY * error
-        elif doubt > SEEN * self._tol:
-            self.doubt = doubt
         self.products.drift = 0.0
         bounds = np.where(done, self.bounds.errors(state), doubt)
         self._known = state.alpha.copy(), state.gradient.copy(), bounds
+        self._set_doubt(state, bounds)
         return True
+
+    def _set_doubt(self, state: KernelDualState, error: np.ndarray) -> None:
+        """Set `doubt` to that by which the violation, which counts the errors of F, may be larger than the gap."""
+        worst = violation(self._problem, state.alpha, state.gradient, error)
+        self.doubt = (worst - gap_of(self._problem, state)) / 2
 
     def _confirm_exactly(self, state: KernelDualState) -> bool:
         """Write F in more digits than float64 has where its rounding is visible, and return whether it is."""
@@ -181,7 +247,7 @@ class DualGradient:
             return False
         found, error = self.certain(state)
         state.gradient[:] = found.gradient
-        self.doubt = (self._formulation.violation(found, error) - self._formulation.gap(found)) / 2
+        self._set_doubt(found, error)
         self.products.drift = 0.0
         return True
 
@@ -194,8 +260,7 @@ class DualGradient:
         error = max(error, self._set_exactly(state, support, support, done))
         most = error
         while error > 0:
-            level, kkt_bounds = self._formulation.levelled(state)
-            slack = settled(*self._problem.box, state.alpha, level, *kkt_bounds)
+            slack = settled(self._problem, state.alpha, *levelled(self._problem, state.alpha, state.gradient))
             doubtful = np.flatnonzero(~done & (slack <= _DOUBT_OF_MANY * error))
             if len(doubtful) and not self.rows.resident:
                 doubtful = np.flatnonzero(~done)  # one pass over the file is enough for all
@@ -222,8 +287,8 @@ class DualGradient:
         """
         support = np.flatnonzero(state.alpha)
         most = min(_DECIDING_ROWS, len(state.alpha))
-        level, _ = self._formulation.levelled(state)
-        rising, falling = movable(*self._problem.box, state.alpha, level)
+        level = levelled(self._problem, state.alpha, state.gradient)[0]
+        rising, falling = movable(self._problem, state.alpha, level)
         rises = np.argpartition(rising, most - 1)[:most]
         falls = np.argpartition(-falling, most - 1)[:most]
         others = support[np.linspace(0, len(support) - 1, most).astype(np.int64)]

@@ -22,12 +22,11 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.kernel_matrix.paired_rows import ProblemRows
-from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.kernel_matrix.rounding import BALANCED, NEAR_BOUND, ROUNDING, SEEN
+from fastsvm.kernel_matrix.rows import KernelProducts, ProblemRows
 from fastsvm.linalg.cholesky import Inverse
-from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
-from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
+from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, gap_of, objective
+from fastsvm.solvers.kernel_dual.working_sets import WorkingBlock
 from fastsvm.tuning import KernelTuning
 
 __all__ = ["NewtonTrial", "moved", "newton_step"]
@@ -46,14 +45,14 @@ class NewtonTrial:
 
     def __init__(
         self,
-        formulation: Formulation,
+        problem: KernelProblem,
         kernel: tuple[ProblemRows, WorkingBlock, KernelProducts],
         pool: Pool,
         most_free: int,
         tuning: KernelTuning,
     ) -> None:
         self.n_steps = self.failures = 0
-        self._formulation, self._problem, self._pool = formulation, formulation.problem, pool
+        self._problem, self._pool = problem, pool
         self._rows, self._block, self._products = kernel
         self._most_free, self._tuning = most_free, tuning
 
@@ -70,21 +69,20 @@ class NewtonTrial:
         wait = self._tuning.many_steps + int(n_free**3 / self._tuning.multiplications_of_step)
         if self.n_steps < wait << min(self.failures, 10):
             return 0
-        dual = self._formulation
-        gap, objective = dual.gap(state), dual.objective(state)
+        gap, reached = gap_of(self._problem, state), objective(self._problem, *state[:2])
         kept = self.improve(state, self._most_free)
-        gain_of_steps = (objective - before) * self.n_steps / n_steps
-        good = dual.gap(state) < (1 - SEEN) * gap or dual.objective(state) > objective + SEEN * gain_of_steps
+        gain_of_steps = (reached - before) * self.n_steps / n_steps
+        is_higher = objective(self._problem, *state[:2]) > reached + SEEN * gain_of_steps
+        good = gap_of(self._problem, state) < (1 - SEEN) * gap or is_higher
         self.failures = 0 if good else self.failures + 1
         self.n_steps = 0
         return int(kept)
 
     def improve(self, state: KernelDualState, most: int) -> bool:
         """Try a Newton step on at most `most` free rows; return whether it increased the objective and was accepted."""
-        y, upper = self._problem.box
-        if self._formulation.n_levels > 1 or not self._tuning.newton:
+        y, upper, balanced = self._problem.y, self._problem.upper, self._problem.groups > 0
+        if self._problem.groups > 1 or not self._tuning.newton:
             return False
-        balanced, objective = self._formulation.balanced, self._formulation.objective
         free = np.flatnonzero((state.alpha > 0) & (state.alpha < upper))
         if not 2 <= len(free) <= min(most, self._rows.n_slots):
             return False
@@ -108,10 +106,10 @@ class NewtonTrial:
             self._products.add(state.gradient, slots, delta)
             state.gradient[free] = exact
             return True
-        before = state.alpha.copy(), state.gradient.copy(), objective(state)
+        before = state.alpha.copy(), state.gradient.copy(), objective(self._problem, *state[:2])
         state.alpha[free] = new
         self._products.add(state.gradient, slots, delta)
-        if objective(state) >= before[2]:
+        if objective(self._problem, *state[:2]) >= before[2]:
             return True
         state.alpha[:], state.gradient[:] = before[:2]
         return False

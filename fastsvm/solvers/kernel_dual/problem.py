@@ -1,76 +1,215 @@
-"""The dual problems of kernel SVMs, with and without an intercept, or with given totals: constraints, optimality.
+"""The dual problems of kernel SVMs by groups of rows: constraints, optimality, objective, offset and certificate.
 
 Problem
     minimise    ½ αᵀQα − Σ_i y_i t_i α_i        with Q_ij = y_i y_j K_ij
-    subject to  0 ≤ α_i ≤ C_i, with an intercept also Σ_i y_i α_i = 0,   y_i = ±1
+    subject to  0 ≤ α_i ≤ C_i, and a sum in each group,   y_i = ±1
 
     The targets t are what tells the machines apart (Chang and Lin 2011, LIBSVM, section 4, where p = −y ∘ t).
     Classification has t = y. Regression has two multipliers for each sample, y = 1 with the target z − ε and y = −1
-    with z + ε. Machines with a parameter ν have the total s of each class given (`WithinClasses`):
-        Σ_{y_i = 1} α_i = s,   and Σ_{y_i = −1} α_i = s if there are such rows
-    The one-class SVM has y = 1 and t = 0 (Schölkopf et al. 2001). ν-classification has t = 0, and ν-regression has two
-    multipliers for each sample with the target of the sample (Schölkopf et al. 2000).
+    with z + ε. The one-class SVM has y = 1 and t = 0 (Schölkopf et al. 2001). ν-classification has t = 0, and
+    ν-regression has two multipliers for each sample with the target of the sample (Schölkopf et al. 2000).
+
+Groups
+    Rows exchange multipliers within their group only.
+        0   no intercept: no sum is given, and each multiplier moves by itself
+        1   an intercept: Σ_i y_i α_i = s, with s = 0, or of the one-class SVM a given total
+        2   one group a class, for machines with a parameter ν: Σ_{y_i = 1} α_i = Σ_{y_i = −1} α_i = s
 
 Optimality
     F_i = Σ_j α_j y_j K_ij − t_i is the gradient times y_i. Let U = {α_i < C_i, y_i = 1} ∪ {α_i > 0, y_i = −1} be the
     rows whose y_i α_i may rise, and L = {α_i > 0, y_i = 1} ∪ {α_i < C_i, y_i = −1} those whose y_i α_i may fall. α is
-    optimal if and only if the gap max_L F − min_U F is not positive (Keerthi et al. 2001, equation 2.11). Without an
-    intercept, 0 is an element of both sets of values.
+    optimal if and only if in no group the gap max_L F − min_U F is positive (Keerthi et al. 2001, equation 2.11; Chang
+    and Lin 2001, Training ν-support vector classifiers, Neural Computation 13, for two groups). Without an intercept, 0
+    is an element of both sets of values.
 
-    With given totals this holds in each class by itself: rows of one class exchange multipliers with each other only
-    (Chang and Lin 2001, Training ν-support vector classifiers, Neural Computation 13). F equals the level ρ + r of its
-    class on the free rows with y = 1, and ρ − r on those with y = −1. The start has the first rows of each class at
-    their bounds, as in LIBSVM.
+Offset
+    F equals the level ρ of its group on the free rows; minus ρ is the intercept. With two groups it is ρ + r for y = 1
+    and ρ − r for y = −1, with the margin r.
+
+Certificate
+    F is known up to errors, of which there are bounds. Whatever F is within them, the primal objective exceeds neither
+    the dual one nor `objective`, which is the dual one rounded, by more than `duality_gap`, and no row violates the
+    optimality conditions by more than `violation`.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from math import fsum
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm._compiled.compiler import jit, jit_in_order
+from fastsvm._compiled.scalars import maximum, minimum
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.rounding import BALANCED, RETURNED, ROUNDING
-from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_intercept
+from fastsvm.kernel_matrix.rounding import BALANCED, RETURNED, ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
 
 __all__ = [
-    "DecompositionMemory",
-    "Formulation",
+    "Certificate",
     "KernelDualState",
     "KernelProblem",
     "KernelSolution",
-    "WithIntercept",
-    "WithinClasses",
-    "WithoutIntercept",
+    "Problems",
+    "bounds",
+    "certify",
+    "ends",
     "feasible",
     "filled",
-    "formulated",
-    "free_mean",
-    "rounding_is_visible",
+    "freedom",
+    "gap_of",
+    "is_certified",
+    "level",
+    "levelled",
+    "objective",
+    "primal_objective",
+    "solution_of",
+    "violation",
 ]
+
+_FAR = np.inf  # It keeps a row out of a minimum or maximum.
 
 
 class KernelProblem(NamedTuple):
     """What a machine asks of its multipliers; arrays are float64 of shape (n,).
 
     The signs `y` are ±1. `target` is what the sum of kernel values is to reach: the labels, where samples are
-    classified. `total` is the sum of the multipliers of each class, where it is given (`WithinClasses`), else 0.
+    classified. `total` is the sum s of each group.
     """
 
     y: np.ndarray
     upper: np.ndarray
     target: np.ndarray
     total: float = 0.0
-
-    @property
-    def box(self) -> tuple[np.ndarray, np.ndarray]:
-        """Signs and upper bounds."""
-        return self.y, self.upper
+    groups: int = 1
 
     def take(self, rows: np.ndarray) -> "KernelProblem":
         """Return the problem of some multipliers, the others fixed; `total` is that of all."""
-        return KernelProblem(self.y[rows], self.upper[rows], self.target[rows], self.total)
+        return self._replace(y=self.y[rows], upper=self.upper[rows], target=self.target[rows])
+
+
+class Problems(NamedTuple):
+    """The problems of a fit, the multipliers of each after those of the one before.
+
+    Those of each problem begin at its entry of `starts`, shape (n_problems + 1,). `rows` are the numbers of the
+    samples. A sample has `rows_of_sample`, 1 or 2, multipliers. If it has two, there is one problem, in which the
+    first ones of all samples are followed by the second ones, and `rows` has each sample once. `classes`, shape
+    (n_problems, 2), has the numbers of the positive and the negative class.
+    """
+
+    starts: np.ndarray
+    rows: np.ndarray
+    y: np.ndarray
+    upper: np.ndarray
+    target: np.ndarray
+    totals: np.ndarray
+    classes: np.ndarray
+    rows_of_sample: int = 1
+    groups: int = 1
+
+    @classmethod
+    def of_pairs(cls, labels: np.ndarray, upper: np.ndarray, n_classes: int) -> "Problems":
+        """Return the problems of all pairs of classes, the first class of each positive.
+
+        `labels` has the class number of every sample, -1 for those in no problem, and `upper` their bounds.
+        """
+        starts, rows, y, bounds_of_rows, classes = _rows_of_pairs(labels, upper, n_classes)
+        return cls(starts, rows, y, bounds_of_rows, y, np.zeros(len(classes)), classes)
+
+    @classmethod
+    def only(
+        cls, rows: np.ndarray, y: np.ndarray, upper: np.ndarray, target: np.ndarray, total: float, groups: int
+    ) -> "Problems":
+        """Return one problem."""
+        starts, classes = np.array([0, len(y)]), np.zeros((1, 2), np.int64)
+        return cls(starts, rows, y, upper, target, np.array([total]), classes, len(y) // max(1, len(rows)), groups)
+
+    @property
+    def n_problems(self) -> int:
+        """Number of problems."""
+        return len(self.totals)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of samples of each problem."""
+        return np.diff(self.starts) // self.rows_of_sample
+
+    def samples_of(self, number: int) -> np.ndarray:
+        """Return the numbers of the samples of a problem."""
+        return self.rows if self.rows_of_sample > 1 else self.rows[self.starts[number] : self.starts[number + 1]]
+
+    def problem(self, number: int) -> KernelProblem:
+        """Return a problem by itself."""
+        part = slice(self.starts[number], self.starts[number + 1])
+        return KernelProblem(self.y[part], self.upper[part], self.target[part], float(self.totals[number]), self.groups)
+
+    def places(self, n: int) -> np.ndarray:
+        """Return the places of the multipliers of an only problem among those of all n samples."""
+        return self.rows if self.rows_of_sample == 1 else np.concatenate([self.rows, n + self.rows])
+
+    def per_sample(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum of the values of each sample's multipliers."""
+        return values if self.rows_of_sample == 1 else values[: len(self.rows)] + values[len(self.rows) :]
+
+    def take(self, numbers: np.ndarray) -> "Problems":
+        """Return some of the problems."""
+        if len(numbers) == self.n_problems:
+            return self
+        sizes = (self.starts[1:] - self.starts[:-1])[numbers]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        places = np.arange(starts[-1]) + np.repeat(self.starts[numbers] - starts[:-1], sizes)
+        found = self._at(places, places)
+        return found._replace(starts=starts, totals=self.totals[numbers], classes=self.classes[numbers])
+
+    def sorted_by(self, key: np.ndarray) -> "Problems":
+        """Return the problems with the samples of each, to which `key` has an entry, in rising order of the key."""
+        order = np.lexsort((key, np.repeat(np.arange(self.n_problems), self.sizes)))
+        return self._at(order, order if self.rows_of_sample == 1 else np.concatenate([order, len(order) + order]))
+
+    def _at(self, samples: np.ndarray, places: np.ndarray) -> "Problems":
+        y, is_same = self.y[places], self.target is self.y
+        return self._replace(
+            rows=self.rows[samples], y=y, upper=self.upper[places], target=y if is_same else self.target[places]
+        )
+
+
+@jit
+def _rows_of_pairs(labels, upper, n_classes):
+    """Return where each pair of classes starts, the rows of all with signs and bounds, and its classes, in a call."""
+    ends = np.zeros(n_classes + 1, np.int64)
+    for i in range(labels.size):
+        if labels[i] >= 0:
+            ends[labels[i] + 1] += 1
+    for c in range(n_classes):
+        ends[c + 1] += ends[c]
+    order, place = np.empty(ends[-1], np.int64), ends.copy()
+    for i in range(labels.size):
+        if labels[i] >= 0:
+            order[place[labels[i]]] = i
+            place[labels[i]] += 1
+    n = ends[-1] * (n_classes - 1)
+    n_pairs = n_classes * (n_classes - 1) // 2
+    starts, classes = np.zeros(n_pairs + 1, np.int64), np.empty((n_pairs, 2), np.int64)
+    rows, y, bounds = np.empty(n, np.int64), np.empty(n), np.empty(n)
+    _merge_classes(order, ends, upper, (starts, classes), (rows, y, bounds))
+    return starts, rows, y, bounds, classes
+
+
+@jit
+def _merge_classes(order, ends, upper, pairs, out):
+    """Write the rows of each pair of classes as they rise, their signs and bounds; `order` has them class by class."""
+    k, place, pair, (starts, classes), (rows, y, bounds) = ends.size - 1, 0, 0, pairs, out
+    for a in range(k):
+        for b in range(a + 1, k):
+            i, j = ends[a], ends[b]
+            while i < ends[a + 1] or j < ends[b + 1]:
+                is_first = j == ends[b + 1] or (i < ends[a + 1] and order[i] < order[j])
+                row = order[i] if is_first else order[j]
+                rows[place], y[place], bounds[place] = row, 1.0 if is_first else -1.0, upper[row]
+                place += 1
+                if is_first:
+                    i += 1
+                else:
+                    j += 1
+            classes[pair, 0], classes[pair, 1] = a, b
+            pair += 1
+            starts[pair] = place
 
 
 @storable("kernel dual state")
@@ -82,33 +221,11 @@ class KernelDualState(NamedTuple):
     working_set: np.ndarray
 
 
-@storable("decomposition memory")
-class DecompositionMemory(NamedTuple):
-    """What a decomposition knows beside its state; it decides the steps to come."""
-
-    aim: float  # Steps aim for this gap.
-    drift: float  # It is Σ |coef| of all that was added to F since F was recomputed.
-    since_newton: int  # So many steps were taken since the last Newton step.
-    failures: int  # So many Newton steps in a row gained little.
-    n_sets: int
-    all_considered: bool  # It was decided whether all kernel rows should be computed.
-    random: Mapping[str, Any] | None = None  # It is the state of the random number generator, if there is one.
-    n_steps: int = 0
-    interior_tried: bool = False
-    rounding: float = 0.0  # It is the rounding error of F at the interior solution, 0 if that was not adopted.
-    largest: float = 1.0  # No diagonal value of the kernel was larger among all rows that were in a working set.
-    least: float = np.inf  # It is the least gap by an F in more digits.
-    waited: int = 0  # So many gaps since were not less.
-    best: float = -np.inf  # The objective after a working set was never higher.
-    lowest: float = np.inf  # The gap after a working set was never lower.
-    in_vain: tuple[int, int] = (0, 0)  # So many sets and steps reached neither since.
-
-
 @storable("kernel solution")
 class KernelSolution(NamedTuple):
     """Multipliers, which rows are on or within the margin, the intercept, and the certificate of optimality.
 
-    `margin` is half of the difference between the levels of the classes, where each has its own (`WithinClasses`).
+    `margin` is half of the difference between the levels of the classes, where each has its own.
     """
 
     alpha: np.ndarray
@@ -120,275 +237,24 @@ class KernelSolution(NamedTuple):
     margin: float = 0.0
 
 
-class Formulation(ABC):
-    """The dual of one problem."""
-
-    balanced: ClassVar[bool]
-    """Whether Σ_i y_i α_i is given, as it is with an intercept."""
-    has_interior_method: ClassVar[bool] = True
-    """Whether the interior-point method solves it."""
-
-    @property
-    def n_levels(self) -> int:
-        """How many values F may have on the free rows: that of the intercept, or one a class."""
-        return 1
-
-    @property
-    def of_coef(self) -> float:
-        """Relative error of the multipliers that are returned."""
-        return 0.0
-
-    def __init__(self, problem: KernelProblem) -> None:
-        self.problem = problem
-
-    @abstractmethod
-    def feasible(self, alpha: np.ndarray) -> np.ndarray:
-        """Return multipliers near `alpha` that satisfy the constraints."""
-
-    @staticmethod
-    @abstractmethod
-    def level(
-        y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray
-    ) -> tuple[np.ndarray, tuple[float, float]]:
-        """Return F, and the least F that may rise and the greatest that may fall; their difference is the gap.
-
-        Where each class has a level of its own, it is taken from F, so that rows of all classes compare.
-        """
-
-    def centred(self, part: KernelProblem, alpha: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Return F of some rows, less a number that those which exchange have in common, if there is one.
-
-        Steps see differences only. Those near the gap would be lost in float32 where all F are large, as with targets
-        far from 0, or with totals of thousands.
-        """
-        level, (low, high) = self.level(*part.box, alpha, gradient)
-        return level - (low + high) / 2 if self.balanced and abs(low) + abs(high) < np.inf else level
-
-    @abstractmethod
-    def rho(self, state: KernelDualState) -> float:
-        """Return minus the intercept of the primal problem."""
-
-    def margin(self, state: KernelDualState) -> float:
-        """Return half of the difference between the levels of the classes; 0 if they have the same."""
-        return 0.0
-
-    def start(self) -> np.ndarray | None:
-        """Return the multipliers at which to begin, None for zeros."""
-        return None
-
-    def is_certified(self, state: KernelDualState, tol: float) -> bool:
-        """Return whether the state satisfies what a solution must satisfy beside a gap within tolerance.
-
-        With an intercept, or given totals, the gap bounds the violation, and the duality gap follows.
-        """
-        return True
-
-    def levelled(self, state: KernelDualState) -> tuple[np.ndarray, tuple[float, float]]:
-        """Return `level` of a state."""
-        return self.level(*self.problem.box, state.alpha, state.gradient)
-
-    def bounds(self, state: KernelDualState) -> tuple[float, float]:
-        """Return the least F that may rise and the greatest that may fall."""
-        return self.levelled(state)[1]
-
-    def gap(self, state: KernelDualState) -> float:
-        """Return the gap, at least 0."""
-        low, high = self.bounds(state)
-        return max(0.0, high - low)
-
-    def objective(self, state: KernelDualState) -> float:
-        """Return the dual objective Σ y t α − ½ αᵀQα = ½ Σ y_i α_i (t_i − F_i)."""
-        return float(state.alpha @ (self.problem.y * (self.problem.target - state.gradient))) / 2
-
-    def violation(self, state: KernelDualState, error: np.ndarray) -> float:
-        """Return a bound on the gap where F may err by `error`."""
-        low = self.bounds(state._replace(gradient=state.gradient - error))[0]
-        return max(0.0, self.bounds(state._replace(gradient=state.gradient + error))[1] - low)
-
-    def imbalance(self, alpha: np.ndarray, rho: float, margin: float) -> float:
-        """Return what rounding of the multipliers' sums may add to a dual objective above the feasible ones."""
-        return abs(rho * fsum(alpha * self.problem.y)) if self.balanced else 0.0
-
-    def primal(self, state: KernelDualState, rho: float, margin: float = 0.0) -> float:
-        """Return the primal objective with the intercept −ρ."""
-        y, upper, target = self.problem[:3]
-        loss = float(upper @ np.maximum(0, -y * (state.gradient - rho)))  # of y_i (f(x_i) − ρ − t_i) < 0
-        return float(state.alpha @ (y * (state.gradient + target))) / 2 + loss
+# --- constraints ---------------------------------------------------------------------------------------------
 
 
-class WithIntercept(Formulation):
-    """The dual of a problem with an intercept."""
-
-    balanced = True
-
-    @staticmethod
-    def level(
-        y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray
-    ) -> tuple[np.ndarray, tuple[float, float]]:
-        """Return F, and the least F that may rise and the greatest that may fall."""
-        return gradient, bounds(y, upper, alpha, gradient)
-
-    def feasible(self, alpha: np.ndarray) -> np.ndarray:
-        """Return multipliers near `alpha` that satisfy the constraints."""
-        return feasible(alpha, self.problem)
-
-    def rho(self, state: KernelDualState) -> float:
-        """Return `free_mean`."""
-        return free_mean(*self.problem.box, state.alpha, state.gradient)
-
-
-class WithoutIntercept(Formulation):
-    """The dual of a problem without an intercept."""
-
-    balanced = False
-
-    @staticmethod
-    def level(
-        y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray
-    ) -> tuple[np.ndarray, tuple[float, float]]:
-        """Return F, and the least F that may rise and the greatest that may fall, 0 among both."""
-        return gradient, bounds_without_intercept(y, upper, alpha, gradient)
-
-    def feasible(self, alpha: np.ndarray) -> np.ndarray:
-        """Return multipliers clipped to their bounds."""
-        return np.clip(alpha, 0, self.problem.upper)
-
-    def rho(self, state: KernelDualState) -> float:
-        """Return 0."""
-        return 0.0
-
-    def is_certified(self, state: KernelDualState, tol: float) -> bool:
-        """Return whether the duality gap, relative to the primal objective, is within tolerance."""
-        primal = self.primal(state, 0.0)
-        return primal - self.objective(state) <= max(tol, ROUNDING) * primal
-
-
-def free_mean(y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray) -> float:
-    """Return the mean of F over the free rows; without free rows, the middle of the interval that is optimal.
-
-    Without an intercept in the problem the interval may be bounded on one side only. Then the result is the number
-    in it that is nearest to 0.
-    """
-    free = (alpha > 0) & (alpha < upper)
-    if free.any():
-        return float(gradient[free].mean())
-    low, high = bounds(y, upper, alpha, gradient)
-    return (low + high) / 2 if low - high < np.inf else float(np.clip(0.0, high, low))
-
-
-def feasible(alpha: np.ndarray, problem: KernelProblem) -> np.ndarray:
+def feasible(problem: KernelProblem, alpha: np.ndarray) -> np.ndarray:
     """Return multipliers near `alpha` that satisfy the constraints: clipped, then the larger class scaled down."""
-    alpha = np.clip(alpha, 0, problem.upper)
-    positive = problem.y > 0
-    if abs(alpha @ problem.y) <= BALANCED * alpha.sum():  # scaling would move multipliers off their bounds
+    alpha, positive = np.clip(alpha, 0, problem.upper), problem.y > 0
+    if problem.total > 0:
+        for rows in (positive, ~positive) if problem.groups == 2 else (slice(None),):
+            alpha[rows] = filled(alpha[rows], problem.upper[rows], problem.total)
         return alpha
+    if problem.groups == 0 or abs(alpha @ problem.y) <= BALANCED * alpha.sum():
+        return alpha  # scaling would move multipliers off their bounds
     rise, fall = alpha[positive].sum(), alpha[~positive].sum()
     if rise > fall:
         alpha[positive] *= fall / rise
     elif fall > rise:
         alpha[~positive] *= rise / fall
     return alpha
-
-
-def rounding_is_visible(total: float, dtype: np.dtype, tol: float) -> bool:
-    """Return whether rounding errors of kernel values, times coefficients of that total, are visible at `tol`.
-
-    Errors of values cancel in part, so that their largest sum may be as large as the tolerance.
-    """
-    return total * float(np.finfo(dtype).epsneg) > tol
-
-
-class WithinClasses(Formulation):
-    """The dual of a problem in which the total of each class is given."""
-
-    balanced = True
-    has_interior_method = False
-
-    @property
-    def n_levels(self) -> int:
-        """Return the number of classes, 1 or 2."""
-        return 2 if self.problem.y.min(initial=1.0) < 0 < self.problem.y.max(initial=-1.0) else 1
-
-    @property
-    def of_coef(self) -> float:
-        """Relative error of the multipliers that are returned: of two classes they are divided by the margin."""
-        return RETURNED if self.n_levels > 1 else 0.0
-
-    def feasible(self, alpha: np.ndarray) -> np.ndarray:
-        """Return multipliers near `alpha` that satisfy the constraints."""
-        y, upper = self.problem.box
-        result = np.empty(len(y))
-        for rows in (y > 0, y < 0):
-            result[rows] = filled(alpha[rows], upper[rows], self.problem.total)
-        return result
-
-    def start(self) -> np.ndarray:
-        """Return multipliers of which the first ones are at their bounds."""
-        return np.zeros(len(self.problem.y))
-
-    @staticmethod
-    def level(
-        y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray
-    ) -> tuple[np.ndarray, tuple[float, float]]:
-        """Return F less the middle of its class, and the least that may rise and the greatest that may fall."""
-        if y.min(initial=1.0) > 0 or y.max(initial=-1.0) < 0:
-            return gradient, bounds(y, upper, alpha, gradient)
-        ends = [bounds(y[rows], upper[rows], alpha[rows], gradient[rows]) for rows in (y > 0, y < 0)]
-        above, below = (_middle(low, high) for low, high in ends)
-        low = min(ends[0][0] - above, ends[1][0] - below)
-        high = max(ends[0][1] - above, ends[1][1] - below)
-        return gradient - np.where(y > 0, above, below), (low, high)
-
-    def rho(self, state: KernelDualState) -> float:
-        """Return the mean of the levels of the classes: minus the intercept."""
-        levels = self._levels(state)
-        return sum(levels) / len(levels)
-
-    def margin(self, state: KernelDualState) -> float:
-        """Return half of the difference between the levels of the classes, 0 for one class.
-
-        It is the margin, or minus half of the width of a tube, neither of which is less than 0. Rounding, or a fit that
-        ended early, may lead to less.
-        """
-        levels = self._levels(state)
-        found = (levels[0] - levels[-1]) / 2
-        return min(0.0, found) if self.problem.target.any() else max(0.0, found)
-
-    def violation(self, state: KernelDualState, error: np.ndarray) -> float:
-        """Return a bound on the gap where F may err by `error`."""
-        y, found = self.problem.y, 0.0
-        for rows in (y > 0, y < 0):
-            part = y[rows], self.problem.upper[rows], state.alpha[rows]
-            low = bounds(*part, state.gradient[rows] - error[rows])[0]
-            found = max(found, bounds(*part, state.gradient[rows] + error[rows])[1] - low)
-        return found
-
-    def imbalance(self, alpha: np.ndarray, rho: float, margin: float) -> float:
-        """Return what rounding of the multipliers' sums may add to a dual objective above the feasible ones."""
-        y, total = self.problem.y, self.problem.total
-        classes = [(rows, rho + sign * margin) for rows, sign in ((y > 0, 1), (y < 0, -1)) if rows.any()]
-        return sum(abs(level * (fsum(alpha[rows]) - total)) for rows, level in classes)
-
-    def primal(self, state: KernelDualState, rho: float, margin: float = 0.0) -> float:
-        """Return the primal objective with the intercept −ρ and the margin r."""
-        y, upper, target = self.problem[:3]
-        away = state.gradient - (rho + margin * y)
-        square = float(state.alpha @ (y * (away + rho + margin * y + target))) / 2
-        return square - float(state.alpha @ (y * (rho + margin * y))) + float(upper @ np.maximum(0, -y * away))
-
-    def _levels(self, state: KernelDualState) -> list[float]:
-        """Return the level of each class, that of y = 1 first."""
-        y, upper = self.problem.box
-        found = []
-        for rows in (y > 0, y < 0):
-            if rows.any():
-                found.append(_level_of(y[rows], upper[rows], state.alpha[rows], state.gradient[rows]))
-        return found
-
-
-def formulated(problem: KernelProblem) -> Formulation:
-    """Return the dual of a problem with an intercept, whose totals may be given."""
-    return WithinClasses(problem) if problem.total > 0 else WithIntercept(problem)
 
 
 def filled(alpha: np.ndarray, upper: np.ndarray, total: float) -> np.ndarray:
@@ -404,13 +270,207 @@ def filled(alpha: np.ndarray, upper: np.ndarray, total: float) -> np.ndarray:
     return np.minimum(alpha + np.clip(lacking - before, 0, room), upper)
 
 
-def _level_of(y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray) -> float:
-    """Return the mean of F over the free rows, else the middle of the interval that is optimal, else its only end."""
-    free = (alpha > 0) & (alpha < upper)
-    return float(gradient[free].mean()) if free.any() else _middle(*bounds(y, upper, alpha, gradient))
+@jit
+def freedom(y, alpha, upper):
+    """Return whether y α may rise and whether it may fall."""
+    above, below = alpha > 0, alpha < upper
+    if y > 0:
+        return below, above
+    return above, below
+
+
+@jit
+def _is_in(problem, group, i):
+    """Return whether row i is in a group."""
+    return problem.groups < 2 or (problem.y[i] > 0) == (group == 0)
+
+
+@jit_in_order
+def _excess(problem, group, alpha):
+    """Return by how much the sum of a group exceeds the given one, in twice the digits of a float."""
+    high, low = -problem.total, 0.0
+    for i in range(alpha.size):
+        if _is_in(problem, group, i):
+            term = alpha[i] if problem.groups == 2 else alpha[i] * problem.y[i]
+            total = high + term
+            added = total - high
+            low += (high - (total - added)) + (term - added)
+            high = total
+    return high + low
+
+
+# --- optimality ----------------------------------------------------------------------------------------------
+
+
+@jit
+def bounds(problem, group, alpha, gradient):
+    """Return the least F of a group that may rise and the greatest that may fall, 0 among both if there is no group."""
+    y, upper = problem.y, problem.upper
+    low, high = _FAR, -_FAR
+    for i in range(y.size):
+        rises, falls = freedom(y[i], alpha[i], upper[i])
+        is_in = _is_in(problem, group, i)
+        low = minimum(low, gradient[i] if rises and is_in else _FAR)
+        high = maximum(high, gradient[i] if falls and is_in else -_FAR)
+    if problem.groups == 0:
+        return minimum(low, 0.0), maximum(high, 0.0)
+    return low, high
+
+
+@jit
+def ends(problem, alpha, gradient):
+    """Return the least F that may rise and the greatest that may fall, in the group whose gap is largest."""
+    low, high = _FAR, -_FAR
+    for group in range(max(1, problem.groups)):
+        bottom, top = bounds(problem, group, alpha, gradient)
+        if group == 0 or top - bottom > high - low:
+            low, high = bottom, top
+    return low, high
+
+
+def gap_of(problem: KernelProblem, state: KernelDualState) -> float:
+    """Return the gap of a state, at least 0."""
+    low, high = ends(problem, state.alpha, state.gradient)
+    return max(0.0, high - low)
+
+
+@jit
+def violation(problem, alpha, gradient, error):
+    """Return a bound on the gap where F may err by `error`."""
+    worst, below, above = 0.0, gradient - error, gradient + error
+    for group in range(max(1, problem.groups)):
+        low, _ = bounds(problem, group, alpha, below)
+        _, high = bounds(problem, group, alpha, above)
+        worst = max(worst, high - low)
+    return worst
+
+
+def levelled(problem: KernelProblem, alpha: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Return F with the least that may rise and the greatest that may fall.
+
+    Of two groups each is taken from its middle, so that rows of both compare.
+    """
+    if problem.groups < 2:
+        return gradient, *ends(problem, alpha, gradient)
+    (low, high), (bottom, top) = (bounds(problem, group, alpha, gradient) for group in range(2))
+    above, below = _middle(low, high), _middle(bottom, top)
+    level_of_row = np.where(problem.y > 0, above, below)
+    return gradient - level_of_row, min(low - above, bottom - below), max(high - above, top - below)
 
 
 def _middle(low: float, high: float) -> float:
     """Return the middle of two ends, or the one that is finite, or 0."""
-    ends = [end for end in (low, high) if abs(end) < np.inf]
-    return sum(ends) / len(ends) if ends else 0.0
+    finite = [end for end in (low, high) if abs(end) < np.inf]
+    return sum(finite) / len(finite) if finite else 0.0
+
+
+# --- objective, offset and certificate -----------------------------------------------------------------------
+
+
+@jit
+def objective(problem, alpha, gradient):
+    """Return the dual objective Σ y t α − ½ αᵀQα = ½ Σ y_i α_i (t_i − F_i)."""
+    total = 0.0
+    for i in range(alpha.size):
+        total += alpha[i] * (problem.y[i] * (problem.target[i] - gradient[i]))
+    return total / 2
+
+
+def primal_objective(problem: KernelProblem, state: KernelDualState, rho: float) -> float:
+    """Return the primal objective with the intercept −ρ, where the margin is 0."""
+    y, F = problem.y, state.gradient
+    loss = float(problem.upper @ np.maximum(0, -y * (F - rho)))  # of y_i (f(x_i) − ρ − t_i) < 0
+    return float(state.alpha @ (y * (F + problem.target))) / 2 + loss
+
+
+def is_certified(problem: KernelProblem, state: KernelDualState, tol: float) -> bool:
+    """Return whether the duality gap is within tolerance, relative to the primal objective.
+
+    With an intercept, or given totals, the gap of F bounds the violation, and the duality gap follows.
+    """
+    if problem.groups > 0:
+        return True
+    primal = primal_objective(problem, state, 0.0)
+    return primal - objective(problem, state.alpha, state.gradient) <= max(tol, ROUNDING) * primal
+
+
+@jit
+def level(problem, group, alpha, gradient):
+    """Return the mean of F over the free rows of a group, else the middle of the interval that is optimal.
+
+    An interval that is bounded on one side only is represented by the number in it that is nearest to 0, or by its end
+    where totals are given.
+    """
+    n_free, total = 0, 0.0
+    for i in range(alpha.size):
+        if 0 < alpha[i] < problem.upper[i] and _is_in(problem, group, i):
+            n_free += 1
+            total += gradient[i]
+    if n_free > 0:
+        return total / n_free
+    low, high = bounds(problem, group, alpha, gradient)
+    if low < np.inf and high > -np.inf:
+        return (low + high) / 2
+    nearest = min(max(0.0, high), low)
+    if problem.total == 0 or low == -high:
+        return nearest
+    return low if low < np.inf else high
+
+
+class Certificate(NamedTuple):
+    """The offset, the objective, rounded, and bounds that hold for the arrays of a solution.
+
+    `seen_in_violation` and `seen_in_gap` say whether rounding is a visible part of them.
+    """
+
+    rho: float
+    margin: float
+    objective: float
+    duality_gap: float
+    violation: float
+    seen_in_violation: bool
+    seen_in_gap: bool
+
+
+@jit
+def certify(problem, alpha, gradient, error, tol):
+    """Return the certificate of multipliers whose F is known up to bounds on its errors, `error`.
+
+    The gap is a sum over the rows, of which those have no share that are on the right side for certain, whether their
+    multiplier is 0 or at its bound. `tol` is the largest violation at the end. The margin, or minus half of the width
+    of a tube, is not less than 0, where rounding or an early end may lead to less.
+    """
+    y, upper, target = problem.y, problem.upper, problem.target
+    levels, is_tube, share = np.zeros(2), False, 16 * UNIT
+    for group in range(problem.groups):
+        levels[group] = level(problem, group, alpha, gradient)
+    last = levels[1] if problem.groups == 2 else levels[0]
+    for i in range(alpha.size):
+        is_tube = is_tube or target[i] != 0
+        share += UNIT * (alpha[i] != 0)  # of the absolute values of a sum's terms, its error
+    rho, margin = (levels[0] + last) / 2, (levels[0] - last) / 2
+    margin = min(0.0, margin) if is_tube else max(0.0, margin)
+    of_coef = RETURNED * (problem.groups == 2)
+    raw, duality_gap, slack = 0.0, 0.0, 0.0
+    for i in range(alpha.size):
+        missing = y[i] * (target[i] - gradient[i])
+        away, doubt = -y[i] * (gradient[i] - rho - margin * y[i]), error[i] + 2 * UNIT * (abs(rho) + abs(margin))
+        raw += upper[i] * max(0.0, away) - alpha[i] * away
+        duality_gap += max((upper[i] - alpha[i]) * (away + doubt), alpha[i] * (doubt - away)) * (1 + share)
+        slack += alpha[i] * (error[i] + share * abs(missing)) / 2 + of_coef * alpha[i] * (abs(away) + doubt)
+    for group in range(problem.groups):
+        duality_gap += abs((rho + margin if group == 0 else rho - margin) * _excess(problem, group, alpha))
+    dual = objective(problem, alpha, gradient)
+    worst = violation(problem, alpha, gradient, error)
+    low, high = ends(problem, alpha, gradient)
+    seen_in_gap = duality_gap + slack - raw > SEEN * raw + SEEN_OBJECTIVE * abs(dual)
+    seen_in_violation = worst - max(0.0, high - low) > SEEN * tol
+    return Certificate(rho, margin, dual, duality_gap + slack, worst, seen_in_violation, seen_in_gap)
+
+
+def solution_of(problem: KernelProblem, state: KernelDualState, error: np.ndarray, tol: float) -> KernelSolution:
+    """Return the solution of a problem; arguments are as for `certify`."""
+    found = certify(problem, state.alpha, state.gradient, error, tol)
+    return KernelSolution(
+        state.alpha, state.alpha > 0, -found.rho, found.objective, found.duality_gap, found.violation, found.margin
+    )

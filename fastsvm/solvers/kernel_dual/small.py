@@ -1,11 +1,11 @@
-"""Two-class problems that are so small that SMO steps on all their rows at once are fastest.
+"""Problems that are so small that SMO steps on all their rows at once are fastest.
 
 Problem
-    That of `problem`, with an intercept.
+    Those of `problem` with one group of rows or two. There may be a hundred thousand of them.
 
-Method
-    SMO steps on all rows (`smo`), then Newton steps to rounding error. Kernel rows are computed when they are first
-    used. One call solves many problems.
+Step
+    Some problems are solved in one compiled call each, on all threads: by SMO steps on all rows (`smo`), then by Newton
+    steps to rounding error. Kernel rows are computed when they are first used.
 
 Newton step
     K_FF Δ = ρ − F_F with Σ Δ = 0 on the free rows, by a Cholesky factor, up to the first bound. Where rows fall into
@@ -24,47 +24,46 @@ Cost
     rows, 4 m² for each row that is fixed, and a product with the kernel rows of the free ones.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.compiler import inlined, jit
+from fastsvm._compiled.threads import Pool, scratch_array
 from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS
-from fastsvm.kernel_matrix.rounding import EXACT, INVISIBLE, NEAR_BOUND, RETURNED, ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
-from fastsvm.kernel_matrix.rows_on_demand import diagonal_value, kernel_row, known_row, rows_among
+from fastsvm.kernel_matrix.rounding import EXACT, INVISIBLE, NEAR_BOUND, ROUNDING, SEEN, UNIT
+from fastsvm.kernel_matrix.rows_on_demand import (
+    PADDING,
+    SmallKernel,
+    diagonal_value,
+    kernel_row,
+    known_row,
+    rows_among,
+)
 from fastsvm.linalg.cholesky_rows import delete_row, factorise, solve_factorised
-from fastsvm.solvers.kernel_dual.problem import KernelProblem
-from fastsvm.solvers.kernel_dual.smo import move_to_bounds, pair_steps
-from fastsvm.solvers.kernel_dual.working_set import bounds
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, ends, feasible, objective
+from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_steps
+from fastsvm.solvers.outer_loop import Memoryless, Report
 from fastsvm.tuning import KernelTuning
 
-__all__ = ["CERTIFICATE", "PairLimits", "SmallPairs", "newton_steps", "solve_pairs"]
+__all__ = ["CERTIFICATE", "SmallLimits", "SmallSMO", "SmallState", "newton_steps", "solve_problems"]
 
 CERTIFICATE = (
-    "intercept", "objective", "duality_gap", "kkt_violation", "n_steps", "n_rows", "is_solved", "margin", "is_blurred"
+    "intercept", "objective", "duality_gap", "kkt_violation", "margin", "n_steps", "n_rows", "is_solved", "is_blurred"
 )  # fmt: skip
-"""Columns of what is known of each problem."""
+"""Columns of what is known of each problem; the first ones are those of `KernelSolution`."""
 
 
-class SmallPairs(NamedTuple):
-    """Problems, the rows of each after those of the one before.
+class SmallState(NamedTuple):
+    """Multipliers of all problems, the rows of their `CERTIFICATE`, and how many problems were solved or given up."""
 
-    Those of each problem begin at its entry of `starts`. `places` says which of all samples the rows are. A sample has
-    `rows_of_sample`, 1 or 2. If it has two, the first ones are followed by the second ones, and `places` has each once.
-    `totals` is the sum of the multipliers of each class of a problem where it is given (`WithinClasses`), else 0. The
-    rows of such a problem with y = 1 come first.
-    """
-
-    starts: np.ndarray
-    places: np.ndarray
-    rows_of_sample: int
-    y: np.ndarray
-    upper: np.ndarray
-    target: np.ndarray
-    totals: np.ndarray
+    alpha: np.ndarray
+    certificate: np.ndarray
+    n_done: int
 
 
-class PairLimits(NamedTuple):
+class SmallLimits(NamedTuple):
     """The largest gap at the end, the largest number of steps of a problem, and the tuning of what they take.
 
     The names of the last ones are those of `KernelTuning`.
@@ -79,60 +78,125 @@ class PairLimits(NamedTuple):
     rounds: int
 
     @classmethod
-    def of(cls, tol: float, most_steps: int, tuning: KernelTuning) -> "PairLimits":
-        """Return the limits of a fit."""
+    def of(cls, tol: float, most_steps: int, tuning: KernelTuning) -> "SmallLimits":
+        """Return the limits of a fit. A problem that takes more steps than is usual for a small one is given up."""
         return cls(tol, min(most_steps, tuning.many_steps), *(getattr(tuning, name) for name in cls._fields[2:]))
 
 
-@jit
-def solve_pairs(given, pairs, which, limits, memory, alpha, certificate):
-    """Solve problems `which[0]` to `which[1]`, the latter excluded, and write their certificates.
+class SmallSMO(Memoryless):
+    """Solve small problems over the rows of one kernel matrix; a step of the loop is a problem.
 
-    `limits` are `PairLimits`, and `memory` is for the kernel rows of one problem. `alpha`, feasible multipliers of all
-    problems, are changed in place. `certificate`, shape (n_problems, 9), gets the columns of `CERTIFICATE`.
+    `tol` is the largest gap at the end, and `most_steps` the largest number of steps of two multipliers of a problem.
     """
-    for number in range(*which):
-        a, b = pairs.starts[number], pairs.starts[number + 1]
-        problem = KernelProblem(pairs.y[a:b], pairs.upper[a:b], pairs.target[a:b], pairs.totals[number])
-        places = pairs.places[a // pairs.rows_of_sample : b // pairs.rows_of_sample]
-        rows = rows_among(given, places, b - a, memory)
-        _solve(rows, problem, _groups(problem), limits, alpha[a:b], certificate[number])
+
+    def __init__(
+        self, problems: Problems, kernel: SmallKernel, tol: float, most_steps: int, pool: Pool, tuning: KernelTuning
+    ) -> None:
+        self.problems, self._kernel, self._pool, self._tuning = problems, kernel, pool, tuning
+        self._limits = SmallLimits.of(tol, most_steps, tuning)
+        self._sizes = np.diff(problems.starts)
+        of_value = 1 + kernel.values.shape[1] / PADDING  # nanoseconds: so many features at a time are multiplied
+        self._work = np.cumsum(of_value * self._sizes.astype(float) ** 2)
+
+    def init(self, start: Mapping[int, np.ndarray] | None = None, /) -> SmallState:
+        """Return the state at the multipliers of some problems, by number, which are made feasible; else at zero."""
+        starts, alpha = self.problems.starts, np.zeros(len(self.problems.y))
+        start = start or {}
+        for number in range(len(self._sizes)) if self.problems.totals.any() else start:
+            part = slice(starts[number], starts[number + 1])
+            alpha[part] = feasible(self.problems.problem(number), start.get(number, alpha[part]))
+        return SmallState(alpha, np.empty((len(self._sizes), len(CERTIFICATE))), 0)
+
+    def step(self, state: SmallState, most_steps: int) -> tuple[SmallState, Report]:
+        """Solve the next problems, which take long enough to be handed to threads. Changes the state in place."""
+        first, n_problems = state.n_done, len(self._sizes)
+        parts = self._next(first, min(n_problems, first + most_steps))
+        memory = int(self._sizes.max(initial=0)) * (int(self._sizes.max(initial=0)) + PADDING)
+
+        def solve(a: int, b: int) -> None:
+            rows = scratch_array("small rows", (memory,), np.float64)
+            solve_problems(self._kernel, self.problems, self._limits, rows, state, a, b)
+
+        self._pool.run(solve, parts)
+        last = parts[-1][1] if parts else first
+        found = dict(zip(CERTIFICATE, state.certificate[first:last].T, strict=True))
+        gap, reached = float(found["kkt_violation"].max(initial=0.0)), float(found["objective"].sum())
+        report = Report(gap, reached, last - first, False, last == n_problems, False)
+        return state._replace(n_done=last), report
+
+    def finish(self, state: SmallState) -> SmallState:
+        """Return the state: the multipliers and the certificates of all problems."""
+        return state
+
+    def _next(self, first: int, most: int) -> list[tuple[int, int]]:
+        """Return ranges of problems from `first` on, each of which takes as long as a task for a thread."""
+        before = self._work[first - 1] if first else 0.0
+        spent = self._work[first:most] - before
+        most_work = self._tuning.call_ns * self._pool.n_threads
+        some = spent[: max(1, int(np.searchsorted(spent, most_work)))]
+        ends_of = first + 1 + np.flatnonzero(np.diff(some // self._tuning.task_ns, append=np.inf))
+        return list(zip([first, *ends_of[:-1].tolist()], ends_of.tolist(), strict=True)) if len(some) else []
 
 
 @jit
-def _groups(problem):
-    """Return where the groups of rows begin and end: one, or one a class, of which that with y = 1 comes first."""
-    y, n_first = problem.y, 0
-    while problem.total > 0 and n_first < y.size and y[n_first] > 0:
-        n_first += 1
-    return np.array([0, n_first, y.size]) if 0 < n_first < y.size else np.array([0, y.size])
+def solve_problems(kernel, problems, limits, memory, state, first, last):
+    """Solve problems `first` to `last`, the latter excluded, and write their certificates.
+
+    `memory` is for the kernel rows of one problem. The multipliers of the state, which are feasible, are changed in
+    place. Where there are two groups of rows, those with y = 1 are put first.
+    """
+    k = problems.rows_of_sample
+    for number in range(first, last):
+        a, b = problems.starts[number], problems.starts[number + 1]
+        y, upper, target = problems.y[a:b], problems.upper[a:b], problems.target[a:b]
+        places, alpha, order = problems.rows[a // k : b // k], state.alpha[a:b], np.arange(b - a)
+        is_sorted = problems.groups < 2 or k > 1
+        if not is_sorted:
+            order = _by_class(y)
+            y, upper, target, places, alpha = y[order], upper[order], target[order], places[order], alpha[order]
+        problem = KernelProblem(y, upper, target, problems.totals[number], problems.groups)
+        rows = rows_among(kernel, places, b - a, memory)
+        _solve(rows, problem, limits, alpha, state.certificate[number])
+        if not is_sorted:
+            for i in range(b - a):
+                state.alpha[a + order[i]] = alpha[i]
+
+
+@jit
+def _by_class(y):
+    """Return the places of the rows with y = 1, then of those with y = −1."""
+    order, n_ordered = np.empty(y.size, np.int64), 0
+    for sign in (1.0, -1.0):
+        for i in range(y.size):
+            if y[i] == sign:
+                order[n_ordered] = i
+                n_ordered += 1
+    return order
 
 
 @inlined
-def _solve(rows, problem, groups, limits, alpha, certificate):
+def _solve(rows, problem, limits, alpha, certificate):
     tol, n = limits.tol, alpha.size
     gradient = np.empty(n)
     for k in range(n):
         if alpha[k] != 0:
             kernel_row(rows, k)
     _sum_rows(rows, problem, alpha, gradient)
-    n_steps = _improve(rows, problem, groups, limits, alpha, gradient)
+    n_steps = _improve(rows, problem, limits, alpha, gradient)
     largest = 1.0
     for k in range(n):
         largest = max(largest, abs(diagonal_value(rows, k)))
     move_to_bounds(alpha, problem.upper, INVISIBLE * tol / largest)
     _sum_rows(rows, problem, alpha, gradient)
-    error = _error_bounds(rows, problem, alpha, gradient)
-    low, high = _bounds(problem, groups, alpha, gradient)
-    certificate[3] = _violation(problem, groups, alpha, gradient, error)
-    certificate[4], certificate[5], certificate[6] = n_steps, rows.slot_of[n], certificate[3] <= tol
-    _certify(problem, groups, alpha, gradient, error, certificate)
-    if certificate[3] - max(0.0, high - low) > SEEN * tol:
-        certificate[8] = 1
+    found = certify(problem, alpha, gradient, _error_bounds(rows, problem, alpha, gradient), tol)
+    certificate[0], certificate[1], certificate[2] = -found.rho, found.objective, found.duality_gap
+    certificate[3], certificate[4], certificate[5] = found.violation, found.margin, n_steps
+    certificate[6], certificate[7] = rows.slot_of[n], found.violation <= tol
+    certificate[8] = found.seen_in_violation or found.seen_in_gap
 
 
 @inlined
-def _improve(rows, problem, groups, limits, alpha, gradient):
+def _improve(rows, problem, limits, alpha, gradient):
     """Take SMO steps and Newton steps; return the number of SMO steps until the gap was within tolerance.
 
     Until then Newton steps are taken after as many SMO steps as cost the same; if they gain little, the wait doubles.
@@ -142,15 +206,15 @@ def _improve(rows, problem, groups, limits, alpha, gradient):
     tol, most_steps = limits.tol, limits.most_steps
     n, n_steps, since, wait, polished, best = alpha.size, 0, 0, limits.small_steps, 0, np.inf
     kept, kept_gradient = np.empty(n), np.empty(n)
-    before = _objective(problem, alpha, gradient)
+    before = objective(problem, alpha, gradient)
     for _ in range(most_steps + limits.rounds + 2):  # each round takes a step or polishes, unless values overflow
-        low, high = _bounds(problem, groups, alpha, gradient)
+        low, high = ends(problem, alpha, gradient)
         if polished > 0 and high - low <= best / 2:
             some, taken = 0, 0
         else:
             some = limits.polished_rows if polished > 0 else min(limits.small_steps, most_steps - n_steps)
-            taken = pair_steps(rows, problem, alpha, gradient, groups, tol if polished == 0 else EXACT, some)
-            low, high = _bounds(problem, groups, alpha, gradient)
+            taken = pair_steps(rows, problem, alpha, gradient, tol if polished == 0 else EXACT, some)
+            low, high = ends(problem, alpha, gradient)
         if polished == 0:
             n_steps, since = n_steps + taken, since + taken
             if not high - low <= tol:
@@ -170,13 +234,13 @@ def _improve(rows, problem, groups, limits, alpha, gradient):
             _copy(gradient, kept_gradient)
             if not limits.newton or best <= EXACT or polished > limits.rounds:
                 break
-        reached = _objective(problem, alpha, gradient)
-        is_possible = newton_steps(rows, problem, groups, alpha, gradient, most_free)
+        reached = objective(problem, alpha, gradient)
+        is_possible = newton_steps(rows, problem, alpha, gradient, most_free)
         if polished > 0:
             if not is_possible:
                 break
             continue
-        gain = _objective(problem, alpha, gradient) - reached
+        gain = objective(problem, alpha, gradient) - reached
         wait = limits.small_steps if gain > SEEN * (reached - before) else 2 * wait
         since, before = 0, reached + gain
     return n_steps
@@ -195,27 +259,6 @@ def _operations(problem, alpha):
     for k in range(alpha.size):
         m += 0 < alpha[k] < problem.upper[k]
     return m**3
-
-
-@jit
-def _objective(problem, alpha, gradient):
-    total = 0.0
-    for k in range(alpha.size):
-        total += alpha[k] * (problem.y[k] * (problem.target[k] - gradient[k])) / 2
-    return total
-
-
-@jit
-def _bounds(problem, groups, alpha, gradient):
-    """Return the least F that may rise and the greatest that may fall, in the group whose gap is largest."""
-    y, upper = problem.y, problem.upper
-    low, high = bounds(y[: groups[1]], upper[: groups[1]], alpha[: groups[1]], gradient[: groups[1]])
-    if groups.size > 2:
-        a = groups[1]
-        bottom, top = bounds(y[a:], upper[a:], alpha[a:], gradient[a:])
-        if top - bottom > high - low:
-            return bottom, top
-    return low, high
 
 
 @jit
@@ -262,101 +305,19 @@ def _error_bounds(rows, problem, alpha, gradient):
 
 
 @jit
-def _violation(problem, groups, alpha, gradient, error):
-    """Return a bound on the gap where F may err by `error`."""
-    y, upper, found = problem.y, problem.upper, 0.0
-    below, above = gradient - error, gradient + error
-    for group in range(groups.size - 1):
-        a, b = groups[group], groups[group + 1]
-        low, _ = bounds(y[a:b], upper[a:b], alpha[a:b], below[a:b])
-        _, high = bounds(y[a:b], upper[a:b], alpha[a:b], above[a:b])
-        found = max(found, high - low)
-    return found
-
-
-@jit
-def _certify(problem, groups, alpha, gradient, error, certificate):
-    """Write intercept, objective, duality gap, margin, and whether rounding is visible in the gap.
-
-    As `kernel_dual.certificate` does, which has the same bounds for all other problems.
-    """
-    y, upper, target = problem.y, problem.upper, problem.target
-    rho, margin = _levels(problem, groups, alpha, gradient)
-    dual, raw, gap, slack, share = 0.0, 0.0, 0.0, 0.0, 16 * UNIT
-    of_coef = RETURNED * (problem.total > 0 and groups.size > 2)
-    for k in range(y.size):
-        share += UNIT * (alpha[k] != 0)
-    for k in range(y.size):
-        level, missing = rho + margin * y[k], y[k] * (target[k] - gradient[k])
-        away, doubt = -y[k] * (gradient[k] - level), error[k] + 2 * UNIT * (abs(rho) + abs(margin))
-        raw += upper[k] * max(0.0, away) - alpha[k] * away
-        gap += max((upper[k] - alpha[k]) * (away + doubt), alpha[k] * (doubt - away)) * (1 + share)
-        dual += alpha[k] * missing / 2
-        slack += alpha[k] * (error[k] + share * abs(missing)) / 2 + of_coef * alpha[k] * (abs(away) + doubt)
-    gap += slack + _imbalance(problem, groups, alpha, (rho, margin), share)
-    certificate[0], certificate[1], certificate[2], certificate[7] = -rho, dual, gap, margin
-    certificate[8] = gap - raw > SEEN * raw + SEEN_OBJECTIVE * abs(dual)
-
-
-@jit
-def _imbalance(problem, groups, alpha, levels, share):
-    """Return what rounding of the multipliers' sums, these ones included, may add to a dual objective."""
-    (rho, margin), above, below = levels, 0.0, 0.0
-    for k in range(alpha.size):
-        if problem.y[k] > 0:
-            above += alpha[k]
-        else:
-            below += alpha[k]
-    of_sums = share * (abs(rho) + abs(margin)) * (above + below)
-    if problem.total == 0:
-        return of_sums + abs(rho * (above - below))
-    found = of_sums + abs((rho + margin) * (above - problem.total))
-    return found + abs((rho - margin) * (below - problem.total)) if groups.size > 2 else found
-
-
-@jit
-def _levels(problem, groups, alpha, gradient):
-    """Return the mean of the levels of the groups and half of their difference, as `WithinClasses` does."""
-    levels, is_tube = np.empty(groups.size - 1), False
-    for group in range(levels.size):
-        a, b = groups[group], groups[group + 1]
-        levels[group] = _level(problem.y[a:b], problem.upper[a:b], alpha[a:b], gradient[a:b])
-    for k in range(alpha.size):
-        is_tube = is_tube or problem.target[k] != 0
-    margin = (levels[0] - levels[-1]) / 2
-    return (levels[0] + levels[-1]) / 2, min(0.0, margin) if is_tube else max(0.0, margin)
-
-
-@jit
-def _level(y, upper, alpha, gradient):
-    """Return the mean of F over the free rows, else the middle of the interval that is optimal, or its finite end."""
-    n_free, rho = 0, 0.0
-    for k in range(y.size):
-        if 0 < alpha[k] < upper[k]:
-            n_free += 1
-            rho += gradient[k]
-    if n_free > 0:
-        return rho / n_free
-    low, high = bounds(y, upper, alpha, gradient)
-    if low < np.inf and high > -np.inf:
-        return (low + high) / 2
-    return low if low < np.inf else high
-
-
-@jit
-def newton_steps(rows, problem, groups, alpha, gradient, most_free):
+def newton_steps(rows, problem, alpha, gradient, most_free):
     """Take Newton steps until one ends between the bounds, and return whether any was possible.
 
     They increase the objective; `alpha` and `gradient` are changed in place.
     """
     y, upper = problem.y, problem.upper
-    free = np.empty(y.size, np.int64)
+    free, last_of_first = np.empty(y.size, np.int64), group_starts(problem)[1]
     m = first_m = np.int64(0)  # and those of the first group, which come first; literals would be types of their own
     for k in range(y.size):
         if 0 < alpha[k] < upper[k]:
             free[m] = k
             m += 1
-            first_m += k < groups[1]
+            first_m += k < last_of_first
     if m < 2 or m > most_free:
         return False
     before = np.empty(alpha.size)

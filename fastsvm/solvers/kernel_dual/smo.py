@@ -1,19 +1,13 @@
 """Sequential minimal optimisation: two multipliers at a time, for kernel SVMs with an intercept.
 
 Problem
-    That of `problem`, with an intercept, or with a given total of each class.
+    That of `problem` with one group of rows or two.
 
 Step
     Two multipliers of a working set move so that Σ_i y_i α_i stays, to the minimum or the first bound (Platt 1998). The
     pair is that of Fan, Chen and Lin (2005), WSS 2: the first row violates most, the second promises the largest gain
-    by second-order information. Where rows fall into groups that exchange nothing with each other, as classes with
-    given totals do, both are of the group whose gap is largest.
-
-Intercept
-    The mean of −F over the free rows; without free rows, the middle of the interval that is optimal.
+    by second-order information. Both are of the group whose gap is largest.
 """
-
-from typing import ClassVar
 
 import numpy as np
 
@@ -21,54 +15,56 @@ from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.scalars import maximum, minimum
 from fastsvm.kernel_matrix.rounding import INVISIBLE, ROUNDING
 from fastsvm.kernel_matrix.rows_on_demand import KernelSquare, diagonal_value, kernel_row
-from fastsvm.solvers.kernel_dual.certificate import solution_of
 from fastsvm.solvers.kernel_dual.decomposition import Decomposition
-from fastsvm.solvers.kernel_dual.gram_block import reordered
 from fastsvm.solvers.kernel_dual.problem import (
-    Formulation,
     KernelDualState,
     KernelProblem,
     KernelSolution,
-    WithinClasses,
-    WithIntercept,
+    freedom,
+    solution_of,
+    violation,
 )
-from fastsvm.solvers.kernel_dual.working_set import freedom
+from fastsvm.solvers.kernel_dual.working_sets import reordered
 
-__all__ = ["SMO", "NuSMO", "move_to_bounds", "one_group", "pair_steps", "solve_block"]
+__all__ = ["SMO", "group_starts", "move_to_bounds", "pair_steps", "solve_block"]
 
 _FAR = np.inf  # It is added to keep a row out of a minimum or maximum.
 _PART = 128  # The rows of a part are searched one by one for the one that has the extremum.
 
 
-def one_group(n: int) -> np.ndarray:
-    """Return where the groups of n rows begin and end that are all in one."""
-    return np.array([0, n])
+@jit
+def group_starts(problem):
+    """Return where the groups begin and end: one, or one a class, of which that with y = 1 comes first."""
+    y, n_first = problem.y, 0
+    while problem.groups == 2 and n_first < y.size and y[n_first] > 0:
+        n_first += 1
+    return np.array([0, n_first, y.size]) if 0 < n_first < y.size else np.array([0, y.size])
 
 
 @jit
-def solve_block(K, problem, alpha, gradient, groups, tol, most_steps):
+def solve_block(K, problem, alpha, gradient, tol, most_steps):
     """Solve the problem of a block in `alpha` by SMO steps and return their number; F is not changed."""
     g = np.empty(gradient.size, K.dtype)
     for k in range(g.size):
         g[k] = gradient[k]
-    return pair_steps(KernelSquare(K), problem, alpha, g, groups, tol, most_steps)
+    return pair_steps(KernelSquare(K), problem, alpha, g, tol, most_steps)
 
 
 @jit
-def pair_steps(rows, problem, alpha, g, groups, tol, most_steps):
+def pair_steps(rows, problem, alpha, g, tol, most_steps):
     """Take SMO steps until the gap is within `tol`, and return their number.
 
-    `rows` are kernel rows of `rows_on_demand`, in the type of g. `problem` is a `KernelProblem`. `alpha` and its
-    gradient F, `g`, are changed in place. Group k is the rows from `groups[k]` to `groups[k + 1]`. Membership of U and
-    L is an array of 0 or infinity that is added, not a branch, so both passes vectorise. They go part by part: only the
-    part with the extremum is searched for its place.
+    `rows` are kernel rows of `rows_on_demand`, in the type of g. `problem` is a `KernelProblem`, in which the rows of a
+    group are side by side. `alpha` and its gradient F, `g`, are changed in place. Membership of U and L is an array of
+    0 or infinity that is added, not a branch, so both passes vectorise. They go part by part: only the part with the
+    extremum is searched for its place.
     """
     y, upper = problem.y, problem.upper
     q, real = g.size, g.dtype.type
     far, tiny = real(_FAR), real(ROUNDING)
     up, low = np.empty(q, g.dtype), np.empty(q, g.dtype)
     diagonal, score = np.empty(q, g.dtype), np.empty(q, g.dtype)
-    starts, first = _parts_of(groups)
+    starts, first = _parts_of(group_starts(problem))
     extrema = np.empty(starts.size - 1, g.dtype)
     for k in range(q):
         diagonal[k] = diagonal_value(rows, k)
@@ -199,9 +195,7 @@ def move_to_bounds(alpha, upper, most):
 
 
 class SMO(Decomposition):
-    """Solve one two-class problem, with an intercept."""
-
-    formulated: ClassVar[type[Formulation]] = WithIntercept
+    """Solve one problem with one group of rows or two."""
 
     def _solve_block(
         self,
@@ -212,20 +206,24 @@ class SMO(Decomposition):
         target: float,
         most_steps: int,
     ) -> int:
-        return solve_block(block, part, alpha, gradient, one_group(len(alpha)), target, most_steps)
+        if part.groups < 2 or (part.y == part.y[0]).all():
+            return solve_block(block, part, alpha, gradient, target, most_steps)
+        order = np.argsort(-part.y, kind="stable")
+        sorted_alpha, block = alpha[order], reordered(block, order, self.pool)
+        n_steps = solve_block(block, part.take(order), sorted_alpha, gradient[order], target, most_steps)
+        alpha[order] = sorted_alpha
+        return n_steps
 
     def finish(self, state: KernelDualState) -> KernelSolution:
         """Return the solution and its certificate."""
-        dual = self.formulation
         state, error = self.gradient.certain(state)
         near = self._at_bounds(state)
         if near is not state:
-            of_change = self.gradient.bounds.of_change(near.alpha - state.alpha)
-            if dual.violation(near, error + of_change) > self.tol >= dual.violation(state, error):
-                near = state
-            else:
-                error = error + of_change
-        return solution_of(dual, near, error, self.tol)
+            moved = error + self.gradient.bounds.of_change(near.alpha - state.alpha)
+            before, after = (violation(self.problem, *one) for one in ((*state[:2], error), (*near[:2], moved)))
+            if after <= self.tol or before > self.tol:
+                state, error = near, moved
+        return solution_of(self.problem, state, error, self.tol)
 
     def _at_bounds(self, state: KernelDualState) -> KernelDualState:
         """Return the state with multipliers at a bound that rounding left beside it, and F changed accordingly.
@@ -233,35 +231,10 @@ class SMO(Decomposition):
         Only those move whose change is invisible in F at any scale of the kernel: where kernel values are large, all
         multipliers are far below their bounds.
         """
-        alpha, (y, upper) = state.alpha.copy(), self.problem.box
-        move_to_bounds(alpha, upper, INVISIBLE * self.tol / max(1.0, self.gradient.products.largest))
+        alpha = state.alpha.copy()
+        move_to_bounds(alpha, self.problem.upper, INVISIBLE * self.tol / max(1.0, self.gradient.products.largest))
         moved = np.flatnonzero(alpha != state.alpha)
         if len(moved) == 0:
             return state
-        change = (alpha - state.alpha)[moved] * y[moved]
+        change = (alpha - state.alpha)[moved] * self.problem.y[moved]
         return state._replace(alpha=alpha, gradient=state.gradient + self.rows.weighted_sum(moved, change))
-
-
-class NuSMO(SMO):
-    """Solve one problem in which the total of each class is given (`WithinClasses`)."""
-
-    formulated = WithinClasses
-
-    def _solve_block(
-        self,
-        block: np.ndarray,
-        part: KernelProblem,
-        alpha: np.ndarray,
-        gradient: np.ndarray,
-        target: float,
-        most_steps: int,
-    ) -> int:
-        n_first = int(np.count_nonzero(part.y > 0))
-        groups = np.unique([0, n_first, len(alpha)])
-        if len(groups) == 2:
-            return solve_block(block, part, alpha, gradient, groups, target, most_steps)
-        order = np.argsort(-part.y, kind="stable")
-        sorted_alpha, block = alpha[order], reordered(block, order, self.pool)
-        n_steps = solve_block(block, part.take(order), sorted_alpha, gradient[order], groups, target, most_steps)
-        alpha[order] = sorted_alpha
-        return n_steps

@@ -11,9 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm.kernel_matrix.rounding import EXACT, SEEN, SEEN_OBJECTIVE, UNIT
-from fastsvm.solvers.kernel_dual.certificate import GradientBounds
-from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, KernelSolution, feasible
-from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_intercept
+from fastsvm.solvers.kernel_dual.dual_gradient import GradientBounds
+from fastsvm.solvers.kernel_dual.problem import (
+    KernelDualState,
+    KernelProblem,
+    KernelSolution,
+    ends,
+    feasible,
+    objective,
+    violation,
+)
 
 __all__ = ["DualView", "MarginLoss", "SumsOf", "bounded_sums"]
 
@@ -38,23 +45,13 @@ SumsOf = Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray]]
 
 
 class DualView:
-    """The dual of a primal problem with hinge or squared hinge.
-
-    With `fit_intercept` there is an intercept, and hence Σ y α = 0.
-    """
+    """The dual of a primal problem with hinge or squared hinge, with an intercept or without."""
 
     def __init__(self, problem: KernelProblem, squared: bool, fit_intercept: bool) -> None:
-        y, upper = problem.box
-        self._y, self._fit_intercept = y, fit_intercept
-        self._factors = upper
-        self.loss = MarginLoss(squared)
-        self.upper = np.full(len(y), np.inf) if squared else upper
-        self._ridge = 1 / (2 * upper) if squared else np.zeros(len(y))
-
-    def kkt_bounds(self, alpha: np.ndarray, upper: np.ndarray, gradient: np.ndarray) -> tuple[float, float]:
-        """Return the least F that may rise and the greatest that may fall; without an intercept, both include 0."""
-        found = bounds if self._fit_intercept else bounds_without_intercept
-        return found(self._y, upper, alpha, gradient)
+        self._y, self._factors, self.loss = problem.y, problem.upper, MarginLoss(squared)
+        upper = np.full(len(problem.y), np.inf) if squared else problem.upper
+        self.problem = problem._replace(upper=upper, groups=int(fit_intercept))
+        self._ridge = 1 / (2 * problem.upper) if squared else np.zeros(len(problem.y))
 
     def primal(self, alpha: np.ndarray, sums: np.ndarray, intercept: float) -> float:
         """Return the primal objective at y β, Kβ and b."""
@@ -64,10 +61,6 @@ class DualView:
     def within(self, scores: np.ndarray) -> np.ndarray:
         """Return a mask of the rows with y f ≤ 1: those on or within the margin."""
         return self._y * scores <= 1 + EXACT
-
-    def linear(self, alpha: np.ndarray) -> float:
-        """Return the terms of the dual objective that do not contain the kernel."""
-        return float(alpha.sum() - self._ridge @ alpha**2 / 2)
 
     def solution(
         self, alpha: np.ndarray, intercept: float, sums_of: SumsOf, tol: float, is_feasible: bool = False
@@ -86,15 +79,15 @@ class DualView:
             primal, most = self._primal_bounds(alpha, sums, error, intercept)
             gradient = of_near[0] + self._ridge * y * near - y
             error = of_near[1] + 3 * UNIT * (np.abs(of_near[0]) + self._ridge * near + 1)
-            low, high = self.kkt_bounds(near, self.upper, gradient)
-            least, greatest = (self.kkt_bounds(near, self.upper, gradient + sign * error) for sign in (-1, 1))
+            low, high = ends(self.problem, near, gradient)
+            worst = violation(self.problem, near, gradient, error)
             dual, lowest = self._dual_bounds(near, gradient, error, intercept)
-            violation, gap = max(0.0, greatest[1] - least[0]), max(0.0, most - lowest)
+            gap = max(0.0, most - lowest)
             raw = max(0.0, primal - dual)
-            is_seen = violation - max(0.0, high - low) > SEEN * tol
+            is_seen = worst - max(0.0, high - low) > SEEN * tol
             if not (is_seen or gap - raw > SEEN * raw + SEEN_OBJECTIVE * primal):
                 break
-        return KernelSolution(alpha, within, intercept, primal, gap, violation)
+        return KernelSolution(alpha, within, intercept, primal, gap, worst)
 
     def _primal_bounds(
         self, alpha: np.ndarray, sums: np.ndarray, error: np.ndarray, intercept: float
@@ -112,8 +105,8 @@ class DualView:
     ) -> tuple[float, float]:
         """Return the dual objective, and the least that it may be if F errs by `error`."""
         away, share = 1 - self._y * gradient, (np.count_nonzero(alpha) + 16) * UNIT
-        dual, slack = float(alpha @ away) / 2, float(alpha @ (error + share * np.abs(away))) / 2
-        if self._fit_intercept:
+        dual, slack = objective(self.problem, alpha, gradient), float(alpha @ (error + share * np.abs(away))) / 2
+        if self.problem.groups > 0:
             slack += abs(intercept * fsum(alpha * self._y))
         return dual, dual - slack
 
@@ -122,14 +115,15 @@ class DualView:
 
         A multiplier that rounding moves off its bound counts as free, so that its row would violate the KKT conditions.
         """
-        alpha = np.clip(alpha, 0, self.upper)
-        if not self._fit_intercept:
+        upper = self.problem.upper
+        alpha = np.clip(alpha, 0, upper)
+        if self.problem.groups == 0:
             return alpha
         excess = float(alpha @ self._y)
-        spare = (alpha > 0) & (alpha < self.upper) & (self._y * excess > 0)
+        spare = (alpha > 0) & (alpha < upper) & (self._y * excess > 0)
         if 0 < abs(excess) < (total := float(alpha[spare].sum())):
             alpha[spare] *= 1 - abs(excess) / total
-        return feasible(alpha, KernelProblem(self._y, self.upper, self._y))
+        return feasible(self.problem, alpha)
 
 
 def bounded_sums(problem: KernelProblem, rows: Any) -> SumsOf:

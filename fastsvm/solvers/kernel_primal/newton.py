@@ -44,14 +44,13 @@ from scipy import linalg
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.interface import KernelRows
-from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.kernel_matrix.rounding import ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
-from fastsvm.kernel_matrix.stored_rows import SquareRows
+from fastsvm.kernel_matrix.rows import KernelProducts, KernelRows, SquareRows
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
-from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, rounding_is_visible
+from fastsvm.solvers.kernel_dual.dual_gradient import rounding_is_visible
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, ends
+from fastsvm.solvers.kernel_dual.working_sets import WorkingBlock
 from fastsvm.solvers.kernel_primal.certificate import DualView, MarginLoss, bounded_sums
 from fastsvm.solvers.outer_loop import Limits, Memoryless, Report, drive
 
@@ -359,15 +358,15 @@ class Primal(Memoryless):
 
     def _violation(self, state: KernelPrimalState) -> float:
         """Return the KKT violation, in units of margins."""
-        y, most = self.problem.y, self._dual.upper
+        y, dual = self.problem.y, self._dual.problem
         gradient = state.sums + y * (self._ridge * state.alpha - 1)
-        low, high = self._dual.kkt_bounds(np.maximum(state.alpha, 0), most, gradient)
+        low, high = ends(dual, np.maximum(state.alpha, 0), gradient)
         violation = high - low
         if violation > self.tol:
             return violation
         change = y * (self._dual.feasible(state.alpha) - state.alpha)
         gradient += self._products.times(change) + self._ridge * change
-        low, high = self._dual.kkt_bounds(state.alpha + y * change, most, gradient)
+        low, high = ends(dual, state.alpha + y * change, gradient)
         return max(violation, high - low)
 
     def _is_better(self, state: KernelPrimalState, objective: float, violation: float) -> bool:

@@ -25,8 +25,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.paired_rows import ProblemRows
-from fastsvm.kernel_matrix.products import KernelProducts
+from fastsvm.kernel_matrix.rows import KernelProducts, ProblemRows
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution
 from fastsvm.solvers.kernel_primal.certificate import DualView, bounded_sums
 from fastsvm.solvers.outer_loop import Memoryless, Report
@@ -72,7 +71,7 @@ class PrimalDescent(Memoryless):
 
     def step(self, state: SubgradientState, most_steps: int) -> tuple[SubgradientState, Report]:
         """Take one step, or declare convergence."""
-        y, upper = self.problem.box
+        y, upper = self.problem.y, self.problem.upper
         gradient, missing, size = self._gradient(state)
         if size <= self.tol:
             return state, Report(size, self._objective(state), 0, True, True, False)
@@ -97,7 +96,7 @@ class PrimalDescent(Memoryless):
 
     def _gradient(self, state: SubgradientState) -> tuple[np.ndarray, float, float]:
         """Return the gradient by β, minus the derivative by the intercept, and the largest absolute value."""
-        y, upper = self.problem.box
+        y, upper = self.problem.y, self.problem.upper
         loss_term = y * upper * self._dual.loss.fall(y * (state.sums + state.intercept))
         gradient = self._products.times(y * state.alpha - loss_term)
         missing = float(loss_term.sum()) if self._fit_intercept else 0.0

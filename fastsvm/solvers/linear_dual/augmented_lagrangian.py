@@ -1,86 +1,115 @@
-"""Semismooth Newton steps on augmented Lagrangians, for linear problems with few features or few rows.
+"""Augmented Lagrangians with Newton steps, for linear problems in memory, one score after another in compiled code.
 
 Problem
-    That of `coordinate_ascent` for one score: minimise ½ ‖w‖² + Σ_i c_i ℓ(f_i, y_i), f = X w, with dual variables β.
+    minimise    ½ ‖w‖² + Σ_i c_i ℓ(f_i, y_i)
+    with the scores f = X w and the dual variables β. The loss is not one of all classes.
 
-Round
-    Given the variables β⁰ and a ridge h, each loss is replaced by the smooth
-        m_i(f) = max over β of  - f β - c_i ℓ*(-β / c_i) - ½ h (β - β⁰_i)²
-    The sum of these and ½ ‖w‖² is minimised. The maximisers β at the minimum are the next β⁰ (Rockafellar 1976). The
-    rate of convergence improves as h decreases, and h decreases from round to round.
+Epochs
+    of dual coordinate ascent come first (Hsieh et al. 2008), until the gap falls slowly. There is one for a smooth loss
+    with more samples than features.
 
-Step
-    m' = -β is piecewise linear. If no row changes its piece, the minimum is at w - d with
+Envelopes
+    Given variables β⁰ and a ridge h, each loss is replaced by the smooth
+        max over β of  - f β - c_i ℓ*(-β / c_i) - ½ h (β - β⁰_i)²
+    The maximisers β at the minimum are the next β⁰ (Rockafellar 1976). The rate of convergence improves as h decreases,
+    to a tenth each time. A smooth loss is its own envelope, with h = 0.
+
+Newton steps
+    The slopes -β are piecewise linear, or nearly so. If no row changes its piece, the minimum is at w - d with
         (I + X_Fᵀ S X_F) d = w - Xᵀ β,   S = 1 / (h + h_ℓ)
-    for the rows F with free β, where h_ℓ is the ridge of a squared loss. The line search is exact: it finds the root of
-    a piecewise linear function.
+    for the rows F with free β, where h_ℓ is the second derivative of the conjugate (Keerthi and DeCoste 2005; Li, Sun
+    and Toh 2018; Yan and Li 2020). The length of a step is searched on the slope along it.
+
+A given sum
+    of the dual variables, as of one class, has the offset as its multiplier: the weight b of a constant feature with
+    the proximal term ½ (b - b⁰)² in place of a penalty. The smaller h, the larger is the feature.
 
 Why
     Large C, long rows, or hardly more rows than features slow coordinate ascent down, but not Newton steps.
 
 Cost
-    n d + |F| d² + d³/3 multiplications a step, or with |F| and d exchanged if |F| < d; 20 to 200 steps.
-
-Memory
-    A copy of the rows in float64.
-
-After
-    Li, Sun and Toh 2018, A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso problems;
-    Yan and Li 2020, An efficient augmented Lagrangian method for support vector machine.
+    4 n d multiplications an epoch, and as a Newton step 3 n d + m d² / 2 + d³ / 6 for the m free rows, or with m and d
+    exchanged if m < d. A copy of the rows in float64, and one of the free rows.
 """
 
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, outlined, writeable
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.linalg.cholesky_rows import factorise, solve_factorised
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
 from fastsvm.losses import (
     MOST_STEPS,
     Demands,
+    EpsilonInsensitive,
+    Hinge,
     Loss,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
     box,
     conjugate,
     conjugate_curvature,
     coordinate_update,
-    cost_of,
+    feasible,
     loss_value,
+    projected_gradient,
+    write_costs,
 )
-from fastsvm.solvers.linear_dual.few_samples import LESS
-from fastsvm.solvers.linear_dual.problem import (
-    ACCEPTED,
-    PANEL,
-    ROUNDING,
-    GivenSum,
-    LinearProblem,
-    rows_of_piece,
-)
+from fastsvm.solvers.linear_dual.problem import ACCEPTED, PIECE_VALUES, ROUNDING, LinearProblem
 
-__all__ = ["NewtonSolution", "newton_applies", "newton_solve"]
+__all__ = ["AGAIN", "MOST_EPOCHS", "Course", "Solution", "chosen_loss", "newton_applies", "solve_scores", "solved"]
 
-_FINER = 1e-2  # A round ends at a squared gradient of this share of the gap that is asked, and of less if that fails.
-_MAX_FAILURES = 3  # So many rounds in a row without progress show that rounding errors prevent it.
+AGAIN = 4
+"""Newton steps that did not suffice are tried again after so many times the epochs so far."""
+
+MOST_EPOCHS = 200
+"""Epochs that reduce the gap fast end after at most so many; each takes little time."""
+
+_SPEED = 8  # Products and factorisations take so many times less time for a multiplication than epochs.
+_LESS = 0.1  # The first ridge, in mean squares of the lengths of rows, and its factor after each envelope.
+_MAX_FAILURES = 3  # So many envelopes in a row without progress show that rounding errors prevent it.
 
 
-class NewtonSolution(NamedTuple):
-    """Weights, dual variables and objectives of all scores; for one score without the dimension `n_scores`.
+class Course(NamedTuple):
+    """How scores are solved, and when this ends."""
 
-    Weights have the shape (n_scores, n_features + 1), with that of the constant feature last. `dual` is feasible and
-    has the shape (n, n_scores).
-    """
+    stop: np.ndarray  # Once its number is not 0, steps end.
+    tol: float = 0.0  # Envelopes end at this gap relative to the objective, or to `least` where that is larger.
+    least: float = 0.0
+    most_epochs: int = 0  # There are at most so many epochs before Newton steps.
+    total: float = 0.0  # It is the sum of the dual variables; 0 if none is given.
+    offset: float = 0.0  # Where the sum is given, the offset is this in the beginning.
+
+
+class Solution(NamedTuple):
+    """Weights, shape (n_scores, n_weights), dual variables, shape (n_scores, n), and numbers of epochs and steps."""
 
     weights: np.ndarray
     dual: np.ndarray
-    primal: Any
-    dual_value: Any
+    n_steps: np.ndarray
 
-    @property
-    def gap(self) -> Any:
-        """The duality gap."""
-        return self.primal - self.dual_value
+
+class _Envelope(NamedTuple):
+    """The envelope of the loss in one score, with β⁰ (`center`), and by what the last weight's gradient is lowered."""
+
+    loss: Loss
+    targets: np.ndarray
+    costs: np.ndarray
+    center: np.ndarray
+    ridge: float
+    fixed: float
+
+
+class _Line(NamedTuple):
+    """Scores along a direction, and ½ ‖w‖² there, which is slope t + curvature t² / 2 up to a constant."""
+
+    envelope: _Envelope
+    scores: np.ndarray
+    change: np.ndarray
+    slope: float
+    curvature: float
 
 
 def newton_applies(problem: LinearProblem, most_values: int) -> bool:
@@ -90,244 +119,329 @@ def newton_applies(problem: LinearProblem, most_values: int) -> bool:
     return not problem.loss.of_classes and source.resident and values <= most_values
 
 
-def newton_solve(
-    problem: LinearProblem, dual: np.ndarray, tol: float, pool: Pool, least: float = 0.0, deadline: float = np.inf
-) -> NewtonSolution:
-    """Return the solution of all scores, one after another, of a problem to which `newton_applies`.
+def solved(problem: LinearProblem, rows: np.ndarray, dual: np.ndarray, course: Course, pool: Pool) -> Solution:
+    """Return the solution from feasible dual variables, shape (n_scores, n), which are overwritten.
 
-    The initial variables `dual`, shape (n, n_scores), are feasible. `tol` is the gap of each score relative to its
-    objective, or to `least` where that is larger; 0 iterates until rounding ends progress. At `deadline`, a moment of
-    time.perf_counter, the best solutions so far are returned.
+    `rows` are those of the problem in float64 with the constant feature last, or others with the same dot products.
     """
-    used = np.flatnonzero(problem.demands.costs)
-    demands = problem.demands.of_rows(used)
-    rows = problem.dense(problem.block.take(used), problem.source.shape[1] + 1)
-    found, parts = np.zeros(dual.shape), []
-    for c in range(problem.n_scores):
-        given = None if problem.total is None else GivenSum(demands.costs, problem.total)
-        score = _Score(problem.loss, demands, c, rows, pool, given, least, deadline)
-        part = _solve_score(score, dual[used, c].astype(np.float64), tol)
-        found[used, c] = part.dual
-        parts.append(part)
-    values = (np.array([getattr(part, name) for part in parts]) for name in ("weights", "primal", "dual_value"))
-    weights, primal, dual_value = values
-    if problem.total is not None:
-        weights[:, -1] /= problem.constant
-    return NewtonSolution(weights, found, primal, dual_value)
-
-
-def _solve_score(score: "_Score", dual: np.ndarray, tol: float) -> NewtonSolution:
-    """Return the solution of one score, from feasible dual variables."""
-    best, (ridge, least), accuracy, failures = score.initial(dual), score.ridges(), _FINER * tol, 0
-    for _ in range(MOST_STEPS):
-        size = max(abs(best.primal), score.least)
-        if best.gap <= tol * size or failures > _MAX_FAILURES or score.is_late():
-            break
-        before = best.gap
-        found, solved = score.round(best, ridge, accuracy)
-        if found.gap <= before + ROUNDING * size:
-            best = found
-        failures = 0 if found.gap < before else failures + 1
-        if not solved and found.gap >= before:
-            ridge /= LESS  # the round was too ill-conditioned
-        elif solved:
-            accuracy *= 1.0 if found.gap <= before / 2 else _FINER
-            ridge = max(LESS * ridge, least)
-    return best
-
-
-class _Score(NamedTuple):
-    """One score of a problem, and the methods of a round."""
-
-    loss: Loss
-    demands: Demands
-    c: int
-    rows: np.ndarray
-    pool: Pool
-    given: GivenSum | None
-    least: float
-    deadline: float
-
-    def is_late(self) -> bool:
-        """Return whether the deadline is past."""
-        return time.perf_counter() >= self.deadline
-
-    def initial(self, dual: np.ndarray) -> NewtonSolution:
-        """Return the weights of dual variables, and both objectives."""
-        total = self._sum(dual)
-        return self._evaluated(total, dual, total)
-
-    def _evaluated(self, weights: np.ndarray, dual: np.ndarray, total: np.ndarray) -> NewtonSolution:
-        """Return weights and dual variables with their objectives; `total` is Xᵀ β."""
-        if self.given is not None:
-            return self._evaluated_with_sum(weights, dual, self.given)
-        losses, conjugates = _objectives(self.loss, self.demands, self.c, dual, self._scores(weights))
-        primal = 0.5 * float(weights @ weights) + losses
-        return NewtonSolution(weights, dual, primal, -conjugates - 0.5 * float(total @ total))
-
-    def _evaluated_with_sum(self, weights: np.ndarray, dual: np.ndarray, given: GivenSum) -> NewtonSolution:
-        """Return weights with the best offset, and variables of the right sum, with their objectives."""
-        dual, inner = given.corrected(dual), np.append(weights[:-1], 0.0)
-        scores, total = self._scores(inner), self._sum(dual)[:-1]
-        offset = given.offset(scores)
-        primal = 0.5 * float(inner @ inner) + given.losses(scores, offset)
-        return NewtonSolution(np.append(inner[:-1], -offset), dual, primal, -0.5 * float(total @ total))
-
-    def ridges(self) -> tuple[float, float]:
-        """Return the first ridge and the least; the least is at most the ridge of a squared loss."""
-        size = self.size()
-        _, own = box(self.loss, float(self.demands.costs.max() * self.demands.balance.max()))
-        least = ROUNDING * size
-        return LESS * size, min(least, own) if own > 0 else least
-
-    def round(self, begin: NewtonSolution, ridge: float, accuracy: float) -> tuple[NewtonSolution, bool]:
-        """Minimise the augmented Lagrangian at the variables of `begin`.
-
-        Return the weights with the next variables, and whether the squared gradient, relative to the objective, is at
-        most `accuracy`.
-        """
-        weights, fixed = begin.weights.copy(), np.zeros_like(begin.weights)
-        if self.given is not None:
-            weights[-1] /= self._stretch(ridge)
-            fixed[-1] = weights[-1] - self.given.total * self.rows[0, -1]
-        scores = self._scores(weights)
-        dual, stiffness = np.empty_like(scores), np.empty_like(scores)
-        here, solved = _Round(self.loss, self.demands, self.c, begin.dual, ridge), False
-        for _ in range(MOST_STEPS):
-            _maximise(here, scores, dual, stiffness)
-            total = self._sum(dual)
-            gradient = weights - total - fixed
-            allowed = max(accuracy * max(abs(begin.dual_value), self.least), ROUNDING**2 * float(weights @ weights))
-            solved = bool(gradient @ gradient <= allowed)
-            if solved or self.is_late():
-                break
-            try:
-                direction = -self._newton(stiffness, gradient)
-            except linalg.LinAlgError:  # numerically singular: the ridge is too small
-                break
-            change = self._scores(direction)
-            line = _Line(here, scores, change, float((weights - fixed) @ direction), float(direction @ direction))
-            length = _best_length(line)
-            if length == 0:  # rounding prevents progress
-                solved = True
-                break
-            weights, scores = weights + length * direction, scores + length * change
-        return self._evaluated(weights, dual, total), solved
-
-    def _stretch(self, ridge: float) -> float:
-        """Return a new value of the constant feature, by which the offset is learnt the faster, the less the ridge is.
-
-        Its weight has the proximal term ½ (b - b⁰)², and is -ρ divided by the value.
-        """
-        self.rows[:, -1] = self.size() / np.sqrt(ridge)
-        return float(self.rows[0, -1])
-
-    def size(self) -> float:
-        """Return the mean ‖x‖² of the rows, without the constant feature if it has no penalty."""
-        rows = self.rows if self.given is None else self.rows[:, :-1]
-        return float(np.einsum("ij,ij->", rows, rows)) / len(rows) or 1.0
-
-    def _newton(self, stiffness: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Return (I + X_Fᵀ S X_F)⁻¹ gradient, from a linear system in the shorter dimension of X_F."""
-        free = np.flatnonzero(stiffness)
-        some = self.rows[free] * np.sqrt(stiffness[free])[:, None]
-        if len(free) >= len(gradient):
-            return _solved(some.T, gradient, self.pool)
-        return gradient - some.T @ _solved(some, some @ gradient, self.pool)
-
-    def _scores(self, weights: np.ndarray) -> np.ndarray:
-        """Return X w."""
-        found = np.empty(len(self.rows))
-        parts = spans(len(found), rows_of_piece(self.rows.shape[1]))
-        self.pool.run(lambda a, b: np.matmul(self.rows[a:b], weights, out=found[a:b]), parts)
-        return found
-
-    def _sum(self, dual: np.ndarray) -> np.ndarray:
-        """Return Xᵀ β."""
-        bounds = list(spans(len(dual), rows_of_piece(self.rows.shape[1])))
-        parts = np.empty((len(bounds), self.rows.shape[1]))
-        pieces = [(k, a, b) for k, (a, b) in enumerate(bounds)]
-        self.pool.run(lambda k, a, b: np.matmul(dual[a:b], self.rows[a:b], out=parts[k]), pieces)
-        return parts.sum(axis=0)
-
-
-def _solved(rows: np.ndarray, vector: np.ndarray, pool: Pool) -> np.ndarray:
-    """Return (I + R Rᵀ)⁻¹ v for rows R and a vector v."""
-    square = np.empty((len(rows), len(rows)))
-    parts = spans(len(rows), PANEL)
-    pool.run(lambda a, b: np.matmul(rows[a:b], rows.T, out=square[a:b]), parts)
-    square[np.diag_indices_from(square)] += 1
-    # Not linalg.solve, which warns of a bad condition: the line search and the gap check each step.
-    return linalg.cho_solve(linalg.cho_factor(square, overwrite_a=True, check_finite=False), vector, check_finite=False)
-
-
-class _Round(NamedTuple):
-    """The augmented Lagrangian of score `c`, with β⁰ (`before`) and the ridge h of the round."""
-
-    loss: Loss
-    demands: Demands
-    c: int
-    before: np.ndarray
-    ridge: float
-
-
-class _Line(NamedTuple):
-    """Scores along a direction, and ½ ‖w‖² there, which is slope t + curvature t² / 2 up to a constant."""
-
-    round: _Round
-    scores: np.ndarray
-    change: np.ndarray
-    slope: float
-    curvature: float
+    k, found = len(dual), Solution(np.empty((len(dual), rows.shape[1])), dual, np.zeros(len(dual)))
+    loss, demands = chosen_loss(problem.loss), Demands(*map(writeable, problem.demands))
+    parts = spans(k, max(1, PIECE_VALUES // rows.size))  # those of the scores that are worth a thread
+    pool.run(lambda a, b: solve_scores(loss, demands, rows, course, (a, b), found), parts)
+    return found
 
 
 @jit
-def _maximiser(here, i, score):
-    """Return the variable of row `i` that attains the maximum at a score."""
-    target, cost = cost_of(here.demands, i, here.c)
-    if cost == 0:  # of a class that the score leaves out
-        return 0.0
-    return coordinate_update(here.loss, here.before[i], score, target, cost, here.ridge)
+def solve_scores(loss, demands, rows, course, bounds, found):
+    """Solve the problems of the scores within `bounds`; `found` is modified, and `rows` where a sum is given."""
+    n = rows.shape[0]
+    squares, scores, targets, costs, center = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
+    for i in range(n):
+        squares[i] = _dot(rows[i], rows[i])
+    is_smooth, size = box(loss, 1.0)[1] > 0, max(squares.mean(), 1e-300)
+    for c in range(bounds[0], bounds[1]):
+        write_costs(demands, 0, c, targets, costs)
+        dual, weights, here = found.dual[c], found.weights[c], _Envelope(loss, targets, costs, center, 0.0, 0.0)
+        _sum_rows(rows, dual, weights)
+        n_steps = _ascent(here, course, rows, squares, dual, weights, scores)
+        if is_smooth:
+            _write_scores(rows, weights, scores)
+            n_steps += _newton(here, course, rows, dual, weights, scores)
+        else:
+            n_steps += _envelopes(here, course, rows, size, dual, weights, scores)
+        found.n_steps[c] = n_steps
 
 
 @jit
-def _maximise(here, scores, dual, stiffness):
-    """Write the variables that attain the maxima, and the sizes of their derivatives by the scores."""
+def _sum_rows(rows, dual, weights):
+    """Write Xᵀ β."""
+    for k in range(weights.size):
+        weights[k] = 0.0
+    for i in range(dual.size):
+        if dual[i] != 0:
+            row, factor = rows[i], dual[i]
+            for k in range(row.size):
+                weights[k] += factor * row[k]
+
+
+@jit
+def _write_scores(rows, weights, scores):
     for i in range(scores.size):
-        cost = cost_of(here.demands, i, here.c)[1]
-        dual[i] = _maximiser(here, i, scores[i])
-        is_free = 0 < abs(dual[i]) < box(here.loss, cost)[0]
-        stiffness[i] = 1 / (here.ridge + conjugate_curvature(here.loss, dual[i], cost)) if is_free else 0.0
+        scores[i] = _dot(rows[i], weights)
+
+
+@jit
+def _gap(here, dual, scores):
+    """Return the duality gap of variables whose weights have these scores, and the sum of the losses.
+
+    The gap of each row is positive: nothing cancels.
+    """
+    loss, targets, costs = here.loss, here.targets, here.costs
+    gap = losses = 0.0
+    for i in range(dual.size):
+        if costs[i] > 0:
+            value = costs[i] * loss_value(loss, scores[i], targets[i])
+            losses += value
+            gap += value + dual[i] * scores[i]
+            gap += conjugate(loss, dual[i], targets[i], costs[i]) if dual[i] != 0 else 0.0
+    return gap, losses
+
+
+@outlined
+def _ascent(here, course, rows, squares, dual, weights, scores):
+    """Take epochs of coordinate ascent until the gap is rounding error or falls slowly; return their number."""
+    loss, targets, costs, (n, d), before = here.loss, here.targets, here.costs, rows.shape, np.inf
+    most_slow = 1 if box(loss, 1.0)[1] > 0 and n > d else 1 + min(n, d) // _SPEED
+    for epoch in range(course.most_epochs):
+        stride, i = _stride_of(n, epoch), epoch % n
+        for _ in range(n):
+            if costs[i] > 0 and squares[i] > 0:
+                row, old = rows[i], dual[i]
+                new = coordinate_update(loss, old, _dot(row, weights), targets[i], costs[i], squares[i])
+                change = new - old
+                if change != 0:
+                    dual[i] = new
+                    for k in range(d):
+                        weights[k] += change * row[k]
+            i = (i + stride) % n
+        _write_scores(rows, weights, scores)
+        gap, losses = _gap(here, dual, scores)
+        is_slow = gap > before / 2 and epoch + 1 >= most_slow
+        if gap <= ROUNDING * (losses + _dot(weights, weights) / 2) or is_slow or course.stop[0] != 0:
+            return epoch + 1
+        before = gap
+    return course.most_epochs
+
+
+@jit
+def _stride_of(n, epoch):
+    """Return a number near a golden share of n that has no divisor in common with n: rows in steps of it are mixed."""
+    stride = max(1, int(n * (0.382 + 0.05 * (epoch % 5))))
+    while True:
+        a, b = n, stride
+        while b:
+            a, b = b, a % b
+        if a == 1:
+            return stride
+        stride += 1
+
+
+@outlined
+def _envelopes(here, course, rows, size, dual, weights, scores):
+    """Minimise envelopes of the loss until the gap is within tolerance; return the number of Newton steps.
+
+    `size` is the mean square of the lengths of rows.
+    """
+    loss, targets, costs, center, _, _ = here
+    last, n_steps, failures, ridge, before, best = weights.size - 1, 0, 0, _LESS * size, np.inf, np.inf
+    constant = fixed = 0.0
+    if course.total > 0:
+        constant = _stretch(rows, size, ridge)
+        weights[last] = -course.offset / constant
+    for k in range(MOST_STEPS):
+        _write_scores(rows, weights, scores)
+        gap, objective = _gap(here, dual, scores)
+        square = _dot(weights, weights) / 2
+        if course.total > 0:
+            objective = square - weights[last] ** 2 / 2
+            gap += abs(weights[last] * constant * (dual.sum() - course.total))
+        else:
+            objective += square
+        failures = failures + 1 if gap >= best else 0
+        best = min(best, gap)
+        is_within = gap <= max(course.tol, ROUNDING) * max(objective, course.least)
+        if is_within or failures > _MAX_FAILURES or course.stop[0] != 0:
+            break
+        if k > 0:
+            is_too_small = ridge < np.sqrt(ROUNDING) * size and gap > before / 2
+            ridge *= 1 / _LESS if is_too_small else _LESS
+        before = gap
+        if course.total > 0:
+            offset = weights[last] * constant
+            constant = _stretch(rows, size, ridge)
+            weights[last] = offset / constant
+            fixed = weights[last] - course.total * constant
+        for i in range(dual.size):
+            center[i] = dual[i]
+        envelope = _Envelope(loss, targets, costs, center, ridge, fixed)
+        n_steps += _newton(envelope, course, rows, dual, weights, scores)
+    if course.total > 0:
+        weights[last] *= constant
+    for i in range(dual.size):
+        center[i] = 0.0
+    return n_steps
+
+
+@jit
+def _stretch(rows, size, ridge):
+    """Write the value of the constant feature that suits a ridge, and return it."""
+    constant = size / np.sqrt(ridge)
+    for i in range(rows.shape[0]):
+        rows[i, rows.shape[1] - 1] = constant
+    return constant
+
+
+@outlined
+def _newton(here, course, rows, dual, weights, scores):
+    """Take Newton steps to rounding error on an envelope of the loss; return their number.
+
+    The variables become those of the scores, which are those of the weights.
+    """
+    (n, d), (loss, targets, costs, center, ridge, fixed) = rows.shape, here
+    change, direction, gradient = np.empty(n), np.empty(d), np.empty(d)
+    piece, length, before = np.full(n, 3), 0.0, np.inf
+    for step in range(MOST_STEPS):
+        for k in range(d):
+            gradient[k] = weights[k]
+        gradient[d - 1] -= fixed
+        others = 0
+        for i in range(n):
+            value = coordinate_update(loss, center[i], scores[i], targets[i], costs[i], ridge) if costs[i] > 0 else 0.0
+            dual[i] = value
+            now = 0 if value == 0 else 1 if abs(value) < box(loss, costs[i])[0] else 2
+            now = now if value > 0 else -now
+            others += now != piece[i]
+            piece[i] = now
+            if value != 0:
+                row = rows[i]
+                for k in range(d):
+                    gradient[k] -= value * row[k]
+        size = _dot(gradient, gradient)
+        # On the same quadratic piece as before, what is left is rounding error; the next envelope corrects it.
+        is_rounding = others == 0 and length == 1.0 and (size > before / 4 or ridge > 0)
+        if size <= ROUNDING**2 * _dot(weights, weights) or is_rounding or course.stop[0] != 0:
+            return step
+        before = size
+        for k in range(d):
+            direction[k] = -gradient[k]
+        _precondition(here, rows, dual, direction)
+        _write_scores(rows, direction, change)
+        slope = _dot(weights, direction) - fixed * direction[d - 1]
+        length = _best_length(_Line(here, scores, change, slope, _dot(direction, direction)))
+        if not 0 < length < np.inf:
+            return step
+        for k in range(d):
+            weights[k] += length * direction[k]
+        for i in range(n):
+            scores[i] += length * change[i]
+    return MOST_STEPS
+
+
+@outlined
+def _precondition(here, rows, dual, vector):
+    """Replace a vector v by (I + X_Fᵀ S X_F)⁻¹ v; the system has the order of the free rows or of the features."""
+    n, d = rows.shape
+    loss, costs, ridge = here.loss, here.costs, here.ridge
+    m, free = 0, np.empty(n, np.int64)
+    for i in range(n):
+        if 0 < abs(dual[i]) < box(loss, costs[i])[0]:
+            free[m] = i
+            m += 1
+    scaled = np.empty((m, d))
+    for s in range(m):
+        i, target = free[s], scaled[s]
+        row, share = rows[i], np.sqrt(1 / (conjugate_curvature(loss, dual[i], costs[i]) + ridge))
+        for k in range(d):
+            target[k] = share * row[k]
+    size = min(m, d)
+    right, rest = np.empty(size), np.zeros(size)
+    if m < d:
+        square = np.dot(scaled, scaled.T)
+        for s in range(m):
+            right[s] = _dot(scaled[s], vector)
+    else:
+        square = np.dot(scaled.T, scaled)
+        for a in range(d):
+            right[a] = vector[a]
+    if not factorise(square, 1.0):
+        return  # minus the gradient is a direction of descent too
+    solve_factorised(square, right, rest)
+    if m < d:
+        for s in range(m):
+            row, factor = scaled[s], right[s]
+            for k in range(d):
+                vector[k] -= factor * row[k]
+    else:
+        for a in range(d):
+            vector[a] = right[a]
 
 
 @slope_at.register(_Line)
 def _slope(line, t):
-    here, scores, change, slope, curvature = line
+    (loss, targets, costs, center, ridge, _), scores, change, slope, curvature = line
     total = 0.0
     for i in range(scores.size):
-        total += change[i] * _maximiser(here, i, scores[i] + t * change[i])
+        if costs[i] > 0:
+            score = scores[i] + t * change[i]
+            total += change[i] * coordinate_update(loss, center[i], score, targets[i], costs[i], ridge)
     return slope + t * curvature - total
 
 
 @jit
 def _best_length(line):
-    """Return the step length that minimises the augmented Lagrangian, or 1 if its slope there is small enough."""
-    begin, at_end = slope_at(line, 0.0), slope_at(line, 1.0)
-    if begin >= 0:
+    """Return the length of the best step, or one at which the slope is small enough; 0 if none leads downhill."""
+    begin = slope_at(line, 0.0)
+    if not begin < 0:
         return 0.0
-    if abs(at_end) <= -ACCEPTED * begin:
+    at_end, enough = slope_at(line, 1.0), -ACCEPTED * begin
+    if abs(at_end) <= enough:
         return 1.0
-    limits = RootLimits(MOST_STEPS, MOST_STEPS, -ROUNDING * begin, 0.0)
-    return illinois_root(line, Bracket(0.0, begin, 1.0, at_end), limits)
+    return illinois_root(line, Bracket(0.0, begin, 1.0, at_end), RootLimits(MOST_STEPS, MOST_STEPS, enough, 0.0))
 
 
 @jit
-def _objectives(loss, demands, c, dual, scores):
-    """Return the sum of the losses and the sum of their conjugates."""
-    losses = conjugates = 0.0
-    for i in range(scores.size):
-        target, cost = cost_of(demands, i, c)
-        losses += cost * loss_value(loss, scores[i], target)
-        if dual[i] != 0:
-            conjugates += conjugate(loss, dual[i], target, cost)
-    return losses, conjugates
+def _dot(a, b):
+    total = 0.0
+    for k in range(a.size):
+        total += a[k] * b[k]
+    return total
+
+
+# --- one code for several losses -------------------------------------------------------------------------
+
+
+class ChosenLoss(NamedTuple):
+    """One of four losses. A branch that is always taken alike costs less than code for each of them to compile."""
+
+    number: int
+    hinge: Hinge
+    squared_hinge: SquaredHinge
+    epsilon_insensitive: EpsilonInsensitive
+    squared_epsilon_insensitive: SquaredEpsilonInsensitive
+
+
+ChosenLoss.of_classes = False  # type: ignore[attr-defined]
+
+
+def chosen_loss(loss: Loss) -> Any:
+    """Return the loss as a `ChosenLoss` if it is one of the four, else itself."""
+    choices: list[Any] = [Hinge(), SquaredHinge(), EpsilonInsensitive(), SquaredEpsilonInsensitive()]
+    for number, other in enumerate(choices):
+        if type(loss) is type(other):
+            choices[number] = loss
+            return ChosenLoss(number, *choices)
+    return loss
+
+
+def _register(function: Any) -> None:
+    """Give a generic function of a loss a body that asks which of the four it is."""
+
+    def body(loss, *arguments):
+        if loss.number == 0:
+            return function(loss.hinge, *arguments)
+        if loss.number == 1:
+            return function(loss.squared_hinge, *arguments)
+        if loss.number == 2:
+            return function(loss.epsilon_insensitive, *arguments)
+        return function(loss.squared_epsilon_insensitive, *arguments)
+
+    function.register(ChosenLoss)(body)
+
+
+for _function in (loss_value, coordinate_update, conjugate, projected_gradient, box):
+    _register(_function)
+
+
+@feasible.register(ChosenLoss)
+def _feasible(loss, demands, dual):
+    return feasible(loss[1 + loss.number], demands, dual)

@@ -42,53 +42,42 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, stoppable
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import feasible
-from fastsvm.solvers.linear_dual.augmented_lagrangian import newton_applies, newton_solve
+from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, Solution, newton_applies, solved
 from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
 from fastsvm.solvers.linear_dual.metric import Metric, metric_of, no_metric
 from fastsvm.solvers.linear_dual.problem import (
     OVERFLOW,
     Certificate,
     LinearProblem,
-    certify,
-    combination,
     explain,
-    primal_of,
-)
-from fastsvm.solvers.linear_dual.proximal_point import (
-    ProximalPoint,
-    newton_is_due,
-    recorded,
     relative_gap,
 )
+from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint, newton_is_due, recorded
 from fastsvm.solvers.linear_dual.sparse_epochs import SparseEpochs
-from fastsvm.solvers.linear_dual.state import Epochs, Layout, LinearDualSettings, LinearDualState
+from fastsvm.solvers.linear_dual.state import CertifiedSolver, Epochs, LinearDualState, LinearSettings
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Window, windows
 
-__all__ = ["AscentAfterRounds", "LinearDualAscent"]
+__all__ = ["LinearDualAscent"]
 
 _WIDTH = 16  # The number of weights is padded to a multiple of this, so that vectors have no rest.
 _COARSE = 3e-4  # Above this relative gap the metric is weakened after an evaluation without progress.
 _CLOSE = 0.1  # Below this relative gap the violation is computed, if it decides the end.
-_AGAIN = 4  # Newton steps that failed are tried again after so many times the epochs so far.
 _CREEPING = 100  # Within so many epochs the gap should be halved, or the metric changes.
 _PATIENCE = 1000  # So many epochs without progress, beside as many as before, show that the fit has stalled.
 
 
-class LinearDualAscent:
-    """Block-exact dual coordinate ascent. `certificate` is that of the last pass that computed one, or None."""
+class LinearDualAscent(CertifiedSolver):
+    """Block-exact dual coordinate ascent."""
 
-    def __init__(self, problem: LinearProblem, settings: LinearDualSettings, pool: Pool) -> None:
-        self.problem, self.settings, self.pool = problem, settings, pool
+    def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool) -> None:
+        super().__init__(problem, settings, pool)
         self.rows = np.arange(len(problem.source))
-        self.n_scores = len(problem.demands.balance)
-        n_features = problem.source.shape[1]
-        self.width = self.width_of(n_features)
+        self.width = self.width_of(problem.source.shape[1])
         self.proximal = ProximalPoint(problem, self._first_metric(), settings.tuning)
-        self.certificate: Certificate | None = None
         self.newton_applies = settings.tuning.lagrangian and newton_applies(problem, settings.most_values)
         self.shorter_side = min(problem.source.shape[1], len(self.rows))
         self._busy, self._read_seconds = 0.0, problem.source.reads.seconds
@@ -102,6 +91,10 @@ class LinearDualAscent:
         if self.settings.tuning.proximal:
             return metric_of(self.problem, self.width)
         return no_metric(self.n_scores, self.width)
+
+    def _conjugates(self, dual: np.ndarray) -> np.ndarray:
+        """Return Σ_i c_i ℓ*(-β_i / c_i) of each score."""
+        return self.problem.conjugates(dual)
 
     @staticmethod
     def width_of(n_features: int) -> int:
@@ -129,14 +122,17 @@ class LinearDualAscent:
             dual=dual, anchor=position, last=position, momentum=np.ones(n_problems),
             path=self.proximal.path(position, position), candidate=None, losses=np.zeros(self.n_scores), best=position,
             primal=np.full(n_problems, np.inf), dual_value=np.zeros(n_problems),
-            initial_value=self.proximal.near_value(self.proximal.conjugates(dual), position, position),
+            initial_value=self.proximal.near_value(self._conjugates(dual), position, position),
         )  # fmt: skip
 
-    def memory(self) -> None:
-        """Return None: a resumed run needs nothing beside the state."""
+    def start_of(self, state: Any) -> np.ndarray | None:
+        """Return the dual variables of another fit, None if there are not as many."""
+        is_known = isinstance(state, LinearDualState) and state.dual.shape == (len(self.rows), self.n_scores)
+        return state.dual if is_known else None
 
-    def recall(self, memory: None) -> None:
-        """Take what `memory` returned."""
+    def kept(self, state: LinearDualState, finished: bool) -> LinearDualState | None:
+        """Return the state, None if a bad value or overflow has spread to the variables, which change in place."""
+        return state if np.isfinite(state.dual).all() and np.isfinite(state.path.position).all() else None
 
     def adopted(self, state: LinearDualState) -> LinearDualState:
         """Return a state that was saved between two windows, to resume with the same bits."""
@@ -160,11 +156,11 @@ class LinearDualAscent:
 
     def _position_of(self, dual: np.ndarray) -> np.ndarray:
         """Return Σ β_i x_i, by a pass over the rows."""
-        return self._padded(combination(self.problem, dual, self.pool))
+        return self._padded(self.problem.combination(dual, self.pool))
 
-    def _dual_value(self, dual: np.ndarray, conjugates: np.ndarray, position: np.ndarray) -> np.ndarray:
+    def _dual_value(self, conjugates: np.ndarray, position: np.ndarray) -> np.ndarray:
         """Return the dual objectives."""
-        return -self.problem.by_problem(conjugates) - self.proximal.sizes(position)
+        return -self.problem.by_problem(conjugates) - self.problem.penalty(position)
 
     def _padded(self, weights: np.ndarray) -> np.ndarray:
         """Return weights with zero padding between those of the features and of the constant feature."""
@@ -177,10 +173,8 @@ class LinearDualAscent:
         known, metric = self._epochs, self.proximal.metric
         if known is not None and known.dual is state.dual and self._epochs_metric is metric:
             return known
-        settings, tuning = self.settings, self.settings.tuning
-        sizes = settings.block_rows, settings.kept_blocks, tuning.sweeps, tuning.longest_pause, settings.part_bytes
         kind: Any = SparseEpochs if self.problem.source.sparse else DenseEpochs
-        found: Epochs[Any] = kind(self.problem, state.dual, Layout(*sizes), self.pool)
+        found: Epochs[Any] = kind(self.problem, state.dual, self.settings, self.pool)
         self._epochs, self._epochs_metric = found, metric
         return found
 
@@ -223,7 +217,7 @@ class LinearDualAscent:
         if not self.problem.source.resident:
             self.problem.source.check_unchanged()
         if state.candidate is not None:
-            primal_of(self.problem, state.candidate, window, self.pool, state.losses)
+            self.problem.add_losses(state.candidate, window, self.pool, state.losses)
         for k in range(state.passes):
             self._process_once(state, epochs, window, k)
         with np.errstate(all="ignore"):
@@ -254,14 +248,14 @@ class LinearDualAscent:
 
     def _end_epoch(self, state: LinearDualState, last: bool) -> tuple[LinearDualState, Report]:
         """Move the anchor, and evaluate the objective if that is due."""
-        position, mean, conjugates = state.path.position, state.path.mean, self.proximal.conjugates(state.dual)
+        position, mean, conjugates = state.path.position, state.path.mean, self._conjugates(state.dual)
         anchor, before, momentum = self.proximal.moved(state, conjugates)
         moved = (anchor != state.anchor).any()
         state = state._replace(
             anchor=anchor, last=before, momentum=momentum,
             path=self.proximal.path(position, anchor, state.path._replace(turn=state.path.turn + state.passes)),
             passes=self._passes_next(state), epoch=state.epoch + 1, window=0, seen=0,
-            dual_value=self._dual_value(state.dual, conjugates, position),
+            dual_value=self._dual_value(conjugates, position),
             initial_value=self.proximal.near_value(conjugates, position, anchor),
         )  # fmt: skip
         if moved:
@@ -281,7 +275,7 @@ class LinearDualAscent:
         """Return the losses of weights in each score, by a pass over rows in memory."""
         losses = np.zeros(self.n_scores)
         for window in self.problem.windows_in_memory(self.settings.window_rows):
-            primal_of(self.problem, weights, window, self.pool, losses)
+            self.problem.add_losses(weights, window, self.pool, losses)
         return losses
 
     def _evaluate(
@@ -294,9 +288,9 @@ class LinearDualAscent:
         state, gap = recorded(state, weights, primal, self.settings)
         progress_at = state.progress_at
         if progress_at < state.epoch and state.inexactness <= 1.0 and gap > _COARSE:
-            state = self.proximal.at_level(state, 1)
+            state = self.proximal.at_level(state, 1, self._conjugates(state.dual))
         elif state.epoch > state.halved_at + _CREEPING:
-            state = self.proximal.with_other_metric(state)
+            state = self.proximal.with_other_metric(state, self._conjugates(state.dual))
         report = self._report(state, 1)._replace(stalled=state.epoch > 2 * progress_at + _PATIENCE)
         if gap <= (self.settings.tol if self.settings.criterion == "gap" else _CLOSE):
             state, report = self._certified(state, report)
@@ -307,43 +301,40 @@ class LinearDualAscent:
 
     def _certified(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
         """Certify the best weights and the variables, and report whether they are within tolerance."""
-        self.certificate = self.certify(state)
-        return self._judged(state, report, self.certificate)
-
-    def _judged(self, state: LinearDualState, report: Report, found: Certificate) -> tuple[LinearDualState, Report]:
-        """Report whether a certificate is within tolerance."""
+        self.certificate = found = self.certify(state)
         if not self.is_within(found):
             return state, report
-        gap = relative_gap(found.primal, found.dual, self.settings.least)
-        return state, report._replace(gap=gap, within=True, converged=True)
-
-    def is_within(self, found: Certificate) -> bool:
-        """Return whether a certificate is within tolerance."""
-        if self.settings.criterion == "gap":
-            return relative_gap(found.primal, found.dual, self.settings.least) <= self.settings.tol
-        return found.violation <= self.settings.tol
+        return state, report._replace(gap=self.gap_of(found), within=True, converged=True)
 
     def _newton_step(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
-        """Return the state after Newton steps to the tolerance."""
-        tol = self.settings.tol / 2 if self.settings.criterion == "gap" else 0.0  # with a margin
-        least, deadline = self.settings.least, self.settings.deadline
-        found = newton_solve(self.problem, state.dual, tol, self.pool, least, deadline)
-        better = found.primal < state.primal
-        state.dual[:] = found.dual
-        position = self._position_of(state.dual)
+        """Return the state after Newton steps to the tolerance, where these lead nearer."""
+        problem, settings = self.problem, self.settings
+        tol = settings.tol / 2 if settings.criterion == "gap" else 0.0  # with a margin
+        rows = problem.dense(problem.block, problem.source.shape[1] + 1)
+
+        def steps(stop: np.ndarray) -> Solution:
+            before = np.ascontiguousarray(state.dual.T, np.float64)
+            return solved(problem, rows, before, Course(stop, tol, settings.least), self.pool)
+
+        found = stoppable(steps, settings.deadline)
+        dual = np.ascontiguousarray(found.dual.T)
+        after = problem.certify([found.weights], dual, found.weights, self.pool)
+        higher, better = after.dual > state.dual_value, after.primal[0] < state.primal
+        state.dual[:, higher] = dual[:, higher]
+        position, conjugates = self._position_of(state.dual), self._conjugates(state.dual)
         best = np.where(better[:, None], self._padded(found.weights), state.best)
         state = state._replace(
-            best=best, primal=np.where(better, found.primal, state.primal),
-            dual_value=self._dual_value(state.dual, self.proximal.conjugates(state.dual), position),
-            next_finish=_AGAIN * state.epoch,
+            best=best, primal=np.where(better, after.primal[0], state.primal),
+            dual_value=self._dual_value(conjugates, position),
+            next_finish=AGAIN * state.epoch,
         )  # fmt: skip
-        state = self.proximal.placed(state, position, best)
+        state = self.proximal.placed(state, position, best, conjugates)
         state = state._replace(gap=relative_gap(state.primal, state.dual_value, self.settings.least))
         return state, report._replace(gap=state.gap, objective=float(state.dual_value.sum()))
 
     def certify(self, state: LinearDualState) -> Certificate:
         """Return both objectives and the violation of the optimality conditions, by a pass in float64."""
-        found = certify(self.problem, [self._weights(state)], state.dual, state.path.position, self.pool)
+        found = self.problem.certify([self._weights(state)], state.dual, state.path.position, self.pool)
         return found._replace(primal=found.primal[0])
 
     def concluded(self, state: LinearDualState) -> tuple[LinearDualState, Certificate]:
@@ -354,7 +345,7 @@ class LinearDualAscent:
         if state.candidate is None:
             return state, self.certify(state)
         choices = [self._weights(state), state.candidate]
-        found = certify(self.problem, choices, state.dual, state.path.position, self.pool)
+        found = self.problem.certify(choices, state.dual, state.path.position, self.pool)
         better = found.primal[1] < found.primal[0]
         by_score = np.broadcast_to(better, self.n_scores)[:, None]
         primal = found.primal.min(axis=0)
@@ -375,54 +366,3 @@ class LinearDualAscent:
 
     def _report(self, state: LinearDualState, n_steps: int) -> Report:
         return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
-
-
-# --- ascent after rounds ---------------------------------------------------------------------------------
-
-
-class AscentAfterRounds(LinearDualAscent):
-    """Dual coordinate ascent that begins with rounds, which have no proximal term and cost little.
-
-    A round is an epoch of its own kind, which a subclass defines. Accelerated epochs follow where rounds no longer
-    halve the gap soon.
-    """
-
-    def round(self, state: LinearDualState) -> tuple[LinearDualState, Report]:
-        """Take a round, which evaluates the weights before."""
-        raise NotImplementedError
-
-    def step(self, state: LinearDualState, most_steps: int) -> tuple[LinearDualState, Report]:
-        """Process a window, or take a round."""
-        if not state.in_rounds or most_steps == 0:
-            return super().step(state, most_steps)
-        state, report = self.round(state)
-        if not report.converged and self._is_slow(state, report):
-            self.proximal = ProximalPoint(self.problem, super()._first_metric(), self.settings.tuning)
-            state = self.proximal.placed(state, state.path.position, state.best)._replace(in_rounds=False)
-        return state, report._replace(stalled=False)
-
-    def _is_slow(self, state: LinearDualState, report: Report) -> bool:
-        """Return whether a round changed nothing, or some did not halve the gap."""
-        return report.stalled or state.epoch > state.halved_at + self.settings.tuning.slow_rounds
-
-    def _first_metric(self) -> Metric:
-        """Return the metric with which epochs begin; rounds have none, and may suffice."""
-        return no_metric(self.n_scores, self.width) if self._begins_in_rounds() else super()._first_metric()
-
-    def _begins_in_rounds(self) -> bool:
-        """Return whether rounds come before epochs."""
-        return True
-
-    def _with_metric_of(self, state: LinearDualState) -> None:
-        if not state.in_rounds:
-            self.proximal = ProximalPoint(self.problem, super()._first_metric(), self.settings.tuning)
-
-    def adopted(self, state: LinearDualState) -> LinearDualState:
-        """Return a state that was saved between two windows, to resume with the same bits."""
-        self._with_metric_of(state)
-        return super().adopted(state)
-
-    def resumed(self, state: LinearDualState, same_windows: bool) -> LinearDualState:
-        """Return a state that was interrupted, with Σ β_i x_i computed anew."""
-        self._with_metric_of(state)
-        return super().resumed(state, same_windows)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import generic, jit, outlined
+from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm._compiled.vectors import HAS_BYTE_SQUARES
 from fastsvm.kernel_matrix.pairwise import multiplies_bytes
@@ -31,22 +31,13 @@ from fastsvm.linalg.dense_products import (
 from fastsvm.linalg.half_floats import write_runs_as_float32
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.row_products import is_readable
-from fastsvm.losses import (
-    Demands,
-    Loss,
-    RowAt,
-    conjugate,
-    coordinate_update,
-    cost_of,
-    least_curvature,
-    loss_value,
-    update_of_classes,
-)
+from fastsvm.losses import least_curvature
+from fastsvm.solvers.linear_dual.coordinate_pass import PassState, score_at, step_at, take_pass
 from fastsvm.solvers.linear_dual.problem import PIECE_VALUES, LinearProblem, class_bounds
-from fastsvm.solvers.linear_dual.state import MOST_AHEAD, Epochs, EpochState, Layout, weight_left
+from fastsvm.solvers.linear_dual.state import MOST_AHEAD, Epochs, EpochState, LinearSettings, weight_left
 from fastsvm.sources import DenseBlock
 
-__all__ = ["BlockGrams", "DenseEpochs", "GramBlock", "SweepState", "sweep"]
+__all__ = ["BlockGrams", "DenseEpochs", "GramRows"]
 
 
 class DenseEpochs(Epochs[DenseBlock]):
@@ -54,17 +45,17 @@ class DenseEpochs(Epochs[DenseBlock]):
 
     consecutive = True
 
-    def __init__(self, problem: LinearProblem, dual: np.ndarray, layout: Layout, pool: Pool) -> None:
-        super().__init__(problem, dual, layout, pool)
+    def __init__(self, problem: LinearProblem, dual: np.ndarray, settings: LinearSettings, pool: Pool) -> None:
+        super().__init__(problem, dual, settings, pool)
         dtype = problem.source.dtype
         self.n_features, self.real = problem.source.shape[1], product_type(dtype)
         self._map = problem.shift.astype(self.real), problem.scale.astype(self.real)
         self._is_mapped = problem.scale.size > 0
         self._as_stored = dtype in (np.uint8, self.real) and not self._is_mapped
         self._n_ahead = min(pool.n_threads + 2, MOST_AHEAD) if pool.n_threads > 1 else 1
-        self._blocks_of_part, size = self._part_size(), layout.block_rows
+        self._blocks_of_part, size = self._part_size(), settings.block_rows
         n_spare, n_blocks = self._n_ahead * self._blocks_of_part, -(len(dual) // -size)
-        self._grams = BlockGrams(size, layout.kept_blocks, n_spare, n_blocks, problem.constant, self.real)
+        self._grams = BlockGrams(size, settings.kept_blocks, n_spare, n_blocks, problem.constant, self.real)
         self._scores = np.zeros((self.n_scores, size), self.real)
         self._changes = np.zeros((self.n_scores, size), self.real)
         self._converted: list[np.ndarray] = []
@@ -97,13 +88,13 @@ class DenseEpochs(Epochs[DenseBlock]):
             for ready in prepared:
                 self._process(ready, path, moved)
         active = np.flatnonzero(path.shrinking.is_active(rows, path.turn))
-        path.shrinking.update(rows[active], moved[places[active]], path.turn, self.layout.longest_pause)
+        path.shrinking.update(rows[active], moved[places[active]], path.turn, self.settings.tuning.longest_pause)
 
     def _part_size(self) -> int:
         """Return the number of blocks that are prepared together."""
-        step = self.layout.block_rows
+        step = self.settings.block_rows
         values = step * (step if self._as_stored else max(step, self.n_features))
-        return max(1, self.layout.part_bytes // (values * self.real.itemsize))
+        return max(1, self.settings.part_bytes // (values * self.real.itemsize))
 
     def _preparation(
         self, values: np.ndarray, plan: "_WindowBlocks", as_stored: bool, turn: int
@@ -127,7 +118,7 @@ class DenseEpochs(Epochs[DenseBlock]):
     def _room(self, turn: int) -> np.ndarray:
         """Return memory for the converted rows of a part."""
         if not self._converted:
-            shape = self._n_ahead, self._blocks_of_part * self.layout.block_rows, self.n_features
+            shape = self._n_ahead, self._blocks_of_part * self.settings.block_rows, self.n_features
             self._converted = list(np.empty(shape, self.real))
         return self._converted[turn]
 
@@ -148,13 +139,15 @@ class DenseEpochs(Epochs[DenseBlock]):
             path.weights[:] = np.nan
             return
         moved_here = moved if picked is None else np.zeros(len(picked), np.uint8)
-        weights = _Weights(path.weights, path.mean, path.position, self._weights, self._change)
-        state = SweepState(self.dual, self._scores, self._changes, moved_here, path.gaps)
+        arrays = _Arrays(
+            path.weights, path.mean, path.position, self._weights, self._change, self._scores, self._changes
+        )  # fmt: skip
+        state = PassState(self.dual, moved_here, path.gaps)
         work = plan.order.size * self.n_features * self.n_scores
         apart = not self.loss.of_classes and work > PIECE_VALUES
 
         def some(low: int, high: int) -> None:
-            _process_blocks(self.loss, self.demands, values, plan, weights, state, (low, high))
+            _process_blocks(self.loss, self.demands, values, plan, arrays, state, (low, high))
 
         self.pool.run(some, class_bounds(self.n_scores, self.pool.n_threads if apart else 1))
         if picked is not None:
@@ -163,7 +156,7 @@ class DenseEpochs(Epochs[DenseBlock]):
     def _window_blocks(self, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple) -> "_WindowBlocks":
         """Return the blocks of a window in random order; runs of rows are cut at multiples of the block size."""
         rng = np.random.default_rng(seed)
-        cuts = np.flatnonzero((np.diff(rows) != 1) | (rows[1:] % self.layout.block_rows == 0)) + 1
+        cuts = np.flatnonzero((np.diff(rows) != 1) | (rows[1:] % self.settings.block_rows == 0)) + 1
         bounds = np.concatenate([[0], cuts, [len(rows)]])
         blocks = rng.permutation(len(bounds) - 1)
         starts, lengths = bounds[blocks], np.diff(bounds)[blocks]
@@ -176,7 +169,7 @@ class DenseEpochs(Epochs[DenseBlock]):
         slots = np.zeros(len(blocks), np.int64)
         return _WindowBlocks(
             places[starts], rows[starts], lengths, places[order], ends, slots, weight_left(done), path.metric.damping,
-            self.constant, self.layout.n_sweeps, self._basis, self._shares, self._grams.grams,
+            self.constant, self.settings.tuning.sweeps, self._basis, self._shares, self._grams.grams,
         )  # fmt: skip
 
 
@@ -186,7 +179,7 @@ class _WindowBlocks(NamedTuple):
     `starts`, `firsts` and `lengths` are the place in the window and the index of the first row of each block, and its
     number of rows. `order` has the places in the window of the active rows, block after block, and `ends` says where in
     it those of each block begin, and its end. `slots` are the indices of the blocks' Gram matrices in `grams`. `left`
-    has the factors of `weight_left`. The others are as in `Epochs`, `Layout` and `Metric`.
+    has the factors of `weight_left`. The others are as in `Epochs`, `LinearTuning` and `Metric`.
     """
 
     starts: np.ndarray
@@ -234,30 +227,37 @@ class _Prepared(NamedTuple):
     is_finite: bool
 
 
-class _Weights(NamedTuple):
-    """Weights, their mean and Σ β_i x_i in float64; the weights and a change of them in the type of products."""
+class _Arrays(NamedTuple):
+    """Weights, their mean and Σ β_i x_i in float64; in the type of products the weights, a change of them, and scores
+    and changes of variables for the rows of a block.
+    """
 
     weights: np.ndarray
     mean: np.ndarray
     position: np.ndarray
     rounded: np.ndarray
     change: np.ndarray
+    scores: np.ndarray
+    changes: np.ndarray
 
 
 @jit
 def _process_blocks(loss, demands, values, plan, arrays, state, bounds):
     """Process the blocks of a window, in the scores within `bounds`."""
-    weights, mean, position, rounded, change = arrays
-    dual, scores, changes, moved, gaps = state
+    weights, mean, position, rounded, change, scores, changes = arrays
+    dual, moved, gaps = state
     for k in range(plan.starts.size):
         start, n, a, b = plan.starts[k], plan.lengths[k], plan.ends[k], plan.ends[k + 1]
         if a == b:
             continue
         order, rows = plan.order[a:b] - start, values[start : start + n]
         _score(rows, order, rounded, plan.constant, bounds, scores)
-        block = GramBlock(plan.grams[plan.slots[k]], order, plan.firsts[k], n, plan.damping, plan.n_sweeps)
-        of_block = SweepState(dual, scores, changes, moved[start : start + n], gaps)
-        sweep(loss, demands, block, of_block, bounds)
+        view = GramRows(plan.grams[plan.slots[k]], order, scores, changes, plan.damping, n)
+        flags = np.zeros(order.size, np.uint8)
+        take_pass(loss, demands, view, plan.firsts[k] + order, plan.n_sweeps, PassState(dual, flags, gaps), bounds)
+        for t in range(order.size):
+            if flags[t] != 0:  # other threads may set it for other scores
+                moved[start + order[t]] = 1
         places = _moved(order, changes, bounds)
         if places.size == 0:
             continue
@@ -479,118 +479,35 @@ def _complete(rows, constant, basis, shares, out):
     return total
 
 
-# --- sweeps over a block ---------------------------------------------------------------------------------
+# --- the view of a block ---------------------------------------------------------------------------------
 
 
-class GramBlock(NamedTuple):
+class GramRows(NamedTuple):
     """A block of consecutive rows and its Gram matrix, which may be larger.
 
-    `order` has the places in the block of the rows to process, in order. `first` is the index of the first row, and
-    `length` the number of rows. A change of Σ β_i x_i changes the weights by the factor `damping` of each score. There
-    are at most `n_sweeps`; each one after the first processes the rows that the one before changed.
+    `order` has the places in the block of the rows to process. `scores` and the `changes` of variables are of the rows
+    of the block, shape (n_scores, at least `length`). A change of Σ β_i x_i changes the weights by the factor `damping`
+    of each score.
     """
 
     gram: np.ndarray
     order: np.ndarray
-    first: int
-    length: int
-    damping: np.ndarray
-    n_sweeps: int
-
-
-class SweepState(NamedTuple):
-    """Arrays that a sweep modifies.
-
-    `dual` has the variables of all rows, shape (n, n_scores). `scores` and `changes` are of the rows of the block,
-    shape (n_scores, at least n_rows). `moved` is set to 1 for rows whose variables change. The duality gaps of the rows
-    before the first sweep are added to `gaps`.
-    """
-
-    dual: np.ndarray
     scores: np.ndarray
     changes: np.ndarray
-    moved: np.ndarray
-    gaps: np.ndarray
+    damping: np.ndarray
+    length: int
 
 
-@generic
-def sweep_rows(loss: Loss, demands: Demands, block: GramBlock, state: SweepState, bounds: tuple[int, int]) -> None:
-    """Process the rows of a block; a body for each kind of loss."""
+@score_at.register(GramRows)
+def _score_at(view, t, c):
+    place = view.order[t]
+    return float(view.scores[c, place]), least_curvature(float(view.gram[place, place]) * view.damping[c])
 
 
-def _each_score(loss, demands, block, state, bounds):
-    dual, scores, changes, gram = state.dual, state.scores, state.changes, block.gram
-    real, active = changes.dtype.type, np.empty(block.order.size, np.int64)
-    for c in range(bounds[0], bounds[1]):
-        damping, gaps, count = block.damping[c], 0.0, block.order.size
-        for t in range(count):  # an assignment of arrays would compile an error message, for a second
-            active[t] = block.order[t]
-        for k in range(block.n_sweeps):
-            n_changed = 0
-            for t in range(count):
-                place = active[t]
-                row = block.first + place
-                target, cost = cost_of(demands, row, c)
-                if cost == 0:  # of a class that the score leaves out
-                    continue
-                own, score = float(dual[row, c]), float(scores[c, place])
-                if k == 0:
-                    gaps += cost * loss_value(loss, score, target) + conjugate(loss, own, target, cost) + own * score
-                curvature = least_curvature(float(gram[place, place]) * damping)
-                change = real(coordinate_update(loss, own, score, target, cost, curvature)) - dual[row, c]
-                if change == 0:
-                    continue
-                active[n_changed] = place
-                n_changed += 1
-                state.moved[place] = 1
-                dual[row, c] += change
-                changes[c, place] += change
-                _update_scores(scores, c, real(change * damping), gram, place, block.length)
-            if n_changed == 0:
-                break
-            count = n_changed
-        state.gaps[c] += gaps
-
-
-def _all_scores(loss, demands, block, state, bounds):
-    dual, scores, changes, gram = state.dual, state.scores, state.changes, block.gram
-    low, high = bounds
-    real, active, count = changes.dtype.type, block.order.copy(), block.order.size
-    own, curvature, ignored = np.empty(high, dual.dtype), np.empty(high), np.empty(high)
-    for k in range(block.n_sweeps):
-        n_changed = 0
-        for t in range(count):
-            place = active[t]
-            row = block.first + place
-            for c in range(low, high):
-                curvature[c] = float(gram[place, place]) * block.damping[c]
-            gaps = state.gaps if k == 0 else ignored
-            if not update_of_classes(loss, demands, RowAt(dual, row, scores, place), curvature, own, gaps):
-                continue
-            active[n_changed] = place
-            n_changed += 1
-            state.moved[place] = 1
-            for c in range(low, high):
-                if own[c] != 0:
-                    dual[row, c] += own[c]
-                    changes[c, place] += own[c]
-                    _update_scores(scores, c, real(own[c] * block.damping[c]), gram, place, block.length)
-        if n_changed == 0:
-            break
-        count = n_changed
-
-
-@jit
-def _update_scores(scores, c, factor, gram, place, n):
-    """Update the scores of a block after a change of the variable of the row at `place`."""
-    for j in range(n):
+@step_at.register(GramRows)
+def _step_at(view, t, c, step):
+    scores, gram, place = view.scores, view.gram, view.order[t]
+    view.changes[c, place] += step
+    factor = scores.dtype.type(step * view.damping[c])
+    for j in range(view.length):
         scores[c, j] += factor * gram[place, j]
-
-
-sweep_rows.default(lambda kind: _all_scores if kind.of_classes else _each_score)
-
-
-@outlined
-def sweep(loss: Loss, demands: Demands, block: GramBlock, state: SweepState, bounds: tuple[int, int]) -> None:
-    """Sweep over the rows of a block, in the scores within `bounds`."""
-    sweep_rows(loss, demands, block, state, bounds)

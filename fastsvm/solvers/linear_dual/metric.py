@@ -37,7 +37,6 @@ _DIRECTIONS, _STREAMED_DIRECTIONS = (
 )  # There are at most so many principal directions. Without cached Gram matrices,
 # as of rows on disk, each costs as much as a score.
 _CERTAIN = 4  # There are so many sampled rows for each of them.
-_ONE_CLASS = 0.25  # The costs of one class have no scale. They are this for a constant feature of one.
 _WEAK = 0.1  # A proximal term of less weight is not needed.
 
 
@@ -188,20 +187,17 @@ def moments_of(problem: LinearProblem, width: int, most: int = SAMPLED_ROWS) -> 
 
 def metric_of(problem: LinearProblem, width: int) -> Metric:
     """Return the metric for rows with `width` weights."""
-    found = moments_of(problem, width)
-    costs = None if problem.total is None else np.full(1, _ONE_CLASS / problem.constant**2)
-    return metric_of_moments(problem, [found], costs)
+    return metric_of_moments(problem, [moments_of(problem, width)])
 
 
-def metric_of_moments(problem: LinearProblem, parts: list[RowMoments], costs: np.ndarray | None = None) -> Metric:
+def metric_of_moments(problem: LinearProblem, parts: list[RowMoments]) -> Metric:
     """Return the metric for rows in several parts, stronger the more of them learn a score at the same time.
 
-    At least one part has rows of positive cost. The rows of the problem are not looked at. `costs` is the mean cost of
-    a row in each score; None takes that of the moments.
+    At least one part has rows of positive cost. The rows of the problem are not looked at.
     """
     together = len(parts) if problem.loss.of_classes else -(-len(parts) // problem.n_scores)
     stronger = min(together**2, _MOST_STRONGER) if math.isfinite(problem.loss.curvature) else min(together, 2)
-    costs = _mean_costs(problem, parts) * stronger if costs is None else costs
+    costs = _mean_costs(problem, parts) * stronger
     source = problem.source
     if source.sparse:
         squares = np.add.reduce([part.squares for part in parts]) / sum(part.n_rows for part in parts)

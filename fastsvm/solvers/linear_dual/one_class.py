@@ -1,4 +1,4 @@
-"""Exchange of pairs and dual coordinate ascent for the linear one-class machine, whose dual variables have a given sum.
+"""Exchange of pairs and Newton steps for the linear one-class machine, whose dual variables have a given sum.
 
 Problem
     minimise    ½ ‖w‖² - s ρ + Σ_i c_i max(0, ρ - w·x_i)
@@ -12,15 +12,8 @@ Rounds
     Two to ten rounds suffice most times. They are slow where rows vary least in the direction from the origin to them.
 
 Newton steps
-    Where ten rounds do not halve the gap, Newton steps take turns with rounds, if they apply (`augmented_lagrangian`).
-
-Epochs
-    Where Newton steps do not apply, as for rows on disk, epochs of dual coordinate ascent follow, which change more
-    variables than rounds do.
-    ρ = -k b, with the weight b of a constant feature of value k, which is as long as the rows. It has no penalty ½ b²,
-    but a proximal term ½ (b - v)², as the other weights have (`proximal_point`). β attains its sum while the anchor v
-    moves (Rockafellar 1976, Augmented Lagrangians and applications of the proximal point algorithm in convex
-    programming).
+    Where ten rounds do not halve the gap, Newton steps take turns with rounds, if memory holds what they need
+    (`augmented_lagrangian`).
 
 Bounds
     The dual objective is -½ ‖Σ β̂_i x_i‖², with variables of the right sum: β̂ is a multiple of β, or lies between β
@@ -31,88 +24,129 @@ After
     methods for linear one-class SVM and SVDD (exchange of pairs, algorithm 3).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.threads import Pool
-from fastsvm.linalg.linear_predictor import product_type
+from fastsvm._compiled.threads import Pool, stoppable
+from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import is_readable
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import feasible, violation_of
-from fastsvm.solvers.linear_dual.coordinate_ascent import AscentAfterRounds
+from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, newton_applies, solved
+from fastsvm.solvers.linear_dual.metric import mean_square
 from fastsvm.solvers.linear_dual.problem import (
     OVERFLOW,
     PIECE_ROWS,
-    ROUNDING,
     Certificate,
-    GivenSum,
     LinearProblem,
-    all_scores,
-    combination,
 )
-from fastsvm.solvers.linear_dual.proximal_point import recorded
-from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
+from fastsvm.solvers.linear_dual.state import CertifiedSolver, LinearSettings
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Block, CSRBlock, DenseBlock, check_finite
 
-__all__ = ["GivenSumAscent", "exchange", "least_objective", "worst_pairs"]
+__all__ = ["GivenSum", "GivenSumAscent", "GivenSumState", "exchange", "worst_pairs"]
 
-_LEAST = 1e-7  # In multiples of (k s)², this is less than the objective of rows that are not all near the origin.
+_LEAST = 4e-7  # In multiples of s² times the mean ‖x‖², this is less than the objective of rows away from the origin.
 
 
-class GivenSumAscent(AscentAfterRounds):
-    """Rounds of pairs with Newton steps or, where these do not apply, dual coordinate ascent, for a given sum."""
+class GivenSum(NamedTuple):
+    """The constraint Σ β_i = total, 0 ≤ β_i ≤ c_i, with the costs c; the total is at most their sum."""
 
-    def __init__(self, problem: LinearProblem, settings: LinearDualSettings, pool: Pool) -> None:
-        super().__init__(problem, settings, pool)
-        if problem.total is None:
-            raise ValueError("The problem gives no sum of the dual variables.")
-        self.given = GivenSum(problem.demands.costs, problem.total)
-        self._whole: np.ndarray | None = None
-
-    def _begins_in_rounds(self) -> bool:
-        return self.settings.tuning.pairs
+    costs: np.ndarray
+    total: float
 
     @property
-    def whole(self) -> np.ndarray:
-        """Σ c_i x_i, from a pass over the rows."""
-        if self._whole is None:
-            self._whole = self._padded(combination(self.problem, self.given.costs[:, None], self.pool))
-        return self._whole
+    def _ends(self) -> np.ndarray:
+        """Bounds of the total as sums of costs are rounded."""
+        rounding = len(self.costs) * np.finfo(np.float64).eps
+        return np.array([1 - rounding, 1 + rounding]) * self.total
 
-    def init(self, dual: np.ndarray | None = None) -> LinearDualState:
-        """Return the state at variables in proportion to the costs, or at given ones if these are better."""
-        real, share = product_type(self.problem.source.dtype), self.given.total / float(self.given.costs.sum())
+    def corrected(self, dual: np.ndarray) -> np.ndarray:
+        """Return feasible variables near others, which are within their bounds; shape (n,).
+
+        Variables whose sum is too large are diminished in proportion. Others are moved towards the costs; those that
+        are 0 stay so if the others suffice.
+        """
+        lack = self.total - float(dual.sum(dtype=np.float64))
+        if lack <= 0:
+            return self.total / (self.total - lack) * dual
+        room = self.costs - dual
+        of_used = np.where(dual > 0, room, 0.0)
+        room = of_used if of_used.sum() >= lack else room
+        most = float(room.sum())
+        return dual + (lack / most if most > 0 else 0.0) * room
+
+    def offset(self, scores: np.ndarray) -> float:
+        """Return the offset ρ that minimises -total ρ + Σ c_i max(0, ρ - s_i), a weighted quantile of the scores.
+
+        Where each offset between two scores is such, it is the middle, as in LIBSVM.
+        """
+        least = self.costs.min()
+        if least == self.costs.max():  # no order is needed
+            places = np.clip(np.ceil(self._ends / least).astype(np.int64) - 1, 0, len(scores) - 1)
+            low, high = np.partition(scores, places)[places]
+            return float(low + (high - low) / 2)
+        order = np.argsort(scores)
+        order = order[self.costs[order] > 0]
+        sums = np.cumsum(self.costs[order])
+        low, high = np.searchsorted(sums, self._ends)
+        low, high = scores[order[np.minimum((low, high), len(order) - 1)]]
+        return float(low + (high - low) / 2)
+
+    def losses(self, scores: np.ndarray, offset: float) -> float:
+        """Return -total ρ + Σ c_i max(0, ρ - s_i)."""
+        return float(self.costs @ np.maximum(0.0, offset - scores)) - self.total * offset
+
+
+@storable("one class state")
+class GivenSumState(NamedTuple):
+    """What the solver carries from round to round; `dual` and `position` are modified in place.
+
+    `dual` has the shape (n, 1). Weights have the shape (1, n_features + 1): `position` is Σ β_i x_i and 0, and `best`,
+    those of the lowest primal objective so far, end with minus the offset.
+    """
+
+    dual: np.ndarray
+    position: np.ndarray
+    best: np.ndarray
+    primal: np.ndarray  # `best` has this primal objective.
+    dual_value: np.ndarray  # `dual` has this dual objective.
+    epoch: int = 0  # There were so many rounds.
+    gap: float = np.inf  # No round found a lower relative gap.
+    halved_at: int = 0  # The gap was last found halved in this round.
+    halved_gap: float = np.inf  # It was this then.
+    next_newton: int = 0  # Newton steps are tried after so many rounds.
+
+
+class GivenSumAscent(CertifiedSolver):
+    """Rounds of pairs, and Newton steps where they are slow, for a given sum of the dual variables."""
+
+    def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool) -> None:
+        if problem.total is None:
+            raise ValueError("The problem gives no sum of the dual variables.")
+        least = max(_LEAST * problem.total**2 * mean_square(problem), np.finfo(np.float64).tiny)
+        super().__init__(problem, settings._replace(least=least), pool)
+        self.given = GivenSum(problem.demands.costs, problem.total)
+        self._newton_applies = settings.tuning.lagrangian and newton_applies(problem, settings.most_values)
+
+    # --- states ------------------------------------------------------------------------------------------
+
+    def init(self, dual: np.ndarray | None = None) -> GivenSumState:
+        """Return the state at given variables, or at bounds for the rows whose scores by their mean are the lowest."""
         is_new = dual is None or not dual.any()
-        if is_new:
-            begin = self._lowest(self._mean_direction()).astype(real)
-            position = self._position_of(begin)
-        else:
-            position, begin = share * self.whole, (share * self.given.costs[:, None]).astype(real)
-        if dual is not None and not is_new:
-            given = self._corrected(dual)
-            found = self._position_of(given)
-            if np.vdot(found[:, :-1], found[:, :-1]) < np.vdot(position[:, :-1], position[:, :-1]):
-                position, begin = found, given.astype(real)
-        position[:, -1] = self._excess(begin)
-        anchor = position.copy()
-        anchor[:, -1] = -np.einsum("cj,cj->c", position[:, :-1], position[:, :-1]) / (
-            self.given.total * self.problem.constant
-        )
-        return LinearDualState(
-            dual=begin, anchor=anchor, last=anchor, momentum=np.ones(1), path=self.proximal.path(position, anchor),
-            candidate=None, losses=np.zeros(1), best=anchor, primal=np.full(1, np.inf), dual_value=np.zeros(1),
-            initial_value=self.proximal.near_value(np.zeros(1), position, anchor),
-            in_rounds=self._begins_in_rounds(),
-        )  # fmt: skip
+        begin = self._lowest(self._mean_direction()) if dual is None or is_new else self._corrected(dual)
+        position = self.problem.combination(begin, self.pool)
+        infinite = np.full(1, np.inf)
+        return GivenSumState(begin, position, position.copy(), infinite, -self.problem.penalty(position))
 
     def _mean_direction(self) -> np.ndarray:
         """Return the sum of some rows times their costs, which suffices to tell which scores are low."""
-        problem, rows = self.problem, np.arange(0, len(self.rows), max(1, len(self.rows) // PIECE_ROWS))
+        problem, n = self.problem, len(self.problem.source)
+        rows = np.arange(0, n, max(1, n // PIECE_ROWS))
         some = problem._replace(source=problem.source.take(rows), demands=problem.demands.of_rows(rows))
-        return self._padded(combination(some, some.demands.costs[:, None], self.pool))
+        return some.combination(some.demands.costs[:, None], self.pool)
 
     def _lowest(self, weights: np.ndarray) -> np.ndarray:
         """Return variables that are at their bounds for the rows of the lowest scores."""
@@ -125,119 +159,131 @@ class GivenSumAscent(AscentAfterRounds):
 
     def _scores(self, weights: np.ndarray) -> np.ndarray:
         """Return w·x of all rows, in the type of products."""
-        inner = weights.copy()
-        inner[:, -1] = 0
-        found = all_scores(self.problem, inner, self.pool, exact=False)[0]
+        found: np.ndarray = self.problem.scores(weights, self.pool, exact=False)[0]
         if not np.isfinite(found).all():
             for start, block in self.problem.source.blocks():
                 check_finite(block, start)
             raise ValueError(OVERFLOW)
         return found
 
-    # --- rounds of pairs ---------------------------------------------------------------------------------
-
-    def step(self, state: LinearDualState, most_steps: int) -> tuple[LinearDualState, Report]:
-        """Take a round, and Newton steps after it where rounds are slow; where these do not apply, process a window."""
-        if most_steps == 0 or not (state.in_rounds and self.newton_applies):
-            return super().step(state, most_steps)
-        state, report = self.round(state)
-        if report.converged or not self._is_slow(state, report) or state.epoch < state.next_finish:
-            return state, report
-        before = state.gap
-        state, report = self._newton_step(state, report._replace(stalled=False))
-        if state.gap <= before / 2:
-            state = state._replace(halved_at=state.epoch, halved_gap=state.gap, next_finish=state.epoch)
-        return self._certified(state, report)
-
-    def round(self, state: LinearDualState) -> tuple[LinearDualState, Report]:
-        """Take a round of pairs, which evaluates the weights before."""
-        position, (dual,) = state.path.position, state.dual.T
-        scores = self._scores(position)
-        offset = self.given.offset(scores)
-        weights = position.copy()
-        weights[:, -1] = -offset / self.problem.constant
-        primal = 0.5 * np.vdot(position[0, :-1], position[0, :-1]) + self.given.losses(scores, offset)
-        state = state._replace(epoch=state.epoch + 1, dual_value=self._dual_value(state.dual, np.zeros(1), position))
-        state, gap = recorded(state, weights, np.full(1, primal), self.settings)
-        report = self._report(state, 1)
-        if gap <= self.settings.tol:
-            state, report = self._certified(state, report)
-            if report.converged:
-                return state, report
-        most = len(dual) if self.problem.source.resident else max(1, self.settings.window_rows // 2)
-        pairs = worst_pairs(scores, offset, dual, self.given.costs, most)
-        n_changed = exchange(self.problem, pairs, dual, position[0])
-        position[:, -1] = self._excess(state.dual)
-        return state, report._replace(stalled=n_changed == 0)
-
     def _corrected(self, dual: np.ndarray) -> np.ndarray:
         """Return feasible variables near others."""
         found = feasible(self.problem.loss, self.problem.demands, dual.astype(np.float64))
         return self.given.corrected(found[:, 0])[:, None]
 
-    def _excess(self, dual: np.ndarray) -> np.ndarray:
-        """Return k (Σ β_i - s)."""
-        return self.problem.constant * (dual.sum(axis=0, dtype=np.float64) - self.given.total)
+    def start_of(self, state: Any) -> np.ndarray | None:
+        """Return the dual variables of another fit, None if there are not as many."""
+        is_known = isinstance(state, GivenSumState) and len(state.dual) == len(self.given.costs)
+        return state.dual if is_known else None
 
-    def _position_of(self, dual: np.ndarray) -> np.ndarray:
-        found = super()._position_of(dual)
-        found[:, -1] = self._excess(dual)
-        return found
+    def resumed(self, state: GivenSumState, same_windows: bool) -> GivenSumState:
+        """Return a state that was interrupted within a round, with Σ β_i x_i computed anew."""
+        return state._replace(position=self.problem.combination(state.dual, self.pool))
 
-    def _dual_value(self, dual: np.ndarray, conjugates: np.ndarray, position: np.ndarray) -> np.ndarray:
-        found, most = float(dual.sum(dtype=np.float64)), float(self.given.costs.sum())
-        lack = 1 - found / self.given.total
-        if abs(lack) <= np.sqrt(ROUNDING):  # which a certificate corrects
-            inner = position[:, :-1]
-        elif lack < 0:
-            inner = position[:, :-1] / (1 - lack)
-        else:
-            share = (self.given.total - found) / (most - found) if most > found else 0.0
-            inner = (1 - share) * position[:, :-1] + share * self.whole[:, :-1]
-        return -0.5 * np.einsum("cj,cj->c", inner, inner)
+    # --- steps -------------------------------------------------------------------------------------------
 
-    def finish(self, state: LinearDualState) -> np.ndarray:
-        """Return the weights of the features and, last, minus the offset."""
-        found = super().finish(state)
-        found[:, -1] *= self.problem.constant
-        return found
+    def step(self, state: GivenSumState, most_steps: int) -> tuple[GivenSumState, Report]:
+        """Take a round, and Newton steps after it where rounds are slow."""
+        if most_steps == 0:
+            return state, self._report(state, 0)
+        state, report = self._round(state)
+        is_slow = report.stalled or state.epoch > state.halved_at + self.settings.tuning.slow_rounds
+        if report.converged or not (self._newton_applies and is_slow and state.epoch >= state.next_newton):
+            return state, report
+        return self._newton(state)
 
-    # --- certificate -------------------------------------------------------------------------------------
+    def _round(self, state: GivenSumState) -> tuple[GivenSumState, Report]:
+        """Take a round of pairs, which evaluates the weights before."""
+        position, (dual,) = state.position, state.dual.T
+        scores = self._scores(position)
+        offset = self.given.offset(scores)
+        primal = self.problem.penalty(position) + self.given.losses(scores, offset)
+        best = position.copy()
+        best[:, -1] = -offset
+        state = state._replace(epoch=state.epoch + 1, dual_value=-self.problem.penalty(position))
+        state = self._recorded(state, best, primal)
+        if state.gap <= self.settings.tol:
+            state, report = self._certified(state, self._report(state, 1))
+            if report.converged:
+                return state, report
+        most = len(dual) if self.problem.source.resident else max(1, self.settings.window_rows // 2)
+        pairs = worst_pairs(scores, offset, dual, self.given.costs, most)
+        n_changed = exchange(self.problem, pairs, dual, position[0])
+        return state, self._report(state, 1)._replace(stalled=n_changed == 0)
 
-    def _certified(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
-        weights = self._weights(state)
-        is_position = np.array_equal(weights[:, :-1], state.path.position[:, :-1])  # which is a choice in any case
-        state, self.certificate = self._best_offset(state, [] if is_position else [weights])
-        return self._judged(state, report, self.certificate)
+    def _recorded(self, state: GivenSumState, weights: np.ndarray, primal: np.ndarray) -> GivenSumState:
+        """Return the state after an evaluation of weights."""
+        if primal < state.primal:
+            state = state._replace(best=weights, primal=primal)
+        gap = self.gap_of(Certificate(state.primal, state.dual_value, 0.0))
+        if gap <= state.halved_gap / 2:
+            state = state._replace(halved_at=state.epoch, halved_gap=gap)
+        return state._replace(gap=min(gap, state.gap))
 
-    def concluded(self, state: LinearDualState) -> tuple[LinearDualState, Certificate]:
+    def _newton(self, state: GivenSumState) -> tuple[GivenSumState, Report]:
+        """Take Newton steps to the tolerance."""
+        problem, settings = self.problem, self.settings
+        rows, before = problem.dense(problem.block, problem.source.shape[1] + 1), state.gap
+        dual, total = np.ascontiguousarray(state.dual.T), self.given.total
+        offset = -float(state.best[0, -1])
+
+        def steps(stop: np.ndarray) -> Any:
+            course = Course(stop, settings.tol / 2, settings.least, total=total, offset=offset)
+            return solved(problem, rows, dual, course, self.pool)
+
+        found = stoppable(steps, settings.deadline)
+        after = self._corrected(found.dual.T)
+        position = problem.combination(after, self.pool)
+        value = -problem.penalty(position)
+        if value > state.dual_value:
+            state.dual[:] = after
+            state = state._replace(position=position, dual_value=value)
+        state, report = self._certified(state, self._report(state, 1), [found.weights])
+        if state.gap <= before / 2:
+            return state._replace(next_newton=state.epoch), report
+        return state._replace(next_newton=AGAIN * state.epoch), report
+
+    # --- certificates ------------------------------------------------------------------------------------
+
+    def _certified(
+        self, state: GivenSumState, report: Report, others: "list[np.ndarray] | None" = None
+    ) -> tuple[GivenSumState, Report]:
+        """Certify the best weights, or others if they are better, and report whether they are within tolerance."""
+        state, found = self._with_best_offset(state, others or [])
+        self.certificate = found
+        state = self._recorded(state._replace(dual_value=found.dual), state.best, state.primal)
+        is_within = self.is_within(found)
+        return state, report._replace(gap=self.gap_of(found), within=is_within, converged=is_within)
+
+    def concluded(self, state: GivenSumState) -> tuple[GivenSumState, Certificate]:
         """Return the state at the end of a fit, with the best offset, and its certificate."""
-        choices = [self._weights(state)]
-        return self._best_offset(state, choices if state.candidate is None else [*choices, state.candidate])
+        return self._with_best_offset(state, [])
 
-    def _best_offset(self, state: LinearDualState, choices: list[np.ndarray]) -> tuple[LinearDualState, Certificate]:
-        """Return the state with the best of some weights and Σ β_i x_i, with the best offset, and its certificate."""
+    def _with_best_offset(self, state: GivenSumState, others: list[np.ndarray]) -> tuple[GivenSumState, Certificate]:
+        """Return the state with the best of its weights, others and Σ β_i x_i, and its certificate, by exact scores."""
         problem, given, dual = self.problem, self.given, self._corrected(state.dual)
-        position = self._padded(combination(problem, dual, self.pool))
-        every = np.concatenate([*choices, position])
-        every[:, -1] = 0
-        scores, found = all_scores(problem, every, self.pool), []
+        position = problem.combination(dual, self.pool)
+        is_position = np.array_equal(state.best[:, :-1], state.position[:, :-1])  # which is a choice in any case
+        every = np.concatenate([*others, position] if is_position else [*others, state.best, position])
+        every[:, -1] = 0.0
+        scores = problem.scores(every, self.pool)
+        best, lowest = state.best, np.inf
         for own, weights in zip(scores, every, strict=True):
             offset = given.offset(own)
-            value = 0.5 * float(weights @ weights) + given.losses(own, offset)
-            found.append((value, -offset / problem.constant, weights))
-        primal, last, weights = min(found, key=lambda each: each[0])
-        best = weights.copy()[None]
-        best[:, -1] = last
+            primal = 0.5 * float(weights @ weights) + given.losses(own, offset)
+            if primal < lowest:
+                lowest, best = primal, np.append(weights[:-1], -offset)[None]
         of_dual = scores[-1:] - given.offset(scores[-1])
         violation = violation_of(problem.loss, problem.demands, 0, dual, of_dual)
-        value = -0.5 * np.einsum("cj,cj->c", position[:, :-1], position[:, :-1])
-        return state._replace(best=best, primal=np.array([primal])), Certificate(np.array([primal]), value, violation)
+        state = state._replace(best=best, primal=np.array([lowest]))
+        return state, Certificate(state.primal, -problem.penalty(position), violation)
 
+    def finish(self, state: GivenSumState) -> np.ndarray:
+        """Return the weights of the features and, last, minus the offset."""
+        return state.best
 
-def least_objective(problem: LinearProblem) -> float:
-    """Return the absolute value of the objective below which the gap is relative to this."""
-    return max(_LEAST * (problem.constant * (problem.total or 0.0)) ** 2, np.finfo(np.float64).tiny)
+    def _report(self, state: GivenSumState, n_steps: int) -> Report:
+        return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
 
 
 # --- exchange of pairs -----------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-"""The problem of a linear machine: scores, objectives and optimality conditions, by a pass over the rows."""
+"""The problem of a linear machine: scores, losses, conjugates, sums of rows and certificates, for all its solvers."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from fastsvm.linalg.dense_products import add_products, readable_rows, write_pro
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned, write_sparse
 from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses, violation_of
-from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source, Window, check_finite
+from fastsvm.sources import Block, CSRBlock, MemorySource, Source, Window, check_finite
 
 __all__ = [
     "ACCEPTED",
@@ -24,70 +25,12 @@ __all__ = [
     "ROUNDING",
     "Certificate",
     "CertificateSums",
-    "GivenSum",
     "LinearProblem",
-    "all_scores",
-    "certificate_of",
-    "certify",
     "class_bounds",
-    "combination",
     "explain",
-    "primal_of",
+    "relative_gap",
     "rows_of_piece",
-    "sums_of",
 ]
-
-
-class GivenSum(NamedTuple):
-    """The constraint Σ β_i = total, 0 ≤ β_i ≤ c_i, with the costs c; the total is at most their sum."""
-
-    costs: np.ndarray
-    total: float
-
-    @property
-    def _ends(self) -> np.ndarray:
-        """Bounds of the total as sums of costs are rounded."""
-        rounding = len(self.costs) * np.finfo(np.float64).eps
-        return np.array([1 - rounding, 1 + rounding]) * self.total
-
-    def corrected(self, dual: np.ndarray) -> np.ndarray:
-        """Return feasible variables near others, which are within their bounds; shape (n,).
-
-        Variables whose sum is too large are diminished in proportion. Others are moved towards the costs; those that
-        are 0 stay so if the others suffice.
-        """
-        lack = self.total - float(dual.sum(dtype=np.float64))
-        if lack <= 0:
-            return self.total / (self.total - lack) * dual
-        room = self.costs - dual
-        of_used = np.where(dual > 0, room, 0.0)
-        room = of_used if of_used.sum() >= lack else room
-        most = float(room.sum())
-        return dual + (lack / most if most > 0 else 0.0) * room
-
-    def offset(self, scores: np.ndarray) -> float:
-        """Return the offset ρ that minimises -total ρ + Σ c_i max(0, ρ - s_i), a weighted quantile of the scores.
-
-        Where each offset between two scores is such, it is the middle, as in LIBSVM.
-        """
-        least = self.costs.min()
-        if least == self.costs.max():  # no order is needed
-            places = np.clip(np.ceil(self._ends / least).astype(np.int64) - 1, 0, len(scores) - 1)
-            low, high = np.partition(scores, places)[places]
-            return float(low + (high - low) / 2)
-        order = np.argsort(scores)
-        order = order[self.costs[order] > 0]
-        sums = np.cumsum(self.costs[order])
-        low, high = np.searchsorted(sums, self._ends)
-        low, high = scores[order[np.minimum((low, high), len(order) - 1)]]
-        return float(low + (high - low) / 2)
-
-    def losses(self, scores: np.ndarray, offset: float) -> float:
-        """Return -total ρ + Σ c_i max(0, ρ - s_i)."""
-        return float(self.costs @ np.maximum(0.0, offset - scores)) - self.total * offset
-
-
-# --- the problem -----------------------------------------------------------------------------------------
 
 ROUNDING = 512 * float(np.finfo(np.float64).eps)
 """Sums over many rows in float64 have a relative error of some hundred units of rounding."""
@@ -115,80 +58,7 @@ OVERFLOW = (
 )
 """Message of the error that weights are not finite."""
 
-
-class LinearProblem(NamedTuple):
-    """Rows, loss, targets and costs of a linear machine.
-
-    Rows are as stored; a resident source is a `MemorySource`. Values x are mapped to (x - shift) scale, unless both are
-    empty. Sparse rows are scaled by their source. `constant` is the value of the constant feature; 0 for no intercept.
-
-    `total` is the sum of the dual variables of the one score, or None. The weight b of the constant feature is then not
-    penalised, and `total` constant b is added to the objective.
-    """
-
-    source: Source
-    shift: np.ndarray
-    scale: np.ndarray
-    loss: Loss
-    demands: Demands
-    constant: float
-    total: float | None = None
-
-    @property
-    def block(self) -> Block:
-        """All rows, of a source in memory."""
-        return cast(MemorySource, self.source).block
-
-    @property
-    def n_scores(self) -> int:
-        """Number of scores."""
-        return len(self.demands.balance)
-
-    def by_problem(self, of_scores: np.ndarray) -> np.ndarray:
-        """Return sums over the scores of each problem: one for a loss of all classes, otherwise one a score."""
-        return of_scores.sum(keepdims=True) if self.loss.of_classes else of_scores
-
-    def penalty(self, weights: np.ndarray) -> np.ndarray:
-        """Return the objective less the losses, for each problem."""
-        if self.total is None:
-            return self.by_problem(0.5 * np.einsum("cj,cj->c", weights, weights))
-        inner = weights[:, :-1]
-        return 0.5 * np.einsum("cj,cj->c", inner, inner) + self.total * self.constant * weights[:, -1]
-
-    def dense(self, block: Block, width: int) -> np.ndarray:
-        """Return the mapped rows in float64, padded to `width` columns with the constant feature last."""
-        rows = block.dense(np.float64)
-        found = np.zeros((len(rows), width))
-        found[:, : rows.shape[1]] = (rows - self.shift) * self.scale if self.scale.size else rows
-        found[:, -1] = self.constant
-        return found
-
-    def with_constant(self) -> Block:
-        """Return all rows, of a source in memory, in float64 as they are stored, with the constant feature last."""
-        block, width = self.block, self.source.shape[1] + 1
-        if not isinstance(block, CSRBlock):
-            return DenseBlock(self.dense(block, width))
-        n, ends = len(block.indptr) - 1, block.indptr[1:]
-        data = np.insert(block.data.astype(np.float64, copy=False), ends, self.constant)
-        indices = np.insert(block.indices, ends, width - 1)
-        return CSRBlock(data, indices, block.indptr + np.arange(n + 1), width).compressed(np.float64)
-
-    def windows_in_memory(self, size: int) -> Generator[Window, None, None]:
-        """Yield all rows of a source in memory, in windows of at most `size` rows."""
-        source, every = self.source, np.arange(len(self.source))
-        for start in range(0, len(source), size):
-            rows = every[start : start + size]
-            yield Window(self.block, rows, rows)
-
-
-def explain(window: Window) -> None:
-    """Raise the error for a result that is not finite: a bad value of a row of the window, or overflow."""
-    for place, row in zip(window.places, window.rows, strict=True):
-        check_finite(window.block.slice(place, place + 1), row)
-    raise ValueError(OVERFLOW)
-
-
-# --- certificates ----------------------------------------------------------------------------------------
+Result = TypeVar("Result")
 
 
 class Certificate(NamedTuple):
@@ -215,87 +85,249 @@ class CertificateSums(NamedTuple):
     position: np.ndarray
 
 
-def primal_of(problem: LinearProblem, weights: np.ndarray, window: Window, pool: Pool, losses: np.ndarray) -> None:
-    """Add the losses of a window to `losses`, per score; a loss of all classes adds to the first."""
+class LinearProblem(NamedTuple):
+    """Rows, loss, targets and costs of a linear machine, and the mathematics that its solvers share.
 
-    def some(a: int, b: int) -> np.ndarray:
-        places, rows = window.places[a:b], window.rows[a:b]
-        scores = _scores(problem, window.block, places, weights)
-        if not np.isfinite(scores).all():
-            for place, row in zip(places, rows, strict=True):
-                check_finite(window.block.slice(place, place + 1), row)
-        out = np.zeros(len(weights))
-        primal_losses(problem.loss, problem.demands.of_rows(rows), 0, scores, out)
-        return out
+    Rows are as stored; a resident source is a `MemorySource`. Values x are mapped to (x - shift) scale, unless both are
+    empty. Sparse rows are scaled by their source. `constant` is the value of the constant feature; 0 for no intercept.
+    `total` is the sum of the dual variables of a machine of one class, which has no constant feature; None for others.
 
-    for part in _in_order(pool, some, len(window.rows), _piece_of(window.block)):
-        losses += part
-
-
-def _in_order(pool: Pool, function: Callable[[int, int], Any], n: int, size: int) -> Iterator[Any]:
-    """Yield the results of a function on pieces of n rows, in the order of the rows for any number of threads."""
-    found: list[tuple[int, Any]] = []
-    pool.run(lambda a, b: found.append((a, function(a, b))), spans(n, size))
-    for _, part in sorted(found, key=lambda each: each[0]):
-        yield part
-
-
-def certify(
-    problem: LinearProblem, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
-) -> Certificate:
-    """Return the primal objectives of some weights, the dual objective of the variables, and the violation.
-
-    The dual objective is that of the variables nearest to `dual`, β of shape (n, n_scores), that are feasible in
-    float64, since rounding to float32 may violate a bound. The optimality conditions are checked at the weights
-    `position`, Σ β_i x_i as the solver updates it; the dual objective uses a sum that is computed anew.
+    Weights and sums of rows have the shape (n_scores, n_features + 1), with the constant feature last. Dual variables β
+    have the shape (n, n_scores).
     """
-    return certificate_of(problem, weights, sums_of(problem, weights, dual, position, pool))
 
+    source: Source
+    shift: np.ndarray
+    scale: np.ndarray
+    loss: Loss
+    demands: Demands
+    constant: float
+    total: float | None = None
 
-def certificate_of(problem: LinearProblem, weights: Sequence[np.ndarray], sums: CertificateSums) -> Certificate:
-    """Return the certificate of weights and dual variables with some sums over all rows."""
-    primal = np.array([
-        problem.by_problem(own + 0.5 * np.einsum("cj,cj->c", each, each))
-        for own, each in zip(sums.losses, weights, strict=True)
-    ])  # fmt: skip
-    value = -problem.by_problem(sums.conjugates + 0.5 * np.einsum("cj,cj->c", sums.position, sums.position))
-    return Certificate(primal, np.maximum(value, 0.0), sums.violation)  # losses are not negative: 0 is a bound too
+    @property
+    def block(self) -> Block:
+        """All rows, of a source in memory."""
+        return cast(MemorySource, self.source).block
 
+    @property
+    def n_scores(self) -> int:
+        """Number of scores."""
+        return len(self.demands.balance)
 
-def sums_of(
-    problem: LinearProblem, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
-) -> CertificateSums:
-    """Return the sums over the rows that a certificate needs; the arguments are those of `certify`."""
-    every, k = np.concatenate([*weights, position]), len(position)
-    losses, conjugates, worst = np.zeros((len(weights), k)), np.zeros(k), 0.0
-    exact_position = np.zeros((k, problem.source.shape[1] + 1))
-    for start, block in problem.source.blocks():
+    # --- rows --------------------------------------------------------------------------------------------
 
-        def some(a: int, b: int, block: Block = block, start: int = start) -> tuple:
-            return _evaluated(problem, block.slice(a, b), slice(start + a, start + b), every, dual)
+    def dense(self, block: Block, width: int) -> np.ndarray:
+        """Return the mapped rows in float64, padded to `width` columns with the constant feature last."""
+        rows = block.dense(np.float64)
+        found = np.zeros((len(rows), width))
+        found[:, : rows.shape[1]] = (rows - self.shift) * self.scale if self.scale.size else rows
+        found[:, -1] = self.constant
+        return found
 
-        for part, value, violation in _in_order(pool, some, block.shape[0], _piece_of(block)):
+    def windows_in_memory(self, size: int) -> Generator[Window, None, None]:
+        """Yield all rows of a source in memory, in windows of at most `size` rows."""
+        source, every = self.source, np.arange(len(self.source))
+        for start in range(0, len(source), size):
+            rows = every[start : start + size]
+            yield Window(self.block, rows, rows)
+
+    # --- objectives --------------------------------------------------------------------------------------
+
+    def by_problem(self, of_scores: np.ndarray) -> np.ndarray:
+        """Return sums over the scores of each problem: one for a loss of all classes, otherwise one a score."""
+        return of_scores.sum(keepdims=True) if self.loss.of_classes else of_scores
+
+    def penalty(self, weights: np.ndarray) -> np.ndarray:
+        """Return ½ ‖W‖² for each problem."""
+        return self.by_problem(0.5 * np.einsum("cj,cj->c", weights, weights))
+
+    def conjugates(self, dual: np.ndarray) -> np.ndarray:
+        """Return Σ_i c_i ℓ*(-β_i / c_i) of each score, of all rows."""
+        found = np.zeros(self.n_scores)
+        dual_losses(self.loss, self.demands, dual, found)
+        return found
+
+    def add_losses(self, weights: np.ndarray, window: Window, pool: Pool, losses: np.ndarray) -> None:
+        """Add the losses of a window to `losses`, per score; a loss of all classes adds to the first."""
+
+        def some(a: int, b: int) -> np.ndarray:
+            places, rows = window.places[a:b], window.rows[a:b]
+            scores = self._scores(window.block, places, weights)
+            if not np.isfinite(scores).all():
+                for place, row in zip(places, rows, strict=True):
+                    check_finite(window.block.slice(place, place + 1), row)
+            out = np.zeros(len(weights))
+            primal_losses(self.loss, self.demands.of_rows(rows), 0, scores, out)
+            return out
+
+        for part in _in_order(pool, some, len(window.rows), _piece_of(window.block)):
             losses += part
-            conjugates += value
-            worst = max(worst, violation)
-        _combine(problem, block, start, dual, pool, exact_position)
-    return CertificateSums(losses, conjugates, worst, exact_position)
+
+    # --- certificates ------------------------------------------------------------------------------------
+
+    def certify(self, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool) -> Certificate:
+        """Return the primal objectives of some weights, the dual objective of the variables, and the violation.
+
+        The dual objective is that of the variables nearest to `dual` that are feasible in float64, since rounding to
+        float32 may violate a bound. The optimality conditions are checked at the weights `position`, Σ β_i x_i as the
+        solver updates it; the dual objective uses a sum that is computed anew.
+        """
+        return self.certificate(weights, self.certificate_sums(weights, dual, position, pool))
+
+    def certificate(self, weights: Sequence[np.ndarray], sums: CertificateSums) -> Certificate:
+        """Return the certificate of weights and dual variables with some sums over all rows."""
+        pairs = zip(sums.losses, weights, strict=True)
+        primal = np.array([self.by_problem(losses) + self.penalty(each) for losses, each in pairs])
+        value = -self.by_problem(sums.conjugates) - self.penalty(sums.position)
+        return Certificate(primal, np.maximum(value, 0.0), sums.violation)  # losses are not negative: 0 is a bound too
+
+    def certificate_sums(
+        self, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
+    ) -> CertificateSums:
+        """Return the sums over the rows that a certificate needs; the arguments are those of `certify`."""
+        every, k = np.concatenate([*weights, position]), len(position)
+        losses, conjugates, violation = np.zeros((len(weights), k)), np.zeros(k), 0.0
+        total = np.zeros((k, self.source.shape[1] + 1))
+        for start, block in self.source.blocks():
+
+            def some(a: int, b: int, block: Block = block, start: int = start) -> CertificateSums:
+                rows = slice(start + a, start + b)
+                own = feasible(self.loss, self.demands.of_rows(rows), dual[rows].astype(np.float64))
+                return self.sums_at(rows, self._exact_scores(block.slice(a, b), every), dual[rows], own)
+
+            for part in _in_order(pool, some, block.shape[0], _piece_of(block)):
+                losses += part.losses
+                conjugates += part.conjugates
+                violation = max(violation, part.violation)
+            _add_stored_sums(block, self._feasible(dual, start), False, pool, total)
+        return CertificateSums(losses, conjugates, violation, self._mapped(total))
+
+    def sums_at(self, rows: slice, scores: np.ndarray, dual: np.ndarray, exact_dual: np.ndarray) -> CertificateSums:
+        """Return the sums of some rows, but for Σ β_i x_i, whose scores are the last; `exact_dual` is feasible."""
+        k, demands = dual.shape[1], self.demands.of_rows(rows)
+        losses, conjugates = np.zeros((len(scores) // k - 1, k)), np.zeros(k)
+        for own, first in zip(losses, range(0, len(scores), k), strict=False):
+            primal_losses(self.loss, demands, 0, scores[first : first + k], own)
+        dual_losses(self.loss, demands, exact_dual, conjugates)
+        return CertificateSums(losses, conjugates, violation_of(self.loss, demands, 0, dual, scores[-k:]), np.empty(0))
+
+    # --- sums of rows ------------------------------------------------------------------------------------
+
+    def combination(self, dual: np.ndarray, pool: Pool) -> np.ndarray:
+        """Return Σ β_i x_i, with variables made feasible in float64."""
+        if self.source.resident:
+            used = np.flatnonzero(dual.any(axis=1))
+            if len(used) <= len(dual) / 2:  # a copy of more would take longer than to read all
+                total = np.zeros((dual.shape[1], self.source.shape[1] + 1))
+                for rows in (used[a:b] for a, b in spans(len(used), PIECE_ROWS)):
+                    some = self._replace(demands=self.demands.of_rows(rows))
+                    _add_stored_sums(self.block.take(rows), some._feasible(dual[rows]), False, pool, total)
+                return self._mapped(total)
+        return self._mapped(self.stored_sums(lambda start: self._feasible(dual, start), dual.shape[1], pool))
+
+    def _feasible(self, dual: np.ndarray, start: int = 0) -> "Factors":
+        """Return a function that makes variables feasible, those of a range of rows of a block from row `start` on."""
+
+        def some(a: int, b: int) -> np.ndarray:
+            rows = slice(start + a, start + b)
+            return feasible(self.loss, self.demands.of_rows(rows), dual[rows].astype(np.float64))
+
+        return some
+
+    def weighted_sum(self, factors: np.ndarray, pool: Pool) -> np.ndarray:
+        """Return Σ_i φ_i x_i, shape (1, n_features + 1)."""
+        return self._mapped(self.stored_sums(lambda start: _of_rows(factors, start), 1, pool))
+
+    def weighted_squares(self, factors: np.ndarray, pool: Pool) -> np.ndarray:
+        """Return Σ_i φ_i x_i², shape (1, n_features + 1), for positive factors."""
+        total = self.stored_sums(lambda start: _of_rows(factors, start), 1, pool, squared=True)
+        if self.scale.size:
+            plain = self.stored_sums(lambda start: _of_rows(factors, start), 1, pool)[:, :-1]
+            total[:, :-1] += self.shift * (self.shift * total[:, -1:] - 2 * plain)
+            total[:, :-1] = np.maximum(total[:, :-1] * self.scale**2, 0.0)
+        total[:, -1] *= self.constant**2
+        return total
+
+    def stored_sums(
+        self, factors_from: Callable[[int], "Factors"], k: int, pool: Pool, squared: bool = False
+    ) -> np.ndarray:
+        """Return the sums of the rows as stored, or of their squares, times factors; last the sums of the factors."""
+        total = np.zeros((k, self.source.shape[1] + 1))
+        for start, block in [(0, self.block)] if self.source.resident else self.source.blocks():
+            _add_stored_sums(block, factors_from(start), squared, pool, total)
+        return total
+
+    def _mapped(self, total: np.ndarray) -> np.ndarray:
+        """Return the sums of mapped rows for those of rows as stored."""
+        if self.scale.size:
+            total[:, :-1] = (total[:, :-1] - total[:, -1:] * self.shift) * self.scale
+        total[:, -1] *= self.constant
+        return total
+
+    # --- scores ------------------------------------------------------------------------------------------
+
+    def scores(self, weights: np.ndarray, pool: Pool, exact: bool = True) -> np.ndarray:
+        """Return weights · x for all rows, shape (n_scores, n); in the type of products unless `exact`."""
+        found = np.empty((len(weights), len(self.source)))
+        whole = self.source.resident and not exact  # whose rows need no copy
+        for start, block in [(0, self.block)] if whole else self.source.blocks():
+
+            def some(a: int, b: int, block: Block = block, start: int = start) -> None:
+                if exact:
+                    found[:, start + a : start + b] = self._exact_scores(block.slice(a, b), weights)
+                else:
+                    found[:, start + a : start + b] = self._scores(block, np.arange(a, b), weights)
+
+            pool.run(some, spans(block.shape[0], _piece_of(block)))
+        return found
+
+    def _scores(self, block: Block, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return weights · x for some rows, shape (n_scores, n_places); dense rows in the type of products."""
+        if self.scale.size:  # the shift may be much larger than the result
+            return self._exact_scores(block.take(places), weights)
+        if isinstance(block, CSRBlock):
+            return self._sparse_scores(block, places, weights)
+        consecutive = places[-1] - places[0] == len(places) - 1
+        values = block.values[places[0] : places[-1] + 1] if consecutive else block.values[places]
+        real = product_type(values.dtype)
+        return _products(readable_rows(values), weights[:, : values.shape[1]], self.constant * weights[:, -1], real)
+
+    def _exact_scores(self, block: Block, weights: np.ndarray) -> np.ndarray:
+        """Return weights · x for all rows x in float64, shape (n_scores, n_rows)."""
+        n, d = block.shape
+        if isinstance(block, CSRBlock):
+            return self._sparse_scores(block, np.arange(n), weights)
+        coef, intercept = weights[:, :d], self.constant * weights[:, -1]
+        if self.scale.size:
+            coef = coef * self.scale
+            intercept = intercept - coef @ self.shift
+        return _products(readable_rows(block.values), coef, intercept, np.dtype(np.float64))
+
+    def _sparse_scores(self, block: CSRBlock, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        block, places = readable(block, places)
+        out = np.empty((len(weights), len(places)))
+        write_sparse(unsigned(block), places, weights, out)
+        return out + self.constant * weights[:, -1:]
 
 
-def _evaluated(
-    problem: LinearProblem, block: Block, rows: slice, every: np.ndarray, dual: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the losses, conjugates and largest violation of some rows; `every` ends with the position."""
-    k, demands = dual.shape[1], problem.demands.of_rows(rows)
-    scores = _exact_scores(problem, block, every)
-    losses, conjugates = np.zeros((len(every) // k - 1, k)), np.zeros(k)
-    for own, first in zip(losses, range(0, len(every), k), strict=False):
-        primal_losses(problem.loss, demands, 0, scores[first : first + k], own)
-    dual_losses(problem.loss, demands, feasible(problem.loss, demands, dual[rows].astype(np.float64)), conjugates)
-    return losses, conjugates, violation_of(problem.loss, demands, 0, dual[rows], scores[-k:])
+def relative_gap(primal: np.ndarray, dual: np.ndarray, least: float = 1e-300) -> float:
+    """Return the largest duality gap of a problem, relative to its primal objective, or to `least` if that is more."""
+    return float(np.max((primal - dual) / np.maximum(np.abs(primal), least)))
 
 
-# --- sums ------------------------------------------------------------------------------------------------
+def explain(window: Window) -> None:
+    """Raise the error for a result that is not finite: a bad value of a row of the window, or overflow."""
+    for place, row in zip(window.places, window.rows, strict=True):
+        check_finite(window.block.slice(place, place + 1), row)
+    raise ValueError(OVERFLOW)
+
+
+def class_bounds(k: int, n_parts: int) -> list[tuple[int, int]]:
+    """Return the bounds of at most `n_parts` nearly equal parts of `k` scores."""
+    return list(pairwise(np.linspace(0, k, min(k, n_parts) + 1).astype(int).tolist()))
+
+
+# --- pieces of work --------------------------------------------------------------------------------------
 
 
 def rows_of_piece(values_of_row: float) -> int:
@@ -308,112 +340,63 @@ def _piece_of(block: Block) -> int:
     return rows_of_piece(block.stored.size / max(1, block.shape[0]))
 
 
-def combination(problem: LinearProblem, dual: np.ndarray, pool: Pool) -> np.ndarray:
-    """Return Σ β_i x_i in float64, shape (n_scores, n_features + 1); the constant feature is last."""
-    total = np.zeros((dual.shape[1], problem.source.shape[1] + 1))
-    if problem.source.resident:
-        used = np.flatnonzero(dual.any(axis=1))
-        if len(used) <= len(dual) / 2:  # a copy of more would take longer than to read all
-            for rows in (used[a:b] for a, b in spans(len(used), PIECE_ROWS)):
-                some = problem._replace(demands=problem.demands.of_rows(rows))
-                _combine(some, problem.block.take(rows), 0, dual[rows], pool, total)
-            return total
-    for start, block in problem.source.blocks():
-        _combine(problem, block, start, dual, pool, total)
-    return total
+def _in_order(pool: Pool, function: Callable[[int, int], Result], n: int, size: int) -> Iterator[Result]:
+    """Yield the results of a function on pieces of n rows, in the order of the rows for any number of threads."""
+    found: list[tuple[int, Result]] = []
+    pool.run(lambda a, b: found.append((a, function(a, b))), spans(n, size))
+    for _, part in sorted(found, key=lambda each: each[0]):
+        yield part
 
 
-def _combine(problem: LinearProblem, block: Block, start: int, dual: np.ndarray, pool: Pool, total: np.ndarray) -> None:
-    """Add Σ β_i x_i of a block, with variables made feasible in float64."""
+Factors = Callable[[int, int], np.ndarray]
+"""Returns factors of a range of rows of a block, in float64 and of shape (n_rows, n_scores)."""
 
-    def beta_of(a: int, b: int) -> np.ndarray:
-        rows = slice(start + a, start + b)
-        return feasible(problem.loss, problem.demands.of_rows(rows), dual[rows].astype(np.float64))
 
+def _of_rows(factors: np.ndarray, start: int) -> Factors:
+    return lambda a, b: factors[start + a : start + b, None]
+
+
+def _add_stored_sums(block: Block, factors: Factors, squared: bool, pool: Pool, total: np.ndarray) -> None:
+    """Add the sums of the rows of a block as stored, or of their squares, times factors; last those of the factors."""
     if isinstance(block, CSRBlock):
-        for a, b in spans(block.shape[0], PIECE_ROWS):
-            _add_sparse(problem, block.slice(a, b), beta_of(a, b), pool, total)
-        return
+        return _add_sparse_sums(block, factors, squared, pool, total)
 
     def some(a: int, b: int) -> np.ndarray:
-        return _dense_sum(problem, block.slice(a, b), beta_of(a, b))
+        own, values = factors(a, b), readable_rows(block.values[a:b])
+        out = np.zeros(total.shape)
+        with np.errstate(over="ignore"):  # whoever uses the sums looks for it
+            values = values.astype(product_type(values.dtype)) ** 2 if squared else values
+        add_products(values, np.arange(b - a), np.ascontiguousarray(own.T), (0, own.shape[1]), out)
+        out[:, -1] = own.sum(axis=0)
+        return out
 
     for part in _in_order(pool, some, block.shape[0], _piece_of(block)):
         total += part
 
 
-def _add_sparse(problem: LinearProblem, block: CSRBlock, beta: np.ndarray, pool: Pool, total: np.ndarray) -> None:
-    """Add Σ β_i x_i of sparse rows. Threads share the classes, because a sum per thread would be large."""
-    block, _ = readable(block, np.arange(block.shape[0]))
-    block = unsigned(block)
-    pool.run(lambda low, high: add_sparse(block, beta, (low, high), total), class_bounds(len(total), pool.n_threads))
-    total[:, -1] += problem.constant * beta.sum(axis=0)
+def _add_sparse_sums(block: CSRBlock, factors: Factors, squared: bool, pool: Pool, total: np.ndarray) -> None:
+    """Add the sums of sparse rows. Threads share the scores; of one score, parts of the rows if a sum is short."""
+    (n, d), k = block.shape, len(total)
+    n_parts = int(np.clip(len(block.data) // (PARTS * max(1, d)), 1, PARTS)) if k == 1 else 1
+    parts = list(spans(n, max(1, -(-n // n_parts))))
+    sums = [total, *(np.zeros_like(total) for _ in parts[1:])]
+
+    def add(first: int, last: int, out: np.ndarray) -> None:
+        for a, b in spans(last - first, PIECE_ROWS):
+            rows, own = block.slice(first + a, first + b), factors(first + a, first + b)
+            with np.errstate(over="ignore"):  # as above
+                rows = rows._replace(data=rows.data**2) if squared else rows
+            rows = unsigned(readable(rows, np.arange(b - a))[0])
+            pool.run(partial(_add_scores, rows, own, out), class_bounds(k, pool.n_threads))
+            out[:, -1] += own.sum(axis=0)
+
+    pool.run(add, [(a, b, out) for (a, b), out in zip(parts, sums, strict=True)])
+    for other in sums[1:]:
+        total += other
 
 
-def _dense_sum(problem: LinearProblem, block: DenseBlock, beta: np.ndarray) -> np.ndarray:
-    """Return Σ β_i x_i of dense rows."""
-    k, d = beta.shape[1], block.shape[1]
-    total = np.zeros((k, d + 1))
-    add_products(readable_rows(block.values), np.arange(len(beta)), np.ascontiguousarray(beta.T), (0, k), total)
-    if problem.scale.size:
-        total[:, :-1] = (total[:, :-1] - beta.sum(axis=0)[:, None] * problem.shift) * problem.scale
-    total[:, -1] = problem.constant * beta.sum(axis=0)
-    return total
-
-
-def class_bounds(k: int, n_parts: int) -> list[tuple[int, int]]:
-    """Return the bounds of at most `n_parts` nearly equal parts of `k` scores."""
-    return list(pairwise(np.linspace(0, k, min(k, n_parts) + 1).astype(int).tolist()))
-
-
-# --- scores ----------------------------------------------------------------------------------------------
-
-
-def _scores(problem: LinearProblem, block: Block, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return weights · x for some rows, shape (n_scores, n_places); dense rows in the type of products."""
-    if problem.scale.size:  # the shift may be much larger than the result
-        return _exact_scores(problem, block.take(places), weights)
-    if isinstance(block, CSRBlock):
-        return _sparse_scores(problem, block, places, weights)
-    consecutive = places[-1] - places[0] == len(places) - 1
-    values = block.values[places[0] : places[-1] + 1] if consecutive else block.values[places]
-    real = product_type(values.dtype)
-    return _products(readable_rows(values), weights[:, : values.shape[1]], problem.constant * weights[:, -1], real)
-
-
-def _exact_scores(problem: LinearProblem, block: Block, weights: np.ndarray) -> np.ndarray:
-    """Return weights · x for all rows x in float64, shape (n_scores, n_rows)."""
-    n, d = block.shape
-    if isinstance(block, CSRBlock):
-        return _sparse_scores(problem, block, np.arange(n), weights)
-    coef, intercept = weights[:, :d], problem.constant * weights[:, -1]
-    if problem.scale.size:
-        coef = coef * problem.scale
-        intercept = intercept - coef @ problem.shift
-    return _products(readable_rows(block.values), coef, intercept, np.dtype(np.float64))
-
-
-def all_scores(problem: LinearProblem, weights: np.ndarray, pool: Pool, exact: bool = True) -> np.ndarray:
-    """Return weights · x for all rows, shape (n_scores, n); in the type of products unless `exact`."""
-    found = np.empty((len(weights), len(problem.source)))
-    whole = problem.source.resident and not exact  # whose rows need no copy
-    for start, block in [(0, problem.block)] if whole else problem.source.blocks():
-
-        def some(a: int, b: int, block: Block = block, start: int = start) -> None:
-            if exact:
-                found[:, start + a : start + b] = _exact_scores(problem, block.slice(a, b), weights)
-            else:
-                found[:, start + a : start + b] = _scores(problem, block, np.arange(a, b), weights)
-
-        pool.run(some, spans(block.shape[0], _piece_of(block)))
-    return found
-
-
-def _sparse_scores(problem: LinearProblem, block: CSRBlock, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    block, places = readable(block, places)
-    out = np.empty((len(weights), len(places)))
-    write_sparse(unsigned(block), places, weights, out)
-    return out + problem.constant * weights[:, -1:]
+def _add_scores(rows: CSRBlock, factors: np.ndarray, out: np.ndarray, low: int, high: int) -> None:
+    add_sparse(rows, factors, (low, high), out)
 
 
 def _products(values: np.ndarray, coef: np.ndarray, intercept: np.ndarray, real: np.dtype) -> np.ndarray:

@@ -20,19 +20,18 @@ Evaluation
 
 import numpy as np
 
-from fastsvm.losses import dual_losses
 from fastsvm.solvers.linear_dual.metric import Metric
-from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.problem import LinearProblem, relative_gap
 from fastsvm.solvers.linear_dual.state import (
     MAX_INEXACTNESS,
     EpochState,
-    LinearDualSettings,
     LinearDualState,
+    LinearSettings,
     Shrinking,
 )
 from fastsvm.tuning import LinearTuning
 
-__all__ = ["ProximalPoint", "newton_is_due", "recorded", "relative_gap"]
+__all__ = ["ProximalPoint", "newton_is_due", "recorded"]
 
 # In an epoch of a solved subproblem the dual objective grows by at most so many times the proximal term.
 _CLIMB = 2.0
@@ -43,7 +42,7 @@ class ProximalPoint:
     """Anchors, momentum and objectives of the subproblems.
 
     It begins with the strongest metric of the proximal term. `most_momentum` is the largest factor of the momentum of
-    each score, that of a strongly convex problem.
+    each score, that of a strongly convex problem. Arguments `conjugates` are Σ_i c_i ℓ*(-β_i / c_i) of each score.
     """
 
     def __init__(self, problem: LinearProblem, metric: Metric, tuning: LinearTuning) -> None:
@@ -56,60 +55,51 @@ class ProximalPoint:
         ratio = np.sqrt(metric.mean_damping)
         self.most_momentum = (1 - ratio) / (1 + ratio) if self.tuning.momentum else np.zeros_like(ratio)
 
-    def with_other_metric(self, state: LinearDualState) -> LinearDualState:
+    def with_other_metric(self, state: LinearDualState, conjugates: np.ndarray) -> LinearDualState:
         """Return the state with a weaker metric; with a stronger one if the last change slowed convergence."""
         gap = max(state.gap, np.finfo(np.float64).tiny)  # rounding may make it negative
         rate = np.log(max(state.halved_gap, gap) / gap) / max(1, state.epoch - state.halved_at)
         change = state.metric_change if rate >= state.metric_rate else -state.metric_change
-        return self.at_level(state, change)._replace(metric_change=change, metric_rate=rate)
+        return self.at_level(state, change, conjugates)._replace(metric_change=change, metric_rate=rate)
 
-    def at_level(self, state: LinearDualState, change: int) -> LinearDualState:
+    def at_level(self, state: LinearDualState, change: int, conjugates: np.ndarray) -> LinearDualState:
         """Return the state with the metric weakened by `change` levels, or unchanged if there is no such metric."""
         state, level = state._replace(halved_gap=state.gap, halved_at=state.epoch), state.metric_level + change
         if level < 0 or (change > 0 and self.metric.vanishes) or not self.tuning.metric_changes:
             return state
         self.take_metric(self.strongest.weaker(_WEAKER**level) if level else self.strongest)
-        state = self.placed(state, state.path.position, state.best)
+        state = self.placed(state, state.path.position, state.best, conjugates)
         return state._replace(metric_level=level, inexactness=_STRICTER)
 
-    def placed(self, state: LinearDualState, position: np.ndarray, anchor: np.ndarray) -> LinearDualState:
+    def placed(
+        self, state: LinearDualState, position: np.ndarray, anchor: np.ndarray, conjugates: np.ndarray
+    ) -> LinearDualState:
         """Return the state at Σ β_i x_i = position with momentum restarted at an anchor."""
         path = self.path(position, anchor, state.path)
-        initial = self.near_value(self.conjugates(state.dual), position, anchor)
+        initial = self.near_value(conjugates, position, anchor)
         return state._replace(
             path=path, anchor=anchor, last=anchor, momentum=np.ones_like(state.momentum), initial_value=initial
         )
 
     def path(self, position: np.ndarray, anchor: np.ndarray, before: EpochState | None = None) -> EpochState:
         """Return the state of a new epoch at Σ β_i x_i = position, with the shrinking of the epoch `before`."""
-        anchor_term = self._proximal(anchor)
+        anchor_term = self.metric.times(anchor)
         weights = self.metric.solve(position + anchor_term)
         fresh = Shrinking.of(self.problem.demands.costs), 0
         shrinking, turn = fresh if before is None else (before.shrinking, before.turn)
         gaps = np.zeros(self.problem.n_scores)
         return EpochState(weights, weights.copy(), position.copy(), anchor_term, gaps, self.metric, shrinking, turn)
 
-    def _proximal(self, weights: np.ndarray) -> np.ndarray:
-        """Return M times weights; what is not penalised otherwise has a proximal term in place of the penalty."""
-        found = self.metric.times(weights)
-        if self.problem.total is not None:
-            found[:, -1] += weights[:, -1]
-        return found
-
-    def sizes(self, weights: np.ndarray) -> np.ndarray:
-        """Return ½ ‖W‖² for each problem."""
-        return self.problem.by_problem(0.5 * np.einsum("cj,cj->c", weights, weights))
-
     def moved(self, state: LinearDualState, conjugates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return anchor, last solution and momentum, updated for each problem whose subproblem is solved."""
         path = state.path
         away = path.mean - state.anchor
-        proximal = self.problem.by_problem(0.5 * np.einsum("cj,cj->c", away, self._proximal(away)))
+        proximal = self.problem.by_problem(0.5 * np.einsum("cj,cj->c", away, self.metric.times(away)))
         climb = _CLIMB * np.sqrt(state.inexactness / MAX_INEXACTNESS)
         climbed = self.near_value(conjugates, path.position, state.anchor) - state.initial_value
         ready = (self.problem.by_problem(path.gaps) <= state.inexactness * proximal) | (climbed <= climb * proximal)
         forth = path.mean - state.last
-        against = self.problem.by_problem(np.einsum("cj,cj->c", away, self._proximal(forth))) < 0
+        against = self.problem.by_problem(np.einsum("cj,cj->c", away, self.metric.times(forth))) < 0
         momentum = np.where(against, 1.0, state.momentum)
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         factor = np.minimum((momentum - 1) / following, self.most_momentum)[:, None]
@@ -118,27 +108,21 @@ class ProximalPoint:
         beyond = path.mean + factor * forth
         return np.where(ready, beyond, state.anchor), np.where(ready, path.mean, state.last), momentum
 
-    def conjugates(self, dual: np.ndarray) -> np.ndarray:
-        """Return Σ_i c_i ℓ*(-β_i / c_i) of each score."""
-        found = np.zeros(self.problem.n_scores)
-        dual_losses(self.problem.loss, self.problem.demands, dual, found)
-        return found
-
     def best_share(self, dual: np.ndarray, position: np.ndarray) -> np.ndarray:
         """Return the multiple of the dual variables of each problem that maximises the dual objective.
 
         The conjugates are quadratic in the multiple and 0 at 0, so that their values at two points determine them.
         """
-        whole, half = (self.problem.by_problem(self.conjugates(dual * share)) for share in (1.0, 0.5))
+        whole, half = (self.problem.by_problem(self.problem.conjugates(dual * share)) for share in (1.0, 0.5))
         square = 2 * (whole - 2 * half)
-        curvature = square + self.sizes(position)
+        curvature = square + self.problem.penalty(position)
         with np.errstate(all="ignore"):
             share = (square - whole) / (2 * curvature)
         return np.where(curvature > 0, share, 1.0)
 
     def near_value(self, conjugates: np.ndarray, position: np.ndarray, anchor: np.ndarray) -> np.ndarray:
         """Return the dual objectives of the subproblems up to constants."""
-        total = position + self._proximal(anchor)
+        total = position + self.metric.times(anchor)
         return -self.problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", total, self.metric.solve(total)))
 
 
@@ -152,13 +136,8 @@ _SOON = 8  # After two evaluations without progress, the next one is at most so 
 _NEWTON_EPOCHS, _NEWTON_FACTOR = 20, 2
 
 
-def relative_gap(primal: np.ndarray, dual: np.ndarray, least: float = 1e-300) -> float:
-    """Return the largest duality gap of a problem, relative to its primal objective, or to `least` if that is more."""
-    return float(np.max((primal - dual) / np.maximum(np.abs(primal), least)))
-
-
 def recorded(
-    state: LinearDualState, weights: np.ndarray, primal: np.ndarray, settings: LinearDualSettings
+    state: LinearDualState, weights: np.ndarray, primal: np.ndarray, settings: LinearSettings
 ) -> tuple[LinearDualState, float]:
     """Return the state after an evaluation of weights, and the relative gap of the best weights.
 
@@ -182,7 +161,7 @@ def recorded(
     return state, gap
 
 
-def _epochs_until_next(state: LinearDualState, gap: float, settings: LinearDualSettings) -> int:
+def _epochs_until_next(state: LinearDualState, gap: float, settings: LinearSettings) -> int:
     """Return the number of epochs until the next evaluation: not before the gap may be within tolerance."""
     most = 1 + state.epoch // _GROWTH
     if state.progress_at < state.last_evaluation:  # the remedies for slow progress depend on evaluations

@@ -38,7 +38,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.losses import Demands, demands_of_scores, dual_losses
+from fastsvm.losses import Demands, demands_of_scores
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
 from fastsvm.solvers.linear_dual.metric import Metric, RowMoments, moments_of
@@ -48,20 +48,15 @@ from fastsvm.solvers.linear_dual.problem import (
     Certificate,
     CertificateSums,
     LinearProblem,
-    certificate_of,
     class_bounds,
     explain,
-    primal_of,
-    sums_of,
 )
-from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint
 from fastsvm.solvers.linear_dual.sparse_epochs import SparseEpochs
 from fastsvm.solvers.linear_dual.state import (
     Epochs,
     EpochState,
-    Layout,
-    LinearDualSettings,
     LinearDualState,
+    LinearSettings,
     Shrinking,
 )
 from fastsvm.solvers.outer_loop import Report
@@ -175,7 +170,7 @@ class Shard:
     Each method is a pure function of its arguments and the rows: what is cached, Gram matrices, changes no bit of a
     result. So the work of a machine that is lost can be done again elsewhere.
 
-    `block_rows` is as in `Layout`. `number` is that of the shard, and `first` that of its first row among all.
+    `block_rows` is as in `LinearSettings`. `number` is that of the shard, and `first` that of its first row among all.
     `gram_bytes` of Gram matrices are kept from round to round; None keeps all.
     """
 
@@ -195,7 +190,7 @@ class Shard:
         kept = -(-n // block_rows)
         if gram_bytes is not None:
             kept = min(kept, gram_bytes // (block_rows**2 * product_type(problem.source.dtype).itemsize))
-        self._layout = Layout(block_rows, kept, tuning.sweeps, tuning.longest_pause)
+        self._settings = LinearSettings(0.0, block_rows=block_rows, kept_blocks=kept, tuning=tuning)
         self._epochs: Epochs[Any] | None = None
         self._epochs_metric: Metric | None = None  # of the Gram matrices of `_epochs`
 
@@ -258,7 +253,7 @@ class Shard:
 
     def _piece(self, piece: int, n_pieces: int, seed: tuple[int, ...]) -> np.ndarray:
         """Return the rows of a piece: blocks of a random partition, a new one in each round."""
-        n, size = len(self._every), self._layout.block_rows
+        n, size = len(self._every), self._settings.block_rows
         number = np.random.default_rng((*seed, n_pieces)).permutation(-(-n // size)) % n_pieces
         rows = (np.flatnonzero(number == piece)[:, None] * size + np.arange(size)).ravel()
         return rows[rows < n]
@@ -286,7 +281,7 @@ class Shard:
         if known is None or not all(map(np.array_equal, metric, known)):
             most = np.empty((0, problem.n_scores), dual.dtype)  # of scores at a time
             kind: Any = SparseEpochs if source.sparse else DenseEpochs
-            self._epochs, self._epochs_metric = kind(problem, most, self._layout, self.pool), metric
+            self._epochs, self._epochs_metric = kind(problem, most, self._settings, self.pool), metric
         epochs = self._epochs
         assert epochs is not None
         epochs.take(problem._replace(demands=demands), dual, self.pool)
@@ -294,25 +289,23 @@ class Shard:
 
     def _conjugates(self, demands: Demands, dual: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Return Σ c ℓ*(-β / c) of all rows, or of some, in each score."""
-        found = np.zeros(dual.shape[1])
         if rows is not None:
             demands, dual = demands.of_rows(rows), dual[rows]
-        dual_losses(self.problem.loss, demands, dual, found)
-        return found
+        return self.problem._replace(demands=demands).conjugates(dual)
 
     def losses(self, weights: np.ndarray) -> np.ndarray:
         """Return the losses of weights, for each score."""
         found = np.zeros(self.problem.n_scores)
         for start in range(0, len(self._every), PIECE_ROWS):
             places = self._every[start : start + PIECE_ROWS]
-            primal_of(self.problem, weights, Window(self.problem.block, places, places), self.pool, found)
+            self.problem.add_losses(weights, Window(self.problem.block, places, places), self.pool, found)
         return found
 
     def certificate_sums(
         self, weights: Sequence[np.ndarray], state: ShardState, share: np.ndarray, position: np.ndarray
     ) -> CertificateSums:
         """Return the sums over the rows that a certificate needs."""
-        return sums_of(self.problem, weights, state.settled(share).dual, position, self.pool)
+        return self.problem.certificate_sums(weights, state.settled(share).dual, position, self.pool)
 
 
 # --- the solver ------------------------------------------------------------------------------------------
@@ -350,7 +343,8 @@ class Shards(Protocol):
 class RoundsMemory(NamedTuple):
     """What decides the next rounds beside the state of the solver.
 
-    `factor`, `share` and `activate` are as in `RoundOrder`, for the next round, and `known` is as in `_ShardedPoint`.
+    `factor`, `share` and `activate` are as in `RoundOrder`, for the next round. `known`, shape (n_shards, n_scores), is
+    Σ c ℓ*(-β / c) over the rows of each shard, or an upper bound.
     """
 
     factor: np.ndarray
@@ -360,19 +354,6 @@ class RoundsMemory(NamedTuple):
     shards: list[ShardState]
 
 
-class _ShardedPoint(ProximalPoint):
-    """Anchors and objectives where the shards know the dual variables.
-
-    `known`, shape (n_shards, n_scores), is Σ c ℓ*(-β / c) over the rows of each shard, or an upper bound.
-    """
-
-    known: np.ndarray
-
-    def conjugates(self, dual: np.ndarray) -> np.ndarray:
-        """Return Σ c ℓ*(-β / c) of each score."""
-        return _total(self.known)
-
-
 class ShardedAscent(LinearDualAscent):
     """Block-exact dual coordinate ascent by rounds.
 
@@ -380,28 +361,30 @@ class ShardedAscent(LinearDualAscent):
     strongest metric of the proximal term.
     """
 
-    def __init__(self, problem: LinearProblem, settings: LinearDualSettings, metric: Metric, shards: Shards) -> None:
-        self._given_metric = metric
+    def __init__(self, problem: LinearProblem, settings: LinearSettings, metric: Metric, shards: Shards) -> None:
+        self._strongest, self._known = metric, np.zeros((len(shards), problem.n_scores))
         super().__init__(problem, settings, Pool(1))
         self.newton_applies, self.shards = False, shards
-        self.proximal: _ShardedPoint = _ShardedPoint(problem, metric, settings.tuning)
-        self.proximal.known = np.zeros((len(shards), self.n_scores))
         self.turns = Turns.of(problem, len(shards))
         self._factor = np.full(self.n_scores, float(self.turns.n_together))
         self._share, self._activate = np.ones(self.n_scores), False
 
     def _first_metric(self) -> Metric:
-        return self._given_metric
+        return self._strongest
+
+    def _conjugates(self, dual: np.ndarray) -> np.ndarray:
+        """Return Σ c ℓ*(-β / c) of each score, as the shards know the dual variables."""
+        return _total(self._known)
 
     def memory(self) -> RoundsMemory:  # type: ignore[override]  # of ascent in one place there is none
         """Return what decides the next rounds beside the state."""
         shards = self.shards.states(self._share)
-        return RoundsMemory(self._factor, self._share, self._activate, self.proximal.known, shards)
+        return RoundsMemory(self._factor, self._share, self._activate, self._known, shards)
 
     def recall(self, memory: RoundsMemory) -> None:  # type: ignore[override]
         """Take what `memory` returned."""
         self._factor, self._share, self._activate, known, shards = memory
-        self.proximal.known = known.copy()  # it is modified
+        self._known = known.copy()  # it is modified
         self.shards.restore(shards)
 
     def step(self, state: LinearDualState, most_steps: int) -> tuple[LinearDualState, Report]:
@@ -431,7 +414,7 @@ class ShardedAscent(LinearDualAscent):
         state = self._added(state, together, held)
         for shard, run in enumerate(own):
             scores, (before, after) = slice(*turns.runs[run]), answers[shard].conjugates
-            self.proximal.known[shard, scores] = before + self._share[scores] * (after - before)
+            self._known[shard, scores] = before + self._share[scores] * (after - before)
         return state
 
     def _held(self, answers: list[RoundSums], own: list[int]) -> np.ndarray:
@@ -439,7 +422,7 @@ class ShardedAscent(LinearDualAscent):
         found = np.zeros(self.n_scores)
         for shard, run in enumerate(own):
             scores = slice(*self.turns.runs[run])
-            found[scores] += answers[shard].conjugates[0] - self.proximal.known[shard, scores]
+            found[scores] += answers[shard].conjugates[0] - self._known[shard, scores]
         return found
 
     def _at_place(self, answers: list[RoundSums], part: int, place: int) -> RoundSums:
@@ -492,7 +475,7 @@ class ShardedAscent(LinearDualAscent):
             _total(part.losses for part in parts), _total(part.conjugates for part in parts),
             max(part.violation for part in parts), self._padded(_total(part.position for part in parts)),
         )  # fmt: skip
-        found = certificate_of(self.problem, weights, sums)
+        found = self.problem.certificate(weights, sums)
         return found._replace(primal=found.primal[0])
 
 

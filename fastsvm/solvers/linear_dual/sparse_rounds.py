@@ -35,10 +35,11 @@ from fastsvm.losses import (
     projected_gradient,
     write_costs,
 )
-from fastsvm.solvers.linear_dual.coordinate_ascent import AscentAfterRounds
-from fastsvm.solvers.linear_dual.problem import LinearProblem, all_scores, explain
-from fastsvm.solvers.linear_dual.proximal_point import recorded
-from fastsvm.solvers.linear_dual.state import EpochState, LinearDualSettings, LinearDualState, Shrinking
+from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
+from fastsvm.solvers.linear_dual.metric import Metric, no_metric
+from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
+from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint, recorded
+from fastsvm.solvers.linear_dual.state import EpochState, LinearDualState, LinearSettings, Shrinking
 from fastsvm.solvers.outer_loop import OutOfTime, Report, check_time
 from fastsvm.sources import CSRBlock
 
@@ -47,13 +48,13 @@ __all__ = ["COLUMNS", "PassPlan", "WideAscent", "take_passes", "write_squares"]
 _PASSES = 10  # A round has at most so many passes, each of which costs as much as what comes before them.
 
 
-class WideAscent(AscentAfterRounds):
-    """Rounds of dual coordinate ascent for sparse rows of many features, then accelerated epochs.
+class WideAscent(LinearDualAscent):
+    """Rounds of dual coordinate ascent for sparse rows of many features; accelerated epochs follow where they are slow.
 
     The loss is one of each score, not of all classes.
     """
 
-    def __init__(self, problem: LinearProblem, settings: LinearDualSettings, pool: Pool) -> None:
+    def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool) -> None:
         super().__init__(problem, settings, pool)
         block = unsigned(readable(cast(CSRBlock, problem.block), self.rows)[0])
         squares = np.empty(len(self.rows))
@@ -80,11 +81,43 @@ class WideAscent(AscentAfterRounds):
             dual_value=np.zeros(k), initial_value=np.zeros(k), in_rounds=True,
         )  # fmt: skip
 
-    def round(self, state: LinearDualState) -> tuple[LinearDualState, Report]:
+    def _first_metric(self) -> Metric:
+        """Return no metric: rounds have none, and may suffice."""
+        return no_metric(self.n_scores, self.width)
+
+    def step(self, state: LinearDualState, most_steps: int) -> tuple[LinearDualState, Report]:
+        """Process a window, or take a round."""
+        if not state.in_rounds or most_steps == 0:
+            return super().step(state, most_steps)
+        state, report = self._round(state)
+        is_slow = report.stalled or state.epoch > state.halved_at + self.settings.tuning.slow_rounds
+        if is_slow and not report.converged:
+            self._begin_epochs()
+            state = self.proximal.placed(state, state.path.position, state.best, self._conjugates(state.dual))
+            state = state._replace(in_rounds=False)
+        return state, report._replace(stalled=False)
+
+    def _begin_epochs(self) -> None:
+        """Choose the metric of the epochs that follow."""
+        self.proximal = ProximalPoint(self.problem, super()._first_metric(), self.settings.tuning)
+
+    def adopted(self, state: LinearDualState) -> LinearDualState:
+        """Return a state that was saved between two windows, to resume with the same bits."""
+        if not state.in_rounds:
+            self._begin_epochs()
+        return super().adopted(state)
+
+    def resumed(self, state: LinearDualState, same_windows: bool) -> LinearDualState:
+        """Return a state that was interrupted, with Σ β_i x_i computed anew."""
+        if not state.in_rounds:
+            self._begin_epochs()
+        return super().resumed(state, same_windows)
+
+    def _round(self, state: LinearDualState) -> tuple[LinearDualState, Report]:
         """Take some passes in each score that is not within tolerance; certify the weights if there is none."""
         problem, path = self.problem, state.path
         is_zero = not path.position.any()
-        self._scores[:] = 0.0 if is_zero else all_scores(problem, path.position, self.pool, exact=False)
+        self._scores[:] = 0.0 if is_zero else problem.scores(path.position, self.pool, exact=False)
         found = np.zeros((self.n_scores, len(COLUMNS)))
         plan = self._plan._replace(seed=self.settings.seed, epoch=state.epoch)
         changing = state.dual, path.position, state.best, state.primal.copy()

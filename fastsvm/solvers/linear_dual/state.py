@@ -1,14 +1,15 @@
 """Settings and state of dual coordinate ascent, and the interface of its epochs."""
 
 from abc import ABC, abstractmethod
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.solvers.linear_dual.metric import Metric
-from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.problem import Certificate, LinearProblem, relative_gap
+from fastsvm.solvers.outer_loop import Memoryless
 from fastsvm.sources import Block
 from fastsvm.tuning import LinearTuning
 
@@ -16,11 +17,11 @@ __all__ = [
     "MAX_INEXACTNESS",
     "MOST_AHEAD",
     "PART_BYTES",
+    "CertifiedSolver",
     "EpochState",
     "Epochs",
-    "Layout",
-    "LinearDualSettings",
     "LinearDualState",
+    "LinearSettings",
     "Shrinking",
     "weight_left",
 ]
@@ -89,18 +90,6 @@ class EpochState(NamedTuple):
     row_share: float = 1.0  # One pass counts for this share of a row.
 
 
-class Layout(NamedTuple):
-    """Sizes of blocks of dense rows and of the cache of their Gram matrices, and how long rows are skipped."""
-
-    block_rows: int  # A block has at most so many rows.
-    kept_blocks: int  # The Gram matrices of so many blocks are cached.
-    n_sweeps: int  # There are at most so many sweeps over a block before the weights change.
-    longest_pause: int  # A row whose variables do not change is skipped for at most so many passes.
-    # So many bytes of converted rows, or of Gram matrices that are not cached, are prepared together. Few parts are
-    # there at once.
-    part_bytes: int = PART_BYTES
-
-
 class Epochs(ABC, Generic[BlockKind]):
     """Runs epochs of coordinate updates, on windows of rows of a problem.
 
@@ -110,8 +99,8 @@ class Epochs(ABC, Generic[BlockKind]):
 
     consecutive: bool
 
-    def __init__(self, problem: LinearProblem, dual: np.ndarray, layout: Layout, pool: Pool) -> None:
-        self.layout, self.constant = layout, problem.constant
+    def __init__(self, problem: LinearProblem, dual: np.ndarray, settings: "LinearSettings", pool: Pool) -> None:
+        self.settings, self.constant = settings, problem.constant
         self.take(problem, dual, pool)
 
     def take(self, problem: LinearProblem, dual: np.ndarray, pool: Pool) -> None:
@@ -149,21 +138,58 @@ MAX_INEXACTNESS = 30.0
 """Largest gap of a solved subproblem, in multiples of the proximal term; the smallest is one."""
 
 
-class LinearDualSettings(NamedTuple):
-    """Tolerance, order of rows and sizes of windows and blocks. Fields without a comment are those of `Layout`."""
+class LinearSettings(NamedTuple):
+    """Tolerance, order of rows and sizes of windows and blocks."""
 
     tol: float  # It bounds the relative duality gap, or the largest violation if `criterion` is "gradient".
-    seed: int  # It decides the order of rows.
-    block_rows: int
-    kept_blocks: int
-    window_rows: int  # A window has so many rows.
+    seed: int = 0  # It decides the order of rows.
+    block_rows: int = 1  # A block of dense rows has at most so many.
+    kept_blocks: int = 0  # The Gram matrices of so many blocks are cached.
+    window_rows: int = 1  # A window has so many rows.
     n_passes: int = 1  # A window on disk is passed so often while in memory; 0 chooses by the time of reading.
     most_values: int = 0  # Newton steps are allowed if the rows in memory have at most so many values.
     criterion: str = "gap"  # It is "gradient" if `tol` bounds the violation of the optimality conditions.
     least: float = 1e-300  # The gap of an objective below this absolute value is relative to it.
+    # So many bytes of converted rows, or of Gram matrices that are not cached, are prepared together. Few parts are
+    # there at once.
     part_bytes: int = PART_BYTES
     deadline: float = np.inf  # Long steps end early at this moment of time.perf_counter.
     tuning: LinearTuning = LinearTuning()
+
+
+class CertifiedSolver(Memoryless):
+    """What solvers of linear problems have in common. `certificate` is that of the last state that has one, or None."""
+
+    certificate: Certificate | None = None
+
+    def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool) -> None:
+        self.problem, self.settings, self.pool = problem, settings, pool
+        self.n_scores = problem.n_scores
+
+    def gap_of(self, found: Certificate) -> float:
+        """Return the relative duality gap of a certificate."""
+        return relative_gap(found.primal, found.dual, self.settings.least)
+
+    def is_within(self, found: Certificate) -> bool:
+        """Return whether a certificate is within tolerance."""
+        bounded = self.gap_of(found) if self.settings.criterion == "gap" else found.violation
+        return bool(bounded <= self.settings.tol)
+
+    def adopted(self, state: Any) -> Any:
+        """Return a state that was saved between two steps, to resume with the same bits."""
+        return state
+
+    def kept(self, state: Any, finished: bool) -> Any:
+        """Return what the next fit may begin with, None if there is nothing."""
+        return state
+
+    def dual_of(self, state: Any) -> np.ndarray:
+        """Return the dual variables of a state, shape (n, n_scores)."""
+        found: np.ndarray = state.dual
+        return found
+
+    def close(self) -> None:
+        """Stop what works in the background, if the fit ends within a step."""
 
 
 @storable("linear dual state")
@@ -200,6 +226,4 @@ class LinearDualState(NamedTuple):
     next_finish: int = 0  # Newton steps are tried after so many epochs.
     inexactness: float = MAX_INEXACTNESS  # At this gap, in multiples of the proximal term, a subproblem is solved.
     passes: int = 1  # In this epoch there are so many over each window.
-    # Epochs are rounds: of pairs of rows that exchange mass, for variables of a given sum, or of passes over wide
-    # sparse rows.
-    in_rounds: bool = False
+    in_rounds: bool = False  # Epochs are rounds of passes over wide sparse rows.

@@ -18,7 +18,7 @@ Faces
 """
 
 import time
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -30,36 +30,49 @@ from fastsvm.solvers.linear_dual.problem import ACCEPTED, ROUNDING
 from fastsvm.solvers.linear_primal.quadratic_model import RIDGE
 from fastsvm.tuning import LinearTuning
 
-__all__ = ["FLAT", "INNER", "L1", "L2", "Line", "Penalty", "best_length", "minimum", "suits", "violations"]
+__all__ = ["FLAT", "INNER", "L1", "L2", "Line", "Penalty", "best_length", "suits"]
 
 INNER = 0.03
 """A model is minimised to this share of the violation at its centre, or of its square below 1 (Dembo, Eisenstat and
 Steihaug 1982, Inexact Newton methods)."""
 
 
-class Penalty(Protocol):
-    """What Newton's method asks of a penalty. Weights and gradients have the shape (n_scores, n_weights)."""
+class L2:
+    """½‖w‖². Weights and gradients have the shape (n_scores, n_weights)."""
 
-    l1_ratio: float
-    """1 for ‖w‖₁, 0 for ½‖w‖²."""
+    l1_ratio = 0.0  # It is 1 for ‖w‖₁.
 
     def values(self, weights: np.ndarray) -> np.ndarray:
         """Return the penalty of each score."""
+        total: np.ndarray = np.einsum("cj,cj->c", weights, weights) / 2
+        return total
 
     def violations(self, gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the distance of 0 from the subdifferential of losses and penalty, for each weight."""
+        return np.abs(gradient + weights)
 
     def factors(self, combined: np.ndarray) -> np.ndarray:
         """Return for each score by what β is multiplied to be feasible, from Xᵀβ."""
+        return np.ones(len(combined))
 
     def conjugates(self, combined: np.ndarray) -> np.ndarray:
         """Return the conjugate of the penalty of each score, at a feasible Xᵀβ."""
+        return self.values(combined)
 
     def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, deadline: float) -> np.ndarray:
         """Return the minimum of a second-order model of the losses of one score and the penalty.
 
-        From the deadline (of time.perf_counter) on, it may be another point nearby.
+        It is that of the model's diagonal, where rounding makes the model indefinite; from the deadline (of
+        time.perf_counter) on, it may be another point nearby.
         """
+        square, downhill = hessian.copy(), gradient + weights
+        diagonal = square.diagonal() * (1 + RIDGE) + 1.0
+        np.fill_diagonal(square, diagonal)
+        try:
+            factor = linalg.cho_factor(square, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            return weights - downhill / diagonal
+        return weights - linalg.cho_solve(factor, downhill, check_finite=False)
 
 
 class L1:
@@ -77,7 +90,7 @@ class L1:
 
     def violations(self, gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the distance of 0 from the subdifferential, for each weight."""
-        return violations(gradient, weights)
+        return np.where(weights != 0, np.abs(gradient + np.sign(weights)), np.maximum(np.abs(gradient) - 1, 0))
 
     def factors(self, combined: np.ndarray) -> np.ndarray:
         """Return by what β is multiplied, so that |Xᵀβ| is 1 at most."""
@@ -88,77 +101,31 @@ class L1:
         return np.zeros(len(combined))
 
     def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, deadline: float) -> np.ndarray:
-        """Return the minimum of a second-order model."""
-        worst = violations(gradient, weights).max()
-        return minimum(hessian, gradient, weights, RIDGE, INNER * worst * min(1.0, worst), deadline, self._faces)
+        """Return the minimum of a second-order model, at which violations are small beside the largest at `weights`."""
+        worst = self.violations(gradient, weights).max()
+        return self._minimum(hessian, gradient, weights, INNER * worst * min(1.0, worst), deadline)
 
+    def _minimum(
+        self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, tol: float, deadline: float
+    ) -> np.ndarray:
+        """Return z, at which no optimality condition is violated by more than `tol`, unless the deadline has passed.
 
-class L2:
-    """½‖w‖²."""
-
-    l1_ratio = 0.0
-
-    def values(self, weights: np.ndarray) -> np.ndarray:
-        """Return the penalty of each score."""
-        total: np.ndarray = np.einsum("cj,cj->c", weights, weights) / 2
-        return total
-
-    def violations(self, gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the size of the derivative by each weight."""
-        return np.abs(gradient + weights)
-
-    def factors(self, combined: np.ndarray) -> np.ndarray:
-        """Return ones: all β are feasible."""
-        return np.ones(len(combined))
-
-    def conjugates(self, combined: np.ndarray) -> np.ndarray:
-        """Return ½‖Xᵀβ‖²."""
-        return self.values(combined)
-
-    def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, deadline: float) -> np.ndarray:
-        """Return the minimum of a second-order model; of its diagonal, where rounding makes the model indefinite."""
-        square, downhill = hessian.copy(), gradient + weights
-        diagonal = square.diagonal() * (1 + RIDGE) + 1.0
-        np.fill_diagonal(square, diagonal)
-        try:
-            factor = linalg.cho_factor(square, lower=True, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
-            return weights - downhill / diagonal
-        return weights - linalg.cho_solve(factor, downhill, check_finite=False)
-
-
-# --- the minimum of a model with an L1 penalty -----------------------------------------------------------
-
-
-def violations(gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the distances of 0 from the subdifferential of a smooth function plus ‖w‖₁, for each weight."""
-    return np.where(weights != 0, np.abs(gradient + np.sign(weights)), np.maximum(np.abs(gradient) - 1, 0))
-
-
-def minimum(
-    hessian: np.ndarray,
-    gradient: np.ndarray,
-    weights: np.ndarray,
-    ridge: float,
-    tol: float,
-    deadline: float = np.inf,
-    faces: bool = True,
-) -> np.ndarray:
-    """Return z, at which no optimality condition is violated by more than `tol`, unless `deadline` has passed.
-
-    The deadline is a moment of time.perf_counter. With `faces`, there are Newton steps between sweeps. The diagonal of
-    the Hessian is used times (1 + ridge): a relative error of H up to `ridge` must not make it indefinite.
-    """
-    z, slope, diagonal = weights.copy(), gradient.copy(), hessian.diagonal() * (1 + ridge)
-    for _ in range(MOST_STEPS):
-        signs = np.sign(z)
-        if _sweep(hessian, diagonal, z, slope, MOST_STEPS, tol) <= tol or time.perf_counter() >= deadline:
-            break
-        turned = np.count_nonzero(np.sign(z) != signs)
-        for _ in range(MOST_STEPS if faces and turned == 0 else 0):
-            if not _step_on_face(hessian, diagonal, z, slope):
+        The diagonal of the Hessian is used times (1 + RIDGE): a relative error of H up to that must not make it
+        indefinite.
+        """
+        z, slope, diagonal = weights.copy(), gradient.copy(), hessian.diagonal() * (1 + RIDGE)
+        for _ in range(MOST_STEPS):
+            signs = np.sign(z)
+            if _sweep(hessian, diagonal, z, slope, MOST_STEPS, tol) <= tol or time.perf_counter() >= deadline:
                 break
-    return z
+            turned = np.count_nonzero(np.sign(z) != signs)
+            for _ in range(MOST_STEPS if self._faces and turned == 0 else 0):
+                if not _step_on_face(hessian, diagonal, z, slope):
+                    break
+        return z
+
+
+Penalty = L1 | L2
 
 
 def _step_on_face(hessian: np.ndarray, diagonal: np.ndarray, z: np.ndarray, slope: np.ndarray) -> bool:

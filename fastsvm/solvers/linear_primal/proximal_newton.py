@@ -10,10 +10,6 @@ Step
     as the gradient there says whether the whole step suits; a line search gives the length of a step that does not.
     Steps of all scores are taken together, so that they share the passes over the rows.
 
-Start
-    The weights of a part of the rows, if there are many for each feature (`some_rows`): from there, two or three steps
-    suffice.
-
 Working set
     The features with a weight other than 0, and those that violate their optimality condition most (as in celer,
     Massias, Gramfort and Salmon 2018): at most as many as there are weights already. Where features are few, they are
@@ -23,7 +19,10 @@ Model
     The Hessian is kept as a matrix (`quadratic_model`), and the minimum is found without the rows (`penalties`).
 
 Many features
-    With the penalty ½‖w‖² and many features, directions come from conjugate gradients (`newton_direction`).
+    With the penalty ½‖w‖² and many features, the direction δ comes from conjugate gradients: a product with the matrix
+    of (I + Xᵀ D X) δ = -g is two passes over the rows (Lin, Weng and Keerthi 2008, Trust region Newton method for
+    large-scale logistic regression, section 2). The system is scaled by its diagonal (Hsia, Chiang and Lin 2018,
+    Preconditioned conjugate gradient methods in truncated Newton frameworks for large-scale linear classification).
 
 Certificate
     The variables β_i = -c_i ℓ'(f_i), divided by max(1, ‖Xᵀβ‖∞), are feasible in the dual problem
@@ -40,40 +39,35 @@ Memory
     Three numbers in float64 a row and score, and the Hessians, m² numbers a score.
 """
 
-from typing import NamedTuple
+import time
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
-from fastsvm.linalg.linear_predictor import scores as scores_of
+from fastsvm.linalg.dense_products import readable_rows
+from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import Demands, dual_losses, loss_curvature, loss_slope, primal_losses, targets_and_costs
-from fastsvm.solvers.linear_dual.problem import OVERFLOW, PIECE_ROWS, ROUNDING, Certificate, LinearProblem, combination
-from fastsvm.solvers.linear_dual.proximal_point import relative_gap
-from fastsvm.solvers.linear_primal.newton_direction import NewtonDirections
+from fastsvm.solvers.linear_dual.problem import (
+    OVERFLOW,
+    PIECE_ROWS,
+    ROUNDING,
+    Certificate,
+    LinearProblem,
+)
+from fastsvm.solvers.linear_dual.state import CertifiedSolver, LinearSettings
 from fastsvm.solvers.linear_primal.penalties import FLAT, INNER, Line, Penalty, best_length, suits
 from fastsvm.solvers.linear_primal.quadratic_model import QuadraticModel, empty_model, update_models
-from fastsvm.solvers.outer_loop import Memoryless, OutOfTime, Report
-from fastsvm.sources import check_finite
-from fastsvm.tuning import LinearTuning
+from fastsvm.solvers.outer_loop import OutOfTime, Report
+from fastsvm.sources import CSRBlock, DenseBlock, MemorySource, check_finite
 
-__all__ = ["LinearPrimalSettings", "LinearPrimalState", "ProximalNewton"]
+__all__ = ["LinearPrimalState", "ProximalNewton"]
 
 _NEAR = 0.8  # A feature may be added from this share of the bound of its gradient on, before it violates its condition.
 _MOST_FEATURES = 4096  # A working set has at most so many features: factors of larger Hessians take seconds.
 _LEAST_CURVATURE = 1e-3  # The curvature of a loss is at least this share of its slope, or steps would be too long.
-
-
-class LinearPrimalSettings(NamedTuple):
-    """When to stop, and how large working sets may be."""
-
-    tol: float  # It bounds the relative duality gap, or the largest violation if `criterion` is "gradient".
-    criterion: str  # It is "gap", or "gradient" if `tol` bounds the violation of the optimality conditions.
-    memory: int  # The Hessians of all scores have so many bytes.
-    penalty: Penalty  # It is ‖w‖₁ or ½‖w‖².
-    deadline: float = np.inf  # Long steps end early at this moment of time.perf_counter.
-    tuning: LinearTuning = LinearTuning()
 
 
 @storable("linear primal state")
@@ -94,18 +88,19 @@ class LinearPrimalState(NamedTuple):
     epoch: int = 0
 
 
-class ProximalNewton(Memoryless):
-    """Newton's method for smooth losses with an L1 or L2 penalty. `certificate` is that of the last state."""
+class ProximalNewton(CertifiedSolver):
+    """Newton's method for smooth losses with an L1 or L2 penalty; the Hessians of all scores take `memory` bytes."""
 
-    def __init__(self, problem: LinearProblem, settings: LinearPrimalSettings, pool: Pool) -> None:
-        self.problem, self.settings, self.pool = problem, settings, pool
-        self.n_scores, self.n_weights = problem.n_scores, problem.source.shape[1] + 1
-        most = int(np.sqrt(settings.memory / (8 * self.n_scores)))
+    def __init__(
+        self, problem: LinearProblem, settings: LinearSettings, pool: Pool, penalty: Penalty, memory: int
+    ) -> None:
+        super().__init__(problem, settings, pool)
+        self.penalty, self.n_weights = penalty, problem.source.shape[1] + 1
+        most = int(np.sqrt(memory / (8 * self.n_scores)))
         self._most_features = max(1, min(most, _MOST_FEATURES))
-        self.certificate: Certificate | None = None
         few = min(self._most_features, settings.tuning.hessian_features + 1, len(problem.source))
-        too_many = settings.penalty.l1_ratio == 0 and self.n_weights > few
-        self._directions = NewtonDirections(problem, pool) if too_many else None
+        too_many = penalty.l1_ratio == 0 and self.n_weights > few
+        self._of_directions = _with_readable_rows(problem) if too_many else None
         n = len(problem.source)  # fresh memory costs more than what is computed in it
         self._dual, self._curvatures = np.empty((n, self.n_scores)), np.empty((self.n_scores, n))
 
@@ -118,16 +113,29 @@ class ProximalNewton(Memoryless):
             weights[:, -1] = 0.0  # an intercept of an earlier fit would change no score, and be penalised
         return self._evaluated(weights, self._products(weights), np.zeros(self.n_scores))
 
+    def start_of(self, state: Any) -> np.ndarray | None:
+        """Return the weights of another fit, None if there are not as many."""
+        is_known = isinstance(state, LinearPrimalState) and state.weights.shape == (self.n_scores, self.n_weights)
+        return state.weights if is_known else None
+
+    def resumed(self, state: LinearPrimalState, same_windows: bool) -> LinearPrimalState:
+        """Return the state at the weights of one that was interrupted within a step."""
+        return self.init(state.weights)._replace(epoch=state.epoch)
+
+    def kept(self, state: LinearPrimalState, finished: bool) -> LinearPrimalState:
+        """Return what the next fit may begin with: after one that finished, the weights alone."""
+        return state._replace(models=(), scores=state.scores[:, :0]) if finished else state
+
+    def dual_of(self, state: LinearPrimalState) -> np.ndarray:
+        """Return the variables -c_i ℓ'(f_i) of a state."""
+        self._evaluated(state.weights, state.scores, state.dual_value)
+        return self._dual
+
     def _products(self, weights: np.ndarray) -> np.ndarray:
         """Return the products of weights with all rows in float64, shape (n_scores, n)."""
-        problem = self.problem
-        coef, intercept = weights[:, :-1], problem.constant * weights[:, -1]
-        if problem.scale.size:
-            coef = coef * problem.scale
-            intercept = intercept - coef @ problem.shift
         if not weights.any():
-            return np.zeros((len(weights), len(problem.source)))
-        return np.ascontiguousarray(scores_of(problem.source, coef, intercept, self.pool, exact=True).T)
+            return np.zeros((len(weights), len(self.problem.source)))
+        return self.problem.scores(weights, self.pool)
 
     def _evaluated(self, weights: np.ndarray, scores: np.ndarray, bound: np.ndarray) -> LinearPrimalState:
         """Return the state at weights, with objectives and gradients by a pass over the rows."""
@@ -146,16 +154,16 @@ class ProximalNewton(Memoryless):
             dual_losses(loss, some, dual[a:b] * factors, conjugates[a // PIECE_ROWS])
 
         self.pool.run(add_losses, pieces)
-        combined = combination(self.problem, dual, self.pool)
-        primal = losses.sum(axis=0) + self.settings.penalty.values(weights)
+        combined = self.problem.combination(dual, self.pool)
+        primal = losses.sum(axis=0) + self.penalty.values(weights)
         if not (np.isfinite(primal).all() and np.isfinite(combined).all()):
             self._explain()
-        factors = self.settings.penalty.factors(combined)
-        if self.settings.penalty.l1_ratio:
+        factors = self.penalty.factors(combined)
+        if self.penalty.l1_ratio:
             self.pool.run(add_conjugates, pieces)
         else:
             conjugates = np.stack([-np.einsum("ic,ci->c", dual, scores), -losses.sum(axis=0)])
-        value = -conjugates.sum(axis=0) - self.settings.penalty.conjugates(factors[:, None] * combined)
+        value = -conjugates.sum(axis=0) - self.penalty.conjugates(factors[:, None] * combined)
         return LinearPrimalState(weights, scores, -combined, primal, np.maximum(bound, value))
 
     def _explain(self) -> None:
@@ -174,9 +182,9 @@ class ProximalNewton(Memoryless):
         if not self.problem.source.resident:
             self.problem.source.check_unchanged()
         active, direction, models = self._unsolved(state), np.zeros_like(state.weights), state.models
-        if self._directions is not None:
+        if self._of_directions is not None:
             for c in active:
-                direction[c] = self._truncated(self._directions, state, c)
+                direction[c] = self._truncated(self._of_directions, state, c)
                 if not np.isfinite(direction[c]).all():
                     self._explain()
         else:
@@ -196,9 +204,7 @@ class ProximalNewton(Memoryless):
         """Return the scores that are not within tolerance."""
         if self.settings.criterion == "gap":
             return np.flatnonzero(state.primal - state.dual_value > self.settings.tol * state.primal)
-        return np.flatnonzero(
-            self.settings.penalty.violations(state.gradient, state.weights).max(axis=1) > self.settings.tol
-        )
+        return np.flatnonzero(self.penalty.violations(state.gradient, state.weights).max(axis=1) > self.settings.tol)
 
     def _models(self, state: LinearPrimalState, active: np.ndarray) -> tuple[QuadraticModel, ...]:
         """Return models at the weights of a state, those of `active` scores updated by a pass over the rows."""
@@ -230,9 +236,9 @@ class ProximalNewton(Memoryless):
         """Return the features of the next model; `known` itself if it has all that violate their conditions."""
         n, most, tuning = len(weights) - (self.problem.constant == 0), self._most_features, self.settings.tuning
         is_whole = n <= most and (n <= tuning.hessian_features + 1 or not tuning.working_sets)
-        if is_whole or self.settings.penalty.l1_ratio == 0:
+        if is_whole or self.penalty.l1_ratio == 0:
             return known if len(known) else np.arange(n)
-        violation, used = self.settings.penalty.violations(gradient, weights), weights != 0
+        violation, used = self.penalty.violations(gradient, weights), weights != 0
         if len(known):
             outside = np.ones(len(weights), bool)
             outside[known] = False
@@ -249,21 +255,22 @@ class ProximalNewton(Memoryless):
     def _aim(self, state: LinearPrimalState, model: QuadraticModel, c: int, out: np.ndarray) -> None:
         """Write the direction to the minimum of a model with the penalty."""
         weights, gradient = state.weights[c, model.features], state.gradient[c, model.features]
-        target = self.settings.penalty.target(model.hessian, gradient, weights, self.settings.deadline)
+        target = self.penalty.target(model.hessian, gradient, weights, self.settings.deadline)
         out[model.features] = target - weights
 
-    def _truncated(self, directions: NewtonDirections, state: LinearPrimalState, c: int) -> np.ndarray:
+    def _truncated(self, problem: LinearProblem, state: LinearPrimalState, c: int) -> np.ndarray:
         """Return a Newton direction of one score, the more exact the nearer the minimum is."""
         curvatures = self._curvatures[c]
         self._write_curvatures(state.scores[c], c, curvatures)
         gap = max(float(state.primal[c] - state.dual_value[c]), 0.0) / max(float(state.primal[c]), 1e-300)
         share = min(INNER, float(np.sqrt(gap)))
-        return directions.direction(curvatures, state.gradient[c] + state.weights[c], share, self.settings.deadline)
+        gradient = state.gradient[c] + state.weights[c]
+        return _newton_direction(problem, curvatures, gradient, share, self.pool, self.settings.deadline)
 
     def _moved(self, state: LinearPrimalState, direction: np.ndarray) -> LinearPrimalState:
         """Return the state after the best step in each score; one that does not lead downhill is not taken."""
         change, length, problem = self._products(direction), np.ones(self.n_scores), self.problem
-        l1_ratio = self.settings.penalty.l1_ratio
+        l1_ratio = self.penalty.l1_ratio
 
         def search(c: int, flat: float) -> None:
             along = state.scores[c], change[c], state.weights[c], direction[c]
@@ -295,9 +302,7 @@ class ProximalNewton(Memoryless):
 
     def _is_better(self, after: LinearPrimalState, before: LinearPrimalState) -> np.ndarray:
         """Return for each score whether its objective fell, or its violation within rounding error of the objective."""
-        violation = [
-            self.settings.penalty.violations(each.gradient, each.weights).max(axis=1) for each in (after, before)
-        ]
+        violation = [self.penalty.violations(each.gradient, each.weights).max(axis=1) for each in (after, before)]
         same = after.primal <= before.primal * (1 + ROUNDING)
         return (after.primal < before.primal * (1 - ROUNDING)) | (same & (violation[0] < violation[1]))
 
@@ -305,7 +310,7 @@ class ProximalNewton(Memoryless):
 
     def certify(self, state: LinearPrimalState) -> Certificate:
         """Return both objectives, and the largest violation of an optimality condition."""
-        worst = float(self.settings.penalty.violations(state.gradient, state.weights).max())
+        worst = float(self.penalty.violations(state.gradient, state.weights).max())
         self.certificate = Certificate(state.primal, state.dual_value, worst)
         return self.certificate
 
@@ -313,19 +318,12 @@ class ProximalNewton(Memoryless):
         """Return the state at the end of a fit and its certificate."""
         return state, self.certify(state)
 
-    def is_within(self, found: Certificate) -> bool:
-        """Return whether a certificate is within tolerance."""
-        if self.settings.criterion == "gap":
-            return relative_gap(found.primal, found.dual) <= self.settings.tol
-        return found.violation <= self.settings.tol
-
     def finish(self, state: LinearPrimalState) -> np.ndarray:
         """Return the weights of the features and, last, of the constant feature."""
         return state.weights
 
     def _report(self, state: LinearPrimalState, found: Certificate, n_steps: int) -> Report:
-        gap = relative_gap(found.primal, found.dual)
-        gap = gap if self.settings.criterion == "gap" else found.violation
+        gap = self.gap_of(found) if self.settings.criterion == "gap" else found.violation
         within = self.is_within(found)
         return Report(gap, float(found.dual.sum()), n_steps, within, within, False, n_newton=n_steps)
 
@@ -355,3 +353,51 @@ def _write_curvatures(loss, targets, costs, scores, least, most, out):
         floor = min(most, least * abs(loss_slope(loss, scores[i], targets[i])))
         curvature = costs[i] * max(floor, loss_curvature(loss, scores[i], targets[i]))
         out[i] = curvature if costs[i] > 0 else 0.0
+
+
+# --- directions without a Hessian ------------------------------------------------------------------------
+
+
+def _with_readable_rows(problem: LinearProblem) -> LinearProblem:
+    """Return a problem in memory with rows of a type that compiled functions take, so that no product converts them."""
+    block = problem.block
+    if isinstance(block, CSRBlock):
+        return problem._replace(source=MemorySource(readable(block, np.arange(block.shape[0]))[0]))
+    return problem._replace(source=MemorySource(DenseBlock(readable_rows(block.values))))
+
+
+def _newton_direction(
+    problem: LinearProblem,
+    curvatures: np.ndarray,
+    gradient: np.ndarray,
+    share: float,
+    pool: Pool,
+    deadline: float = np.inf,
+) -> np.ndarray:
+    """Return δ, shape (n_weights,), for curvatures D and gradient g, up to `share` of the residual of zero.
+
+    The weight of the constant feature is last. The residual may be larger from the moment `deadline` of
+    time.perf_counter on. The direction is NaN if the squares of the rows overflow.
+    """
+    scale = problem.weighted_squares(curvatures, pool)[0]
+    if not np.isfinite(scale).all():
+        return np.full_like(scale, np.nan)
+    scale = 1 / np.sqrt(scale + 1.0)
+    residual, is_exact = -scale * gradient, problem.scale.size > 0  # a shift may be much larger than a product
+    found, along, size = np.zeros_like(residual), residual.copy(), float(residual @ residual)
+    enough, image, step = share**2 * size, np.empty_like(residual), np.empty_like(residual)
+    for _ in range(len(gradient)):  # in place, because fresh memory takes longer than the sums
+        if size <= enough or time.perf_counter() >= deadline:
+            break
+        np.multiply(scale, along, out=step)
+        products = problem.scores(step[None], pool, is_exact)[0]
+        np.add(problem.weighted_sum(curvatures * products, pool)[0], step, out=image)
+        image *= scale
+        length = size / float(along @ image)
+        found += np.multiply(length, along, out=step)
+        residual -= np.multiply(length, image, out=step)
+        before, size = size, float(residual @ residual)
+        along *= size / before
+        along += residual
+    found *= scale
+    return found

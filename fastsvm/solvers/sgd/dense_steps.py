@@ -1,37 +1,31 @@
-"""Mini-batch gradient steps on dense rows; rows in another form are made dense a few at a time."""
+"""Steps on dense rows; rows in another form are made dense a few at a time.
 
+All forms are one type for compiled code, which looks up the form when it runs. So each loss is compiled once for a type
+of weights, not once for each form of the rows.
+"""
+
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401, compiled code calls it; loaded now, its pool is limited to one thread
 
 from fastsvm._compiled.compiler import inlined, jit
+from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
+from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import Loss, add_losses
-from fastsvm.solvers.sgd.adaptive_steps import adaptive_update, average
-from fastsvm.solvers.sgd.feature_rates import FeatureRates
-from fastsvm.solvers.sgd.row_loading import StoredRows, load
+from fastsvm.solvers.sgd.feature_rates import FIRST_STEP, FeatureLengths, FeatureRates, added_lengths
+from fastsvm.solvers.sgd.learning_rates import BY_FEATURE
+from fastsvm.solvers.sgd.problem import LinearFunction, OrderedRows, Penalty, SGDProblem, SGDSettings, StepPlan
+from fastsvm.sources import CSRBlock, Window
+from fastsvm.tuning import current_tuning
 
-__all__ = [
-    "Buffers",
-    "DenseModel",
-    "LinearFunction",
-    "OrderedRows",
-    "Penalty",
-    "StepPlan",
-    "steps",
-]
+__all__ = ["DenseModel", "DenseSteps"]
 
-
+_BYTES, _ROWS, _COLUMNS, _SPARSE = range(4)
 _UNSEEN = 16  # A shrinkage by the L2 penalty of fewer units of rounding is accumulated first.
-
-
-@storable("linear function")
-class LinearFunction(NamedTuple):
-    """Scores W x + b: `coef` of shape (n_scores, n_features), `intercept` of shape (n_scores,), float64."""
-
-    coef: np.ndarray
-    intercept: np.ndarray
 
 
 @storable("sgd model")
@@ -63,7 +57,7 @@ class DenseModel(NamedTuple):
 
     @classmethod
     def of(
-        cls, last: LinearFunction, mean: LinearFunction, total: float, dtype: np.dtype, penalty: "Penalty",
+        cls, last: LinearFunction, mean: LinearFunction, total: float, dtype: np.dtype, penalty: Penalty,
         by_feature: bool,
     ) -> "DenseModel":  # fmt: skip
         """Return a model with the weights `last` and the average `mean`, whose averaging weights sum to `total`."""
@@ -81,13 +75,16 @@ class DenseModel(NamedTuple):
             np.full(2, np.nan), np.array([total, 1.0]),
         )  # fmt: skip
 
-    def begin(self, floor: np.ndarray, n_steps: int) -> None:
-        """Set rates by feature to those of the first step."""
-        self.slowness[:] = floor
-        self.penalties[:] = np.nan
+    def write(self, last: LinearFunction, mean: LinearFunction) -> None:
+        """Set the weights and their average, after as many steps and with the same rates."""
+        self.coef[:], self.intercept[:] = last
+        self.mean[:], self.mean_intercept[:] = mean
+        self.total[1], self.penalties[:] = 1.0, np.nan  # `prepare` sets the leader anew
 
-    def plan(self, penalty: "Penalty", n_steps: int) -> None:
-        """Continue with rates by feature and other penalties after so many steps."""
+    def prepare(self, penalty: Penalty, n_steps: int, features: FeatureRates | None, begins: bool) -> None:
+        """Continue with a penalty after so many steps, and with other rates by feature, which may begin."""
+        if begins and features is not None:
+            self.slowness[:], self.penalties[:] = features.floor, np.nan
         wanted = np.array([penalty.l2, penalty.l1])
         if self.leader.size and not np.array_equal(self.penalties, wanted):
             accrued, due = wanted * n_steps
@@ -97,15 +94,6 @@ class DenseModel(NamedTuple):
     def slowness_of_weights(self) -> np.ndarray:
         """Return h of all weights."""
         return self.slowness
-
-    def moved(self, last: LinearFunction, mean: LinearFunction) -> "DenseModel":
-        """Return the model with other weights and another average, after as many steps and with the same rates."""
-        dtype = self.coef.dtype
-        return self._replace(
-            coef=last.coef.astype(dtype), intercept=last.intercept.astype(dtype), mean=mean.coef.astype(dtype),
-            mean_intercept=mean.intercept.astype(dtype), total=np.array([self.total[0], 1.0]),
-            penalties=np.full(2, np.nan),  # `plan` sets the leader anew
-        )  # fmt: skip
 
     def last(self) -> LinearFunction:
         """Return the weights of the last step."""
@@ -122,34 +110,44 @@ class DenseModel(NamedTuple):
         return scores._replace(penalties=self.penalties, total=self.total.copy())
 
 
-class Penalty(NamedTuple):
-    """Penalties, momentum, clipping and the intercept's rate.
+class StoredRows(NamedTuple):
+    """Rows in one of four forms; the arrays of the other forms are empty.
 
-    `l2` and `l1` are the factors of ½ ‖w‖² and of ‖w‖₁ in the objective. `momentum` is the factor of the velocity in
-    each step; 0 for none. `clip` is the largest norm of a mean gradient of a batch; infinite for none. `intercept_rate`
-    is in multiples of the rate of the weights; 0 for no intercept.
+    The forms are dense bytes, `octets`, shape (n_rows, n_features); dense `values` row by row, or column by column,
+    shape (n_features, n_rows), both C-contiguous; and compressed sparse rows.
     """
 
-    l2: float
-    l1: float
-    momentum: float
-    clip: float
-    intercept_rate: float
+    form: int
+    octets: np.ndarray
+    values: np.ndarray
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
 
 
-class OrderedRows(NamedTuple):
-    """Rows of a window in the order of the steps, with their targets and the weights of their losses.
+def stored_rows(window: Window) -> tuple[StoredRows, np.ndarray]:
+    """Return the rows of a window's block, and the places of the window's rows in them.
 
-    `places` is the index of each row among the stored ones. `targets` and `balance`, the class weights, are as
-    `add_losses` takes them. Values x are mapped to (x - shift) scale; empty arrays for no mapping.
+    Types and layouts that compiled code does not know are converted. Only the window's rows are, because the block may
+    hold all rows in memory.
     """
-
-    places: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray
-    balance: np.ndarray
-    shift: np.ndarray
-    scale: np.ndarray
+    block, places = window.block, window.places
+    kind = product_type(block.stored.dtype)
+    rows = StoredRows(
+        _ROWS, np.empty((0, 0), np.uint8), np.empty((0, 0), kind),
+        np.empty(0, kind), np.empty(0, np.int32), np.empty(0, np.int64),
+    )  # fmt: skip
+    if isinstance(block, CSRBlock):
+        block, places = readable(block, places)
+        return rows._replace(form=_SPARSE, data=block.data, indices=block.indices, indptr=block.indptr), places
+    values = block.values
+    if values.dtype == np.uint8 and values.flags.c_contiguous:
+        return rows._replace(form=_BYTES, octets=values), places
+    if values.dtype == kind and values.flags.c_contiguous:
+        return rows._replace(values=values), places
+    if values.dtype == kind and values.flags.f_contiguous:
+        return rows._replace(form=_COLUMNS, values=values.T), places
+    return rows._replace(values=np.ascontiguousarray(values[places], kind)), np.arange(len(places))
 
 
 class Buffers(NamedTuple):
@@ -167,21 +165,95 @@ class Buffers(NamedTuple):
         return cls(*(np.empty(shape, dtype) for shape in shapes))
 
 
-class StepPlan(NamedTuple):
-    """Batch size, learning rates and averaging weights of the steps on a window.
+class DenseSteps:
+    """Takes the steps of windows on a `DenseModel`; threads share scores whose losses are apart."""
 
-    `rates` has the learning rate of each step, in multiples of that of a feature if rates are by feature. `averaging`
-    has the weight of the iterate after each step in the average. `pending` rows of the first batch were processed with
-    the window before, and `before` steps were taken before. `penalty` is the same for all steps.
-    """
+    def __init__(self, problem: SGDProblem, settings: SGDSettings, pool: Pool) -> None:
+        self.problem, self.settings, self.pool = problem, settings, pool
+        self.dtype = product_type(problem.source.dtype)
+        self._buffers: dict[tuple[int, int], Buffers] = {}
 
-    batch_size: int
-    rates: np.ndarray
-    averaging: np.ndarray
-    penalty: Penalty
-    pending: int
-    before: int
-    features: FeatureRates
+    def model(self, last: LinearFunction, mean: LinearFunction, total: float) -> DenseModel:
+        """Return a model with weights and an average, whose averaging weights sum to `total`."""
+        settings = self.settings
+        return DenseModel.of(last, mean, total, self.dtype, settings.penalty, settings.schedule.name == BY_FEATURE)
+
+    def rows(self, window: Window) -> tuple[StoredRows, np.ndarray]:
+        """Return the rows of a window, and their places."""
+        return stored_rows(window)
+
+    def lengths(
+        self, earlier: FeatureLengths | None, rows: StoredRows, places: np.ndarray, weights: np.ndarray
+    ) -> FeatureLengths:
+        """Return the lengths of features with more rows."""
+        mapping, n_features = self.problem.mapping(rows.values.dtype), self.problem.source.shape[1]
+
+        def add(start: int, stop: int, sums: np.ndarray) -> None:
+            buffer = np.empty((1, n_features), rows.values.dtype)
+            _add_squares(rows, places[start:stop], weights[start:stop], mapping, buffer, sums)
+
+        return added_lengths(earlier, add, weights, n_features, self.pool)
+
+    def take(self, model: DenseModel, stored: StoredRows, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
+        """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
+        k, settings = len(rows.balance), self.settings
+        apart = settings.tuning.apart and not settings.loss.of_classes and settings.penalty.clip == np.inf
+        n_shares = -(-k // settings.tuning.scores) if apart else 1
+        shares = list(pairwise(np.linspace(0, k, n_shares + 1).astype(int).tolist()))
+        losses = np.zeros((len(shares), len(plan.rates) + 1))
+        parts = [model.part(start, stop) for start, stop in shares]
+
+        def some(number: int, start: int, stop: int) -> None:
+            own = rows._replace(targets=rows.targets - start, balance=rows.balance[start:stop])
+            _steps(settings.loss, stored, own, parts[number], plan, self._memory(start, stop), losses[number])
+
+        self.pool.run(some, [(number, *share) for number, share in enumerate(shares)])
+        model.total[:] = parts[0].total
+        return losses.sum(axis=0)
+
+    def _memory(self, start: int, stop: int) -> Buffers:
+        if (start, stop) not in self._buffers:
+            n_rows = min(self.settings.batch_size, current_tuning().products.tile)
+            self._buffers[start, stop] = Buffers.of(n_rows, self.problem.source.shape[1], stop - start, self.dtype)
+        return self._buffers[start, stop]
+
+
+@jit
+def _add_squares(stored: StoredRows, places, weights, mapping, buffer, sums):
+    """Add the weights of nonzero values and of their squares to the sums of each feature."""
+    x, (shift, scale) = buffer[0], mapping
+    for i in range(places.size):
+        load(stored, places[i : i + 1], buffer)
+        if scale.size:
+            for j in range(x.size):
+                x[j] = (x[j] - shift[j]) * scale[j]
+        for j in range(x.size):
+            value = np.float64(x[j])
+            sums[j, 0] += weights[i] if value != 0 else 0.0
+            sums[j, 1] += weights[i] * value * value
+
+
+@jit
+def load(rows: StoredRows, places: np.ndarray, out: np.ndarray) -> None:
+    """Write the rows `places` to the dense array `out`."""
+    for i in range(places.size):
+        target, place = out[i], places[i]
+        if rows.form == _BYTES:
+            octets = rows.octets[place]
+            for j in range(target.size):
+                target[j] = octets[j]
+        elif rows.form == _ROWS:
+            values = rows.values[place]
+            for j in range(target.size):
+                target[j] = values[j]
+        elif rows.form == _COLUMNS:
+            for j in range(target.size):
+                target[j] = rows.values[j, place]
+        else:
+            for j in range(target.size):
+                target[j] = 0
+            for p in range(rows.indptr[place], rows.indptr[place + 1]):
+                target[rows.indices[p]] = rows.data[p]
 
 
 @jit
@@ -222,7 +294,7 @@ def _gather(model, buffers, n, first):
 
 
 @inlined
-def accumulate(
+def _accumulate(
     loss: Loss,
     stored: StoredRows,
     rows: OrderedRows,
@@ -255,7 +327,7 @@ def _update(model: DenseModel, n_rows: int, plan: StepPlan, s: int) -> None:
     along = _mean_factor(model, n_rows, penalty)
     model.total[0] += weight
     if model.slowness.size:
-        adaptive_update(model, along, plan, s)
+        _update_by_feature(model, along, plan, s)
         return
     model.total[1] *= max(0.0, 1.0 - rate * penalty.l2)
     shrink, along = real(1.0), real(along)
@@ -280,7 +352,7 @@ def _update(model: DenseModel, n_rows: int, plan: StepPlan, s: int) -> None:
         if penalty.l1 > 0:
             for j in range(w.size):
                 w[j] = max(w[j] - threshold, real(0)) + min(w[j] + threshold, real(0))
-        average(model, c, weight)
+        _average(model, c, weight)
 
 
 @jit
@@ -302,7 +374,7 @@ def _mean_factor(model: DenseModel, n_rows: int, penalty: Penalty) -> float:
 
 
 @jit
-def steps(
+def _steps(
     loss: Loss,
     stored: StoredRows,
     rows: OrderedRows,
@@ -319,7 +391,62 @@ def steps(
     start, n, pending = 0, rows.places.size, plan.pending
     for s in range(losses.size):
         stop = min(n, start + plan.batch_size - pending)
-        losses[s] = accumulate(loss, stored, rows, (start, stop), pending == 0, model, buffers)
+        losses[s] = _accumulate(loss, stored, rows, (start, stop), pending == 0, model, buffers)
         if s < plan.rates.size:
             _update(model, pending + stop - start, plan, s)
         start, pending = stop, 0
+
+
+@jit
+def _update_by_feature(model: DenseModel, mean: float, plan: StepPlan, s: int) -> None:
+    """Take step `s` of a plan along `mean` times the gradient of a `DenseModel`, and average."""
+    penalty, features, weight = plan.penalty, plan.features, plan.averaging[s]
+    real = model.coef.dtype.type
+    along, momentum = real(mean), real(penalty.momentum)
+    t = plan.before + s + 1
+    l2, accrued, due = real(penalty.l2), real(penalty.l2 * t), real(penalty.l1 * t)
+    zero, score = real(0.0), real(features.score)
+    tiny = real(np.finfo(model.coef.dtype).tiny)  # a denominator that nothing has added to yet
+    for c in range(model.coef.shape[0]):
+        w, g, squares, slow, v = model.coef[c], model.gradient[c], model.squares[c], model.slowness[c], model.leader[c]
+        for j in range(v.size):
+            v[j] -= w[j] * slow[j]
+        for j in range(w.size):
+            new, unit = along * g[j], features.unit[j]
+            squares[j] += (unit * new) * (unit * new)
+            slower = features.floor[j] + np.sqrt(squares[j]) / (unit * max(unit * score, abs(w[j])))
+            slow[j] = slower if new != zero else slow[j]  # no branch, so that this becomes vector instructions
+        move, factor = g, along
+        if penalty.momentum > 0:
+            move, factor = model.velocity[c], real(1.0)
+            for j in range(w.size):
+                move[j] = momentum * move[j] + along * g[j]
+        if v.size:
+            for j in range(w.size):
+                v[j] += w[j] * slow[j] - factor * move[j]
+                w[j] = (max(v[j] - due, zero) + min(v[j] + due, zero)) / max(slow[j] + accrued, tiny)
+        else:
+            for j in range(w.size):
+                w[j] -= (factor * move[j] + l2 * w[j]) / max(slow[j] + accrued, tiny)
+        if penalty.intercept_rate > 0:
+            new, step = along * model.gradient_intercept[c], along * model.gradient_intercept[c]
+            if new != zero:
+                model.squares_intercept[c] += new * new
+                longest = max(real(FIRST_STEP) * score, abs(model.intercept[c]))
+                model.slowness_intercept[c] = np.sqrt(model.squares_intercept[c]) / longest
+            if penalty.momentum > 0:
+                model.velocity_intercept[c] = momentum * model.velocity_intercept[c] + new
+                step = model.velocity_intercept[c]
+            model.intercept[c] -= step / max(model.slowness_intercept[c], tiny)
+        _average(model, c, weight)
+
+
+@jit
+def _average(model: DenseModel, c: int, weight: float) -> None:
+    """Add the weights of a score, which count so much, to their average; `total` has the weight already."""
+    if weight > 0:
+        share = model.coef.dtype.type(weight / model.total[0])
+        w, mean = model.coef[c], model.mean[c]
+        for j in range(w.size):
+            mean[j] += share * (w[j] - mean[j])
+        model.mean_intercept[c] += share * (model.intercept[c] - model.mean_intercept[c])

@@ -22,16 +22,13 @@ After
     DoG is SGD's best friend, for the share of the weight.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
-from fastsvm.linalg.sparse_products import readable
-from fastsvm.solvers.sgd.row_loading import StoredRows, load, stored_rows
-from fastsvm.sources import CSRBlock, Window
 
 __all__ = ["FIRST_STEP", "FeatureLengths", "FeatureRates", "added_lengths"]
 
@@ -83,62 +80,20 @@ class FeatureRates(NamedTuple):
 
 def added_lengths(
     lengths: FeatureLengths | None,
-    window: Window,
+    add: Callable[[int, int, np.ndarray], None],
     weights: np.ndarray,
-    mapping: tuple[np.ndarray, np.ndarray],
+    n_features: int,
     pool: Pool,
 ) -> FeatureLengths:
-    """Return the lengths with the rows of a window and their weights; `mapping` is the problem's shift and scale."""
-    n_features, places = window.block.shape[1], window.places
-    rows: CSRBlock | StoredRows
-    if isinstance(window.block, CSRBlock) and not mapping[1].size:
-        rows, places = readable(window.block, places)
-        places, weights = _in_order_of_storage(places, weights)
-    else:
-        rows, places = stored_rows(window)
-    runs = list(spans(len(places), max(1, -(-len(places) // _PARTS))))
+    """Return the lengths with more rows, of which each has a weight.
+
+    `add(start, stop, sums)` adds the counts and squares of some of them to sums, shape (n_features, 2).
+    """
+    runs = list(spans(len(weights), max(1, -(-len(weights) // _PARTS))))
     sums = np.zeros((len(runs), n_features, 2))
-
-    def part(k: int, start: int, stop: int) -> None:
-        if isinstance(rows, CSRBlock):
-            _add_sparse(rows, places[start:stop], weights[start:stop], sums[k])
-        else:
-            buffer = np.empty((1, n_features), rows.values.dtype)
-            _add_dense(rows, places[start:stop], weights[start:stop], mapping, buffer, sums[k])
-
-    pool.run(part, [(k, *run) for k, run in enumerate(runs)])
+    pool.run(lambda k, start, stop: add(start, stop, sums[k]), [(k, *run) for k, run in enumerate(runs)])
     counts, squares = sums.sum(axis=0).T.copy()
     n_rows = float(weights.sum())
     if lengths is None:
         return FeatureLengths(n_rows, counts, squares)
     return FeatureLengths(lengths.n_rows + n_rows, lengths.counts + counts, lengths.squares + squares)
-
-
-def _in_order_of_storage(places: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return places and weights of rows as they lie in memory, which is faster to read."""
-    order = np.argsort(places, kind="stable")
-    return places[order], weights[order]
-
-
-@jit
-def _add_sparse(block: CSRBlock, places, weights, sums):
-    data, indices, indptr = block.data, block.indices, block.indptr
-    for i in range(places.size):
-        for p in range(indptr[places[i]], indptr[places[i] + 1]):
-            x = np.float64(data[p])
-            sums[indices[p], 0] += weights[i] if x != 0 else 0.0
-            sums[indices[p], 1] += weights[i] * x * x
-
-
-@jit
-def _add_dense(stored: StoredRows, places, weights, mapping, buffer, sums):
-    x, (shift, scale) = buffer[0], mapping
-    for i in range(places.size):
-        load(stored, places[i : i + 1], buffer)
-        if scale.size:
-            for j in range(x.size):
-                x[j] = (x[j] - shift[j]) * scale[j]
-        for j in range(x.size):
-            value = np.float64(x[j])
-            sums[j, 0] += weights[i] if value != 0 else 0.0
-            sums[j, 1] += weights[i] * value * value

@@ -11,8 +11,8 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.solvers.sgd.dense_steps import LinearFunction
 from fastsvm.solvers.sgd.feature_rates import FeatureRates
+from fastsvm.solvers.sgd.problem import LinearFunction
 from fastsvm.sources import CSRBlock, MemorySource
 
 __all__ = ["PrivateFeatures", "merged_features"]

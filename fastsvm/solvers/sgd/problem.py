@@ -1,6 +1,6 @@
 """The problem, settings and state of gradient descent, and the objective."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,23 +9,21 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores, each_piece
 from fastsvm.losses import Loss, add_losses
-from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel
-from fastsvm.solvers.sgd.dense_steps import DenseModel, LinearFunction, Penalty
-from fastsvm.solvers.sgd.feature_rates import FeatureLengths
-from fastsvm.solvers.sgd.lazy_steps import SparseModel
+from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates
 from fastsvm.solvers.sgd.learning_rates import Schedule
-from fastsvm.solvers.sgd.private_features import PrivateFeatures
 from fastsvm.sources import Block, Source, check_finite
 from fastsvm.tuning import SGDTuning, current_tuning
 
 __all__ = [
     "OVERFLOW",
     "Diverged",
-    "Model",
+    "LinearFunction",
+    "OrderedRows",
+    "Penalty",
     "SGDProblem",
     "SGDSettings",
     "SGDState",
-    "Weights",
+    "StepPlan",
     "objective",
     "objective_at_zero",
 ]
@@ -39,6 +37,14 @@ OVERFLOW = (
 
 class Diverged(ValueError):
     """Weights or scores overflowed."""
+
+
+@storable("linear function")
+class LinearFunction(NamedTuple):
+    """Scores W x + b: `coef` of shape (n_scores, n_features), `intercept` of shape (n_scores,), float64."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
 
 
 class SGDProblem(NamedTuple):
@@ -55,7 +61,21 @@ class SGDProblem(NamedTuple):
     targets: np.ndarray
     weights: np.ndarray
     balance: np.ndarray
-    private: PrivateFeatures | None = None
+    private: Any = None  # It is a `PrivateFeatures`.
+
+    def mapping(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        """Return shift and scale in the type of the products."""
+        return self.shift.astype(dtype), self.scale.astype(dtype)
+
+
+class Penalty(NamedTuple):
+    """Penalties, momentum, clipping and the intercept's rate."""
+
+    l2: float  # It is the factor of ½ ‖w‖² in the objective.
+    l1: float  # It is that of ‖w‖₁.
+    momentum: float  # It multiplies the velocity in each step; 0 for none.
+    clip: float  # It is the largest norm of a mean gradient of a batch; infinite for none.
+    intercept_rate: float  # It is in multiples of the rate of the weights; 0 for no intercept.
 
 
 class SGDSettings(NamedTuple):
@@ -72,32 +92,31 @@ class SGDSettings(NamedTuple):
     seed: int | None  # It is of the order of rows; None for the order of the source.
     window_rows: int
     partial: bool  # The rows are new ones in each epoch.
+    sparse: bool  # Steps touch only the columns in which a batch has nonzero values.
     tuning: SGDTuning = SGDTuning()
 
 
-class Weights(NamedTuple):
-    """The weights of a model with merged features and their average, from which another model can continue."""
+class OrderedRows(NamedTuple):
+    """Rows of a window in the order of the steps, with targets, weights and class weights as of the problem."""
 
-    function: LinearFunction
-    mean: LinearFunction
-    total: float
-    private: PrivateFeatures
-
-    @property
-    def intercept(self) -> np.ndarray:
-        """The intercepts of the last step."""
-        return self.function.intercept
-
-    def last(self) -> LinearFunction:
-        """Return the weights of the last step."""
-        return self.private.whole(self.function)
-
-    def averaged(self) -> tuple[LinearFunction, float]:
-        """Return the averaged weights and the sum of the averaging weights."""
-        return self.private.whole(self.mean), self.total
+    places: np.ndarray  # They are the indices of the rows among the stored ones.
+    targets: np.ndarray
+    weights: np.ndarray
+    balance: np.ndarray
+    shift: np.ndarray
+    scale: np.ndarray
 
 
-Model = DenseModel | SparseModel | AdaptiveSparseModel
+class StepPlan(NamedTuple):
+    """What decides the steps on a window beside its rows."""
+
+    batch_size: int
+    rates: np.ndarray  # Each step has a learning rate, in multiples of that of a feature if rates are by feature.
+    averaging: np.ndarray  # The iterate after each step has such a weight in the average.
+    penalty: Penalty
+    pending: int  # So many rows of the first batch were processed with the window before.
+    before: int  # So many steps were taken before.
+    features: FeatureRates
 
 
 @storable("sgd progress")
@@ -107,7 +126,7 @@ class SGDState(NamedTuple):
     Steps change a copy of the model, so that an interrupted window leaves the state valid.
     """
 
-    model: Model
+    model: Any  # It is the model of `dense_steps` or of `sparse_steps`.
     epoch: int = 0  # So many epochs are complete.
     window: int = 0  # So many windows of the current epoch are complete.
     n_steps: int = 0
@@ -138,12 +157,12 @@ def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Poo
     sums: list[tuple[int, float]] = []
 
     def piece(block: Block, start: int) -> None:
-        found = block_scores(block, coef, intercept, exact or problem.scale.size > 0).astype(np.float64, copy=False)
+        scores = block_scores(block, coef, intercept, exact or problem.scale.size > 0).astype(np.float64, copy=False)
         part = slice(start, start + block.shape[0])
-        if not np.isfinite(found).all():
+        if not np.isfinite(scores).all():
             check_finite(block, start)
             raise Diverged(OVERFLOW)
-        sums.append((start, _loss_of(loss, found, problem.targets[part], problem.weights[part], problem.balance)))
+        sums.append((start, _loss_of(loss, scores, problem.targets[part], problem.weights[part], problem.balance)))
 
     each_piece(problem.source, piece, pool)
     return float(sum(value for _, value in sorted(sums)) / np.count_nonzero(problem.weights))

@@ -15,12 +15,6 @@ Average
     The answer is Σ ω_t W_t / Σ ω_t with ω_t = t³ + t / 4, the integral of x³ from t - ½ to t + ½, which gives early
     iterates little weight (polynomial decay; Shamir and Zhang 2013).
 
-End
-    The full objective of the answer is computed after epochs whose numbers grow by √2. The fit ends if the objective
-    fell by no more than a tolerance and a tenth of itself while the number of epochs doubled. An error of the order
-    1/epochs that is left then is as large as this fall, one of the order 1/√epochs 2.4 times as large. Such an estimate
-    fails with a constant rate, whose error does not vanish: it stalls.
-
 Cost
     4 n_scores multiplications a value of each row processed, and some 5 operations a weight each step. Sparse rows of
     many features cost 4 n_scores multiplications a nonzero value.
@@ -40,36 +34,36 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.solvers.outer_loop import Report
-from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel
-from fastsvm.solvers.sgd.dense_steps import DenseModel, LinearFunction, Penalty, StepPlan
-from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates, added_lengths
-from fastsvm.solvers.sgd.lazy_steps import SparseModel, settle
+from fastsvm.losses import Loss
+from fastsvm.solvers.outer_loop import Memoryless, Report
+from fastsvm.solvers.sgd.dense_steps import DenseModel, DenseSteps
+from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, averaging_weights
 from fastsvm.solvers.sgd.problem import (
     OVERFLOW,
     Diverged,
-    Model,
+    LinearFunction,
+    OrderedRows,
+    Penalty,
     SGDProblem,
     SGDSettings,
     SGDState,
-    Weights,
+    StepPlan,
     objective,
     objective_at_zero,
 )
-from fastsvm.solvers.sgd.window_steps import WindowSteps, mapping_of
-from fastsvm.sources import Window, check_finite, windows
+from fastsvm.solvers.sgd.sparse_steps import SparseModel, SparseSteps
+from fastsvm.solvers.sgd.stopping_rule import examined, is_examined, validated
+from fastsvm.sources import MemorySource, Source, Window, check_finite, windows
 from fastsvm.tuning import SGDTuning
 
-__all__ = ["SGD", "has_settled", "uses_lazy_steps"]
+__all__ = ["SGD", "mean_values", "uses_sparse_steps"]
 
 _SLOWER = 5.0  # It divides the adaptive rate where progress ends, as in scikit-learn.
-_SHARE = 0.1  # A fit ends if the objective fell by no more than this share of itself, or the share is within tolerance.
 _SLOWEST = 1e-6  # The fit ends below this adaptive rate, as in scikit-learn.
 
 
-class SGD:
+class SGD(Memoryless):
     """Gradient descent on mini-batches.
 
     `validate` returns the validation score of a `LinearFunction`, the higher the better. It replaces the running
@@ -87,27 +81,24 @@ class SGD:
         self.rows = np.flatnonzero(problem.weights > 0)
         self._losses: list[np.ndarray] = []
         self.score = np.nan
-        self.by_feature = settings.schedule.name == BY_FEATURE
-        self.lazy = settings.batch_size <= settings.window_rows and uses_lazy_steps(
-            problem, settings.penalty, settings.tuning
-        )
         self._windows: Generator[Window, None, None] | None = None
-        self._steps = WindowSteps(problem, settings, pool)
+        kind: type[DenseSteps | SparseSteps] = SparseSteps if settings.sparse else DenseSteps
+        self._steps: Any = kind(problem, settings, pool)
         self._features: tuple[FeatureLengths, FeatureRates] | None = None
         self._read_to: list[np.ndarray | None] = []
-        self._copies: list[Model] = []
+        self._copies: list[Any] = []
 
     def init(self, begin: LinearFunction | None = None) -> SGDState:
         """Return the state at the weights `begin`, by default zero."""
         k, d = len(self.problem.balance), self.problem.source.shape[1]
         zero = LinearFunction(np.zeros((k, d)), np.zeros(k))
-        return SGDState(self._model(begin or zero, zero, 0.0))
+        return SGDState(self._steps.model(begin or zero, zero, 0.0))
 
     def continued(self, state: SGDState) -> SGDState:
         """Return the state with which to resume on other rows; it begins an epoch."""
         model, lengths = state.model, state.lengths  # with its velocity
         if not self.accepts(state):
-            model, lengths = self._model(model.last(), *model.averaged()), None
+            model, lengths = self._steps.model(model.last(), *model.averaged()), None
         if self.settings.penalty.intercept_rate == 0:  # an earlier epoch may have fitted one
             names = (name for name in model._fields if "intercept" in name)
             model = model._replace(**{name: np.zeros_like(getattr(model, name)) for name in names})
@@ -120,10 +111,11 @@ class SGD:
             a.shape == b.shape and a.dtype == b.dtype for a, b in zip(own, state.model, strict=True)
         )
 
-    def _model(self, last: LinearFunction, mean: LinearFunction, total: float) -> Model:
-        if self.lazy:
-            return (AdaptiveSparseModel if self.by_feature else SparseModel).of(last, mean, total)
-        return DenseModel.of(last, mean, total, self._dtype(), self.settings.penalty, self.by_feature)
+    def moved(self, state: SGDState, last: LinearFunction, mean: LinearFunction) -> SGDState:
+        """Return the state with other weights and another average, after as many steps and with the same rates."""
+        model = _copied(state.model)
+        model.write(last, mean)
+        return state._replace(model=model)
 
     def step(self, state: SGDState, most_steps: int) -> tuple[SGDState, Report]:
         """Process one window. The last window of an epoch completes a step and checks the stopping rule."""
@@ -144,17 +136,10 @@ class SGD:
     def rate(self, state: SGDState) -> float:
         """Return the rate of the last step; if rates are by feature, their harmonic mean over the weights."""
         t, settings = max(0, state.n_steps - 1), self.settings
-        if self.by_feature:
-            assert not isinstance(state.model, SparseModel)
+        if settings.schedule.name == BY_FEATURE:
             slow = float(state.model.slowness_of_weights().mean(dtype=np.float64)) + settings.penalty.l2 * (t + 1)
             return 1 / max(slow, 1e-300)
         return state.factor * float(settings.schedule.rates(t, 1)[0])
-
-    def memory(self) -> None:
-        """Return None: a resumed run needs nothing beside the state."""
-
-    def recall(self, memory: None) -> None:
-        """Take what `memory` returned."""
 
     def take_losses(self) -> list[np.ndarray]:
         """Return the mean losses of the batches since the last call, one array per window."""
@@ -174,25 +159,22 @@ class SGD:
 
     def _process(self, state: SGDState, window: Window) -> SGDState:
         """Return the state after the steps of a window."""
-        settings, n = self.settings, len(window.rows)
+        problem, settings, n = self.problem, self.settings, len(window.rows)
         n_batches, rest = divmod(state.pending + n, settings.batch_size)
-        if rest and (self.lazy or state.seen + n == len(self.rows)):
+        if rest and (settings.sparse or state.seen + n == len(self.rows)):
             n_batches, rest = n_batches + 1, 0
         before = state.n_steps + np.arange(n_batches)
+        rates = state.factor * settings.schedule.rates(state.n_steps, n_batches)
+        model, (stored, places) = self._copy(state.model), self._steps.rows(window)
+        targets, weights = problem.targets[window.rows], problem.weights[window.rows]
+        mapping = problem.mapping(self._steps.dtype)
+        state, features = self._with_rates(state, model, window, (stored, places, weights))
         plan = StepPlan(
-            settings.batch_size,
-            state.factor * settings.schedule.rates(state.n_steps, n_batches),
-            averaging_weights(before + 1 - settings.average_from),
-            settings.penalty,
-            state.pending,
-            state.n_steps,
-            FeatureRates.none(self._dtype()),
-        )
-        model = self._copy(state.model)
-        if self.by_feature:
-            assert not isinstance(model, SparseModel)
-            state, plan = self._with_rates(state, model, window, plan)
-        losses = self._steps.take(model, window, plan)
+            settings.batch_size, rates, averaging_weights(before + 1 - settings.average_from), settings.penalty,
+            state.pending, state.n_steps, features,
+        )  # fmt: skip
+        rows = OrderedRows(places, targets, weights, problem.balance, *mapping)
+        losses = self._steps.take(model, stored, rows, plan)
         total = float(losses.sum())
         if not np.isfinite(total):
             self._explain(window)
@@ -206,7 +188,7 @@ class SGD:
             total=state.total + total, pending_loss=float(losses[n_batches]),
         )  # fmt: skip
 
-    def _copy(self, model: Model) -> Model:
+    def _copy(self, model: Any) -> Any:
         """Return a copy that steps may change, in the memory of the copy before the last one: new memory is slow."""
         if len(self._copies) < 2:
             self._copies.append(_copied(model))
@@ -217,34 +199,28 @@ class SGD:
         return copy
 
     def _with_rates(
-        self, state: SGDState, model: DenseModel | AdaptiveSparseModel, window: Window, plan: StepPlan
-    ) -> tuple[SGDState, StepPlan]:
-        """Return state and plan with the rates that the rows of a window suggest; later epochs have the same."""
-        settings, new = self.settings, state.lengths is None
-        if new or settings.partial or state.epoch == 0:
-            mapping = mapping_of(self.problem, product_type(self.problem.source.dtype))
-            weights = self.problem.weights[window.rows]
-            lengths = added_lengths(state.lengths, window, weights, mapping, self.pool)
+        self, state: SGDState, model: DenseModel | SparseModel, window: Window, stored: Any
+    ) -> tuple[SGDState, FeatureRates]:
+        """Return the state and the rates that the rows of a window suggest; later epochs have the same rates."""
+        settings, dtype = self.settings, self._steps.dtype
+        if settings.schedule.name != BY_FEATURE:
+            model.prepare(settings.penalty, state.n_steps, None, False)
+            return state, FeatureRates.none(dtype)
+        begins = state.lengths is None
+        if begins or settings.partial or state.epoch == 0:
+            lengths = self._steps.lengths(state.lengths, *stored)
             if not np.isfinite(lengths.squares).all():
                 self._explain(window)
             state = state._replace(lengths=lengths)
         assert state.lengths is not None
-        if self._features is None or self._features[0] is not state.lengths:
-            rates = state.lengths.rates(settings.schedule.first, settings.score, self._dtype())
-            if self.problem.private is not None:
-                rates = self.problem.private.rates(rates)
-            if isinstance(model, AdaptiveSparseModel):
-                model.measure(rates)
-            self._features = state.lengths, rates
+        is_other = self._features is None or self._features[0] is not state.lengths
+        if is_other:
+            rates = state.lengths.rates(settings.schedule.first, settings.score, dtype)
+            self._features = state.lengths, rates if self.problem.private is None else self.problem.private.rates(rates)
+        assert self._features is not None
         features = self._features[1]
-        if new:
-            model.begin(features.floor, state.n_steps)
-        model.plan(settings.penalty, state.n_steps)
-        return state, plan._replace(features=features)
-
-    def _dtype(self) -> np.dtype:
-        """Return the type in which steps are computed."""
-        return np.dtype(np.float64) if self.lazy else product_type(self.problem.source.dtype)
+        model.prepare(settings.penalty, state.n_steps, features if is_other else None, begins)
+        return state, features
 
     def _explain(self, window: Window) -> None:
         """Raise the error for scores that are not finite: a bad value of a row, or overflow."""
@@ -255,7 +231,7 @@ class SGD:
     def _decide(self, state: SGDState, running: float) -> tuple[SGDState, Report]:
         """Return the state after an epoch, and whether the fit has converged."""
         settings, report = self.settings, self._report(running, n_steps=1)
-        state, ended = self._examined(state) if self.validate is None else self._validated(state)
+        state, ended = self._ends(state)
         if not ended:
             return state, report
         if settings.schedule.name == "adaptive" and settings.schedule.first * state.factor > _SLOWEST:
@@ -265,47 +241,29 @@ class SGD:
             return state, report._replace(stalled=True)
         return state, report._replace(within=True, converged=True)
 
-    def _validated(self, state: SGDState) -> tuple[SGDState, bool]:
-        """Return the state after a look at the validation set, and whether the score has stopped to rise."""
-        assert self.validate is not None
-        answer = self.answer(state)
-        self.score = self.validate(self._whole(answer))
-        if self.score > state.best_score:
-            state = state._replace(best=answer, best_score=self.score)
-        if self.settings.tol is None:
+    def _ends(self, state: SGDState) -> tuple[SGDState, bool]:
+        """Return the state after a look at the validation set or the objective, and whether this stopped to improve."""
+        tol, patience = self.settings.tol, self.settings.patience
+        if self.validate is not None:
+            answer = self.answer(state)
+            self.score = self.validate(self._whole(answer))
+            return validated(state, answer, self.score, tol, patience)
+        if tol is None or not is_examined(state.epoch - state.origin, patience):
             return state, False
-        stale = state.stale + 1 if -self.score > state.lowest - self.settings.tol else 0
-        state = state._replace(stale=stale, lowest=min(-self.score, state.lowest))
-        if stale < self.settings.patience:
-            return state, False
-        return state._replace(stale=0), True
-
-    def _examined(self, state: SGDState) -> tuple[SGDState, bool]:
-        """Return the state after a look at the objective, and whether it has stopped to fall."""
-        tol = self.settings.tol
-        if tol is None or not _is_examined(state.epoch - state.origin, self.settings.patience):
-            return state, False
-        full, allowed = self.objective(self.answer(state)), tol * self.at_zero
-        fall = state.earlier_objective - full
-        state = state._replace(answer_objective=full, earlier_objective=state.answer_objective)
-        return state, has_settled(fall, full, allowed) or (tol == 0 and fall <= 0)
+        return examined(state, self.objective(self.answer(state)), tol, self.at_zero)
 
     @cached_property
     def at_zero(self) -> float:
         """The objective of zero weights, or that of a score if it is zero, as that of the perceptron is."""
-        return objective_at_zero(self.problem, self._steps.loss) or self.settings.score
+        return objective_at_zero(self.problem, self.settings.loss) or self.settings.score
 
     def _report(self, value: float, n_steps: int = 0) -> Report:
         return Report(np.nan, value, n_steps, False, False, False)
 
     def answer(self, state: SGDState) -> LinearFunction:
         """Return the averaged weights, or the last if nothing is averaged yet."""
-        model = state.model
-        if isinstance(model, SparseModel) and self.settings.penalty.l1 > 0:
-            model = _copied(model)
-            settle(model)
-        mean, total = model.averaged()
-        return mean if total > 0 else model.last()
+        mean, total = state.model.averaged()
+        return mean if total > 0 else state.model.last()
 
     def finish(self, state: SGDState) -> LinearFunction:
         """Return the weights with the best validation score; without validation, the answer.
@@ -321,21 +279,21 @@ class SGD:
     def _final(self, state: SGDState) -> LinearFunction:
         return _finite(self.answer(state) if state.best is None else state.best)
 
-    def released(self, state: SGDState) -> SGDState:
-        """Return the state with which another solver can continue, whose rows have other merged features."""
-        if self.problem.private is None:
-            return state
-        weights = Weights(state.model.last(), *state.model.averaged(), self.problem.private)
-        changes: dict[str, Any] = {"model": weights, "best": None}
-        return state._replace(**changes)
-
     def _whole(self, linear: LinearFunction) -> LinearFunction:
         """Return the weights of all features."""
         return linear if self.problem.private is None else self.problem.private.whole(linear)
 
+    def released(self, state: SGDState) -> SGDState:
+        """Return the state with which another solver can continue, whose rows have other merged features."""
+        if self.problem.private is None:
+            return state
+        mean, total = state.model.averaged()
+        model = self._steps.model(self._whole(state.model.last()), self._whole(mean), total)
+        return state._replace(model=model, lengths=None, best=None)
+
     def objective(self, linear: LinearFunction, exact: bool = False) -> float:
         """Return the objective, by a pass over the rows; `exact` computes scores in float64."""
-        return objective(self.problem, self._steps.loss, linear, self.pool, exact) + self._penalty(linear.coef)
+        return objective(self.problem, self.settings.loss, linear, self.pool, exact) + self._penalty(linear.coef)
 
     def _penalty(self, coef: np.ndarray) -> float:
         penalty = self.settings.penalty
@@ -349,19 +307,6 @@ def _copied(model: Any) -> Any:
     return type(model)(*(array.copy() for array in model))
 
 
-def has_settled(fall: float, objective: float, allowed: float) -> bool:
-    """Return whether an objective that fell so much, where `allowed` is the tolerance, is near its least value."""
-    return abs(fall) <= allowed and (abs(fall) <= _SHARE * objective or _SHARE * objective <= allowed)
-
-
-def _is_examined(epoch: int, patience: int) -> bool:
-    """Return whether the epochs have just grown to `patience` times some power of √2."""
-    if epoch <= patience:
-        return epoch == patience
-    before, now = np.floor(2 * np.log2(np.array([epoch - 1, epoch]) / patience))
-    return bool(now > before)
-
-
 def _finite(linear: LinearFunction) -> LinearFunction:
     """Return the weights; raise Diverged if they overflowed."""
     if not (np.isfinite(linear.coef).all() and np.isfinite(linear.intercept).all()):
@@ -369,9 +314,21 @@ def _finite(linear: LinearFunction) -> LinearFunction:
     return linear
 
 
-def uses_lazy_steps(problem: SGDProblem, penalty: Penalty, tuning: SGDTuning) -> bool:
-    """Return whether steps only touch the columns in which a batch has nonzero values."""
+def uses_sparse_steps(problem: SGDProblem, loss: Loss, penalty: Penalty, tuning: SGDTuning) -> bool:
+    """Return whether rows have so few nonzero values that steps touch only their columns, however they are stored."""
     source = problem.source
-    if not tuning.lazy or not source.sparse or penalty.momentum > 0 or penalty.clip < np.inf or problem.scale.size:
+    if not tuning.lazy or penalty.momentum > 0 or penalty.clip < np.inf or problem.scale.size:
         return False
-    return source.shape[1] > tuning.features_of_value * source.values_per_row
+    least = tuning.features_of_classes if loss.of_classes else tuning.features_of_value
+    return source.shape[1] > least * mean_values(source)
+
+
+def mean_values(source: Source) -> float:
+    """Return the number of values of a row, in the mean: the stored ones, or of dense rows those that are not zero."""
+    if source.sparse:
+        return source.values_per_row
+    if isinstance(source, MemorySource):
+        values = source.block.stored[:: max(1, len(source) // source.tuning.resident_rows)]
+    else:  # another pass over a file would take as long as an epoch
+        values = next(source.blocks())[1].stored
+    return np.count_nonzero(values) / len(values)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fastsvm import SVC, SVR, OneClassSVM
-from fastsvm.estimators.kernel import expected_time
+from fastsvm.estimators.kernel import prepare
 from fastsvm.tuning import KernelTuning, changed, tuned
 
 
@@ -54,10 +54,10 @@ def test_the_prediction_is_that_of_a_part_and_repeated_samples_count_once(soon, 
 
     def expected_seconds(estimator, prepared):
         part = prepared.part(0.25)
-        shares.append([np.mean(part.labels >= 0), [len(pair.rows) for pair in part.pairs]])
+        shares.append([np.mean(part.labels >= 0), part.problems.sizes.tolist()])
         return -1.0
 
-    monkeypatch.setattr(expected_time, "expected_seconds", expected_seconds)
+    monkeypatch.setattr(prepare, "expected_seconds", expected_seconds)
     X, y = three
     SVC().fit(np.repeat(X, 4, axis=0), np.repeat(y, 4))
     ((share, sizes),) = shares
@@ -74,7 +74,7 @@ def test_seconds_grow_with_the_share(monkeypatch):
 
     n = 1_000_000
     gram = SimpleNamespace(tuning=KernelTuning())
-    task = SimpleNamespace(pairs=[SimpleNamespace(rows=np.arange(n))], gram=gram)
-    monkeypatch.setattr(expected_time.time, "perf_counter", lambda: times[-1])
-    assert expected_time.expected_seconds(SVC(), SimpleNamespace(task=task, part=part)) == pytest.approx(2 * 100**1.7)
+    task = SimpleNamespace(problems=SimpleNamespace(sizes=np.array([n])), gram=gram)
+    monkeypatch.setattr(prepare.time, "perf_counter", lambda: times[-1])
+    assert prepare.expected_seconds(SVC(), SimpleNamespace(task=task, part=part)) == pytest.approx(2 * 100**1.7)
     assert shares == [0.01]

@@ -9,9 +9,9 @@ from scipy.sparse import csr_matrix
 from sklearn.svm import SVC as LIBSVM
 
 from fastsvm import SVC, NuSVC, compress
-from fastsvm.estimators.kernel.two_class import ClassPairs
 from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.multiclass import pair_coefficients
+from fastsvm.solvers.kernel_dual.problem import Problems
 
 
 def persons(n_classes, n_each, n_features=20):
@@ -104,15 +104,14 @@ def test_a_compression_counts_its_pairs():
 def test_the_problems_of_pairs(n_classes):
     rng = np.random.default_rng(0)
     labels, upper = rng.integers(-1, n_classes, 60), rng.random(60)
-    pairs = ClassPairs(labels, upper, n_classes)
-    assert len(pairs) == n_classes * (n_classes - 1) // 2
-    assert pairs[-1].classes == (n_classes - 2, n_classes - 1)
-    for pair, (a, b) in zip(pairs, combinations(range(n_classes), 2), strict=True):
+    problems = Problems.of_pairs(labels, upper, n_classes)
+    assert problems.n_problems == n_classes * (n_classes - 1) // 2
+    assert problems.classes.tolist() == [[a, b] for a, b in combinations(range(n_classes), 2)]
+    for number, (a, b) in enumerate(combinations(range(n_classes), 2)):
         rows = np.flatnonzero((labels == a) | (labels == b))
-        assert pair.classes == (a, b)
-        np.testing.assert_array_equal(pair.rows, rows)
-        np.testing.assert_array_equal(pair.y, np.where(labels[rows] == a, 1.0, -1.0))
-        np.testing.assert_array_equal(pair.upper, upper[rows])
+        np.testing.assert_array_equal(problems.samples_of(number), rows)
+        np.testing.assert_array_equal(problems.problem(number).y, np.where(labels[rows] == a, 1.0, -1.0))
+        np.testing.assert_array_equal(problems.problem(number).upper, upper[rows])
 
 
 def test_a_warm_start_keeps_a_number_for_each_sample_and_class():

@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import fastsvm
 from fastsvm import LinearOneClassSVM, OneClassSVM
-from fastsvm.tuning import changed, tuned
 
 NUS = [0.01, 0.1, 0.3, 0.5, 0.9]
 
@@ -119,14 +118,6 @@ def test_newton_steps_follow_where_rounds_are_slow(thin):
     assert model.duality_gap_ <= 1e-7 * abs(model.objective_)
     wanted = OneClassSVM(kernel="linear", nu=0.1, tol=1e-9).fit(thin).objective_
     assert model.objective_ == pytest.approx(wanted, rel=1e-4)
-
-
-def test_epochs_suffice_without_rounds_where_newton_steps_take_too_much_memory(rows):
-    wanted = OneClassSVM(kernel="linear", nu=0.3, tol=1e-9).fit(rows).objective_
-    with tuned(changed({"linear": {"pairs": False}})):
-        model = LinearOneClassSVM(nu=0.3, tol=1e-8, memory=6000, random_state=0).fit(rows)
-    assert model.converged_ and model.n_iter_ > 1
-    assert model.objective_ == pytest.approx(wanted, rel=2e-8)
 
 
 @pytest.mark.parametrize("X", [np.ones((40, 3)), np.eye(40), np.tile(np.eye(8), (5, 1))], ids=["same", "apart", "some"])

@@ -6,10 +6,12 @@ from linear_svms import assert_same
 from scipy import sparse
 from sgd_models import STEPWISE, made_sgd, plain
 from sklearn import linear_model
+from sklearn.base import clone
 
 import fastsvm
 from fastsvm import SGDClassifier, SGDRegressor
 from fastsvm.losses import loss_names
+from fastsvm.solvers.sgd.learning_rates import SCHEDULES
 
 REGRESSION = loss_names("numbers")
 
@@ -179,17 +181,24 @@ def test_sparse_weights_are_learnt_further(kind):
         np.testing.assert_array_equal(sparse.coef_, dense.coef_)
 
 
-@pytest.mark.parametrize("rate", ["auto", "optimal", "pegasos", "invscaling", "constant"])
-def test_partial_fits_end_alike_wherever_the_samples_are(rate, stored):
-    """Few values of a row are not zero, so that steps on sparse rows touch these alone."""
+@pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
+@pytest.mark.parametrize("density", [0.02, 0.3])
+@pytest.mark.parametrize("rate", SCHEDULES)
+def test_partial_fits_end_alike_wherever_the_samples_are(rate, density, penalty, stored):
+    """Whether steps touch nonzero values alone depends on the values, and so do the default batch and the rule."""
     rng = np.random.default_rng(0)
-    X = sparse.random_array((300, 200), density=0.02, rng=rng, format="csr")
-    y = (X[:, :40].sum(axis=1) > X[:, 40:80].sum(axis=1)).astype(int)
-    given = {"learning_rate": rate, "eta0": 0.1, "alpha": 1e-3, "batch_size": 4, "shuffle": False, "average": True}
-    models = [SGDClassifier(**given) for _ in range(3)]
-    for model, samples in zip(models, (X.toarray(), X, stored(X.toarray())), strict=True):
-        for _ in range(4):
-            model.partial_fit(samples, y, classes=[0, 1])
-    for model in models[1:]:
-        np.testing.assert_allclose(model.coef_, models[0].coef_, rtol=0, atol=1e-12 * np.abs(models[0].coef_).max())
-        np.testing.assert_allclose(model.intercept_, models[0].intercept_, rtol=0, atol=1e-12)
+    X = sparse.random_array((400, 200), density=density, rng=rng, format="csr")
+    y = np.digitize(X[:, :40].sum(axis=1) - X[:, 40:80].sum(axis=1), [-0.1, 0.1])
+    samples = [X.toarray(), X, stored(X.toarray()), stored(X)]
+    given = {"learning_rate": rate, "eta0": 0.1, "alpha": 1e-3, "penalty": penalty, "random_state": 0, "memory": "1GB"}
+    for model, extra in ((SGDClassifier(**given), {"classes": [0, 1, 2]}), (SGDRegressor("huber", **given), {})):
+        models = [clone(model) for _ in samples]
+        for one, rows in zip(models, samples, strict=True):
+            for _ in range(3):
+                one.partial_fit(rows, y, **extra)
+        for one in models[1:]:
+            largest = np.abs(models[0].coef_).max()
+            np.testing.assert_allclose(one.coef_, models[0].coef_, rtol=0, atol=1e-11 * largest)
+            np.testing.assert_allclose(one.intercept_, models[0].intercept_, rtol=0, atol=1e-11)
+            np.testing.assert_allclose(one.loss_curve_, models[0].loss_curve_, rtol=1e-10)
+            assert one.t_ == models[0].t_

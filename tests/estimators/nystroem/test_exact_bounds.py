@@ -7,38 +7,22 @@ import pytest
 from scipy import sparse
 
 from fastsvm import NystroemSVC, NystroemSVR
+from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.nystroem import exact_bounds, nystroem_machine
-from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, Solved
 from fastsvm.sources import MemorySource
+from fastsvm.tuning import changed, tuned
 
 
-class InPlaces:
-    """Expansions of consecutive rows."""
-
-    def __init__(self, whole, cuts):
-        solved, ends = whole._solved, [0, *cuts, len(whole._solved.source)]
-        self.n_rows, self.each = ends[-1], []
-        for a, b in pairwise(ends):
-            rows = np.arange(a, b)
-            part = Solved(
-                solved.source.take(rows), solved.features.take(rows), solved.demands.of_rows(rows), solved.dual[a:b]
-            )
-            part = part._replace(source=MemorySource.of(part.source.in_memory().block.user_array()))
-            self.each.append(
-                DualExpansion(whole._estimator, whole.machine, part, whole._pool, whole._budget, whole._tuning)
-            )
-
-    def __len__(self):
-        return len(self.each)
-
-    def at(self, number, method, *given):
-        return method(self.each[number], *given)
-
-    def told(self, values):
-        return values
-
-    def kept(self, support):
-        return self, support
+def bounds_in_places(whole, cuts):
+    """Return the bounds from the expansions of consecutive rows."""
+    parts = []
+    for a, b in pairwise([0, *cuts, len(whole.source)]):
+        rows = MemorySource.of(whole.source.take(np.arange(a, b)).in_memory().block.user_array())
+        demands = whole.demands.of_rows(np.arange(a, b))
+        parts.append(whole._replace(source=rows, demands=demands, dual=whole.dual[a:b]))
+    return exact_bounds.exact_bounds(
+        whole.machine, len(parts), lambda k, method, *arguments: method(parts[k], *arguments), list
+    )
 
 
 @pytest.fixture
@@ -51,20 +35,16 @@ def rows():
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo", "crammer_singer"])
 def test_rows_in_several_places_have_the_same_bounds(rows, kind, multi_class, monkeypatch):
-    found = []
-
-    def compared(here, *given):
-        places = here, InPlaces(here.expansion, (200, 320)), InPlaces(here.expansion, ())
-        found.extend(exact_bounds.exact_bounds(each, *given) for each in places)
-        return found[0]
-
-    monkeypatch.setattr(nystroem_machine, "exact_bounds", compared)
+    wholes, made = [], nystroem_machine.DualExpansion
+    monkeypatch.setattr(nystroem_machine, "DualExpansion", lambda *fields: wholes.append(made(*fields)) or wholes[-1])
     model = NystroemSVC(C=2.0, gamma=0.3, n_components=40, multi_class=multi_class, bounds=True, random_state=0)
     model.fit(kind(rows[0]), rows[1])
-    one, *others = found
-    assert 0 < one[0] < one[1]
-    for other in others:
-        assert other == pytest.approx(one, rel=1e-9)
+    lower, upper = model.exact_bounds_
+    assert 0 < lower < upper
+    with Pool.open() as pool:
+        for cuts in ((), (200, 320), (250, 250)):
+            found = bounds_in_places(wholes[0]._replace(pool=pool), cuts)
+            assert found == pytest.approx(model.exact_bounds_, rel=1e-9)
 
 
 @pytest.mark.parametrize("unit", [1e-2, 1e-300])
@@ -79,3 +59,14 @@ def test_targets_within_epsilon_cost_nothing(unit):
 def test_equal_samples_of_different_classes_cancel(multi_class):
     model = NystroemSVC(gamma=1.0, multi_class=multi_class, bounds=True).fit(np.ones((4, 2)), [0, 1, 0, 1])
     assert model.exact_bounds_ == pytest.approx((4.0, 4.0))  # all four at their bound, and no weights
+
+
+def test_newton_steps_on_the_features_have_dual_variables_too():
+    X = np.random.default_rng(0).normal(size=(7000, 4))
+    y = X[:, 0] * X[:, 1] > 0
+    model = NystroemSVC(loss="squared_hinge", n_components=20, bounds=True, random_state=0, tol=1e-6).fit(X, y)
+    bounds, solver = model.exact_bounds_, model.solver_
+    with tuned(changed({"linear": {"newton": False}})):
+        model.fit(X, y)
+    assert (solver, model.solver_) == ("newton", "weights")
+    np.testing.assert_allclose(model.exact_bounds_, bounds, rtol=1e-3)

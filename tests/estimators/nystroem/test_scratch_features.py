@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fastsvm import NystroemSVC
-from fastsvm.estimators.nystroem import stored_features
+from fastsvm.estimators.nystroem import landmarks
 from fastsvm.sources.tiled import ScratchSource
 
 RNG = np.random.default_rng(0)
@@ -61,14 +61,14 @@ def test_a_disk_that_fills_up(files, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("memory", [SMALL, "1GB"])
 def test_an_interrupt_while_features_are_computed(memory, monkeypatch):
-    write, main = stored_features.FeatureMap.write, threading.get_ident()
+    write, main = landmarks.FeatureMap.write, threading.get_ident()
 
     def interrupted(self, block, out):
         write(self, block, out)
         signal.pthread_kill(main, signal.SIGINT)
 
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr(stored_features.FeatureMap, "write", interrupted)
+    monkeypatch.setattr(landmarks.FeatureMap, "write", interrupted)
     model = NystroemSVC(memory=memory, **GIVEN)
     try:
         with pytest.raises(KeyboardInterrupt):

@@ -12,7 +12,7 @@ from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import RealPairwise
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.rows import RowCache
 from fastsvm.kernels import RBF
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate, Sweeps, solve_block
 from fastsvm.solvers.kernel_dual.problem import KernelProblem

@@ -3,10 +3,9 @@ import pytest
 from grams import byte_gram
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.kernel_matrix.products import KernelProducts
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.rows import KernelProducts, RowCache
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
-from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, WithIntercept
+from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem
 
 
 @pytest.mark.parametrize("n_support", [40, 70])
@@ -19,7 +18,7 @@ def test_errors_are_removed_where_they_matter_even_if_all_rows_have_multipliers(
         rows = RowCache(byte_gram(X, pool), np.empty(n * n * 4, np.uint8))
         problem = KernelProblem(y, np.full(n, 200.0), y)
         products = KernelProducts(rows, pool)
-        gradient = DualGradient(WithIntercept(problem), rows, products, 1e-3)
+        gradient = DualGradient(problem, rows, products, 1e-3)
         K = np.empty((n, n))
         byte_gram(X, pool, dtype=np.float64).rows(np.arange(n), K, np.arange(n))
         state = KernelDualState(alpha, np.zeros(n), np.empty(0, np.int64))

@@ -11,8 +11,8 @@ from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise
-from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.kernel_dual import interior_point, interior_trial
+from fastsvm.kernel_matrix.rows import RowCache
+from fastsvm.solvers.kernel_dual import interior_point
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.interior_point import badness, interior_solution
 from fastsvm.solvers.kernel_dual.newton_step import moved
@@ -245,7 +245,7 @@ def test_a_fit_that_is_gone_on_with_has_the_same_bits(kind, slow, monkeypatch):
         found = whole(*inputs)
         return found._replace(alpha=0.999 * found.alpha)  # so that steps follow
 
-    monkeypatch.setattr(interior_trial, "interior_solution", spy)
+    monkeypatch.setattr(interior_point, "interior_solution", spy)
     with Pool.open() as pool:
         solver, kept = solver_of(kind, K, y, upper, pool, 1e-9), []
         state = solver.init()
@@ -267,7 +267,7 @@ def test_nothing_is_tried_where_steps_are_fast(monkeypatch):
     def never(*inputs):
         raise AssertionError
 
-    monkeypatch.setattr(interior_trial, "interior_solution", never)
+    monkeypatch.setattr(interior_point, "interior_solution", never)
     X, y = datasets.load_iris(return_X_y=True)
     assert SVC().fit(X, y).converged_
     K, y, upper = problem(3, 120, C=100.0)
@@ -284,7 +284,7 @@ def test_what_is_given_up_changes_nothing(late, slow, monkeypatch):
     def nothing(*inputs):
         calls.append(inputs[-1])
 
-    monkeypatch.setattr(interior_trial, "interior_solution", nothing)
+    monkeypatch.setattr(interior_point, "interior_solution", nothing)
     deadline = 0.0 if late else np.inf
     with Pool.open() as pool:
         solver = solver_of(SMO, K, y, upper, pool, 1e-9, deadline=deadline)

@@ -7,7 +7,7 @@ from kernel_rows import cache
 from sklearn.svm import OneClassSVM
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, WithinClasses, feasible, filled
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, bounds, ends, feasible, filled, levelled
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 
@@ -16,7 +16,7 @@ from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 def test_feasible(seed):
     rng = np.random.default_rng(seed)
     y, upper = rng.choice([-1.0, 1.0], 20), rng.uniform(0.1, 2, 20)
-    alpha = feasible(rng.uniform(-1, 3, 20), KernelProblem(y, upper, y))
+    alpha = feasible(KernelProblem(y, upper, y), rng.uniform(-1, 3, 20))
     assert (alpha >= 0).all()
     assert (alpha <= upper).all()
     assert abs(alpha @ y) < 1e-13
@@ -24,19 +24,13 @@ def test_feasible(seed):
 
 def test_what_is_feasible_stays():
     y, alpha = np.array([1.0, -1.0, 1.0, -1.0]), np.array([0.25, 0.5, 0.25, 0.0])
-    np.testing.assert_array_equal(feasible(alpha.copy(), KernelProblem(y, np.ones(4), y)), alpha)
+    np.testing.assert_array_equal(feasible(KernelProblem(y, np.ones(4), y), alpha.copy()), alpha)
 
 
 def test_rows_at_a_bound_stay_there_when_the_sums_differ_by_rounding():
     y, upper = np.repeat([1.0, -1.0], [30, 10]), np.repeat([0.1, 0.3], [30, 10])
     assert 0 < abs(upper @ y) < 1e-14
-    np.testing.assert_array_equal(feasible(upper.copy(), KernelProblem(y, upper, y)), upper)
-
-
-class OneClass(SMO):
-    """The one-class SVM: all rows are of one class, whose total is given."""
-
-    formulated = WithinClasses
+    np.testing.assert_array_equal(feasible(KernelProblem(y, upper, y), upper.copy()), upper)
 
 
 @pytest.mark.parametrize("nu", [0.1, 0.55])
@@ -46,7 +40,7 @@ def test_the_one_class_svm_is_that_of_libsvm(nu, size):
     K, n = naive.kernel_matrix("rbf", X, X, gamma=0.5), len(X)
     problem = KernelProblem(np.ones(n), np.ones(n), np.zeros(n), nu * n)
     with Pool.open() as pool:
-        solver = OneClass(problem, cache(K, pool), 1e-9, size, pool)
+        solver = SMO(problem, cache(K, pool), 1e-9, size, pool)
         state, reason, _ = drive(solver, solver.init(), Limits(10**7, np.inf), lambda state, report: False)
     found, theirs = solver.finish(state), OneClassSVM(kernel="precomputed", nu=nu, tol=1e-10).fit(K)
     alpha = np.zeros(n)
@@ -65,9 +59,43 @@ def test_levels_are_taken_from_each_class_by_itself():
     y, upper = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0]), np.ones(6)
     alpha, gradient = np.array([0.0, 0.5, 1.0, 0.0, 0.5, 1.0]), np.array([9.0, 10.0, 12.0, -4.0, -3.0, -1.0])
     # y = 1: 9 and 10 may rise, 10 and 12 may fall. y = -1: -3 and -1 may rise, -4 and -3 may fall.
-    level, ends = WithinClasses.level(y, upper, alpha, gradient)
+    problem = KernelProblem(y, upper, np.zeros(6), 1.5, groups=2)
+    level, *found = levelled(problem, alpha, gradient)
     np.testing.assert_array_equal(level, [-1.5, -0.5, 1.5, -1.0, 0.0, 2.0])
-    assert ends == (-1.5, 1.5)
+    assert found == [-1.5, 1.5]
+    assert [bounds(problem, group, alpha, gradient) for group in (0, 1)] == [(9.0, 12.0), (-3.0, -3.0)]
+    assert ends(problem, alpha, gradient) == (9.0, 12.0)
+    assert ends(problem._replace(groups=1), alpha, gradient) == (-3.0, 12.0)
+    assert ends(problem._replace(groups=0), alpha, gradient - 20) == (-23.0, 0.0)
+
+
+def test_problems_are_taken_and_sorted():
+    y, rows = np.array([1.0, -1, 1, -1, -1, 1]), np.array([3, 5, 0, 2, 4, 1])
+    problems = Problems(
+        np.array([0, 2, 3, 6]), rows, y, np.arange(6.0), y, np.zeros(3), np.array([[0, 1], [0, 2], [1, 2]])
+    )
+    assert problems.n_problems == 3
+    np.testing.assert_array_equal(problems.sizes, [2, 1, 3])
+    some = problems.take(np.array([2, 0]))
+    np.testing.assert_array_equal(some.starts, [0, 3, 5])
+    np.testing.assert_array_equal(some.rows, [2, 4, 1, 3, 5])
+    np.testing.assert_array_equal(some.problem(1).upper, [0, 1])
+    np.testing.assert_array_equal(some.classes, [[1, 2], [0, 1]])
+    by_class = problems.sorted_by(-y)
+    np.testing.assert_array_equal(by_class.rows, [3, 5, 0, 1, 2, 4])
+    np.testing.assert_array_equal(by_class.y, [1, -1, 1, 1, -1, -1])
+    assert by_class.target is by_class.y
+
+
+def test_two_multipliers_of_a_sample_stay_together():
+    y = np.repeat([1.0, -1.0], 3)
+    problems = Problems(
+        np.array([0, 6]), np.array([4, 2, 9]), y, np.arange(6.0), np.zeros(6), np.zeros(1), np.zeros((1, 2)), 2
+    )
+    found = problems.sorted_by(problems.rows)
+    np.testing.assert_array_equal(found.upper, [1, 0, 2, 4, 3, 5])
+    np.testing.assert_array_equal(found.places(10), [2, 4, 9, 12, 14, 19])
+    np.testing.assert_array_equal(found.per_sample(found.upper), [5, 3, 7])
 
 
 @pytest.mark.parametrize("total", [0.5, 3.0, 7.5])

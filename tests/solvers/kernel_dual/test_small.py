@@ -7,30 +7,37 @@ from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import SVC as LIBSVM
 
-from fastsvm.kernel_matrix.rows_on_demand import PADDING, KernelSquare, SmallKernel, on_demand
+from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix.rows_on_demand import KernelSquare, SmallKernel, on_demand
 from fastsvm.kernels import RBF, Linear
-from fastsvm.solvers.kernel_dual.problem import KernelProblem
-from fastsvm.solvers.kernel_dual.small import CERTIFICATE, PairLimits, SmallPairs, newton_steps, solve_pairs
-from fastsvm.solvers.kernel_dual.smo import one_group, pair_steps
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems
+from fastsvm.solvers.kernel_dual.small import CERTIFICATE, SmallSMO, newton_steps
+from fastsvm.solvers.kernel_dual.smo import pair_steps
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.tuning import KernelTuning
 
 
 def problems(X, y, C, n_problems=2):
-    """Return problems of random rows, and memory for one."""
+    """Return problems of random rows."""
     rng = np.random.default_rng(3)
     places = [rng.permutation(len(y))[: len(y) - 10 * k] for k in range(n_problems)]
     starts = np.cumsum([0, *map(len, places)])
     every = np.concatenate(places)
     upper = C * rng.uniform(0.5, 1.5, len(every))
-    pairs = SmallPairs(starts, every, 1, y[every], upper, y[every], np.zeros(n_problems))
-    return pairs, np.empty(len(y) * (len(y) + PADDING))
+    return Problems(starts, every, y[every], upper, y[every], np.zeros(n_problems), np.zeros((n_problems, 2), np.int64))
 
 
-def solved(given, pairs, memory, tol=1e-3, most_steps=20_000, alpha=None):
-    alpha = np.zeros(len(pairs.y)) if alpha is None else alpha
-    found = np.empty((len(pairs.starts) - 1, len(CERTIFICATE)))
-    solve_pairs(given, pairs, (0, len(found)), PairLimits.of(tol, most_steps, KernelTuning()), memory, alpha, found)
-    return alpha, [dict(zip(CERTIFICATE, row, strict=True)) for row in found]
+def solved(kernel, pairs, tol=1e-3, most_steps=20_000, alpha=None, **numbers):
+    """Return the multipliers of all problems, their certificates, and how many were done after each step."""
+    with Pool.open() as pool:
+        solver, seen = SmallSMO(pairs, kernel, tol, most_steps, pool, KernelTuning(**numbers)), []
+        begin = {} if alpha is None else dict(enumerate(np.split(alpha, pairs.starts[1:-1])))
+        limits = Limits(pairs.n_problems, np.inf)
+        state, reason, n_done = drive(
+            solver, solver.init(begin), limits, lambda state, _: bool(seen.append(state.n_done))
+        )
+    assert reason is StopReason.CONVERGED and n_done == pairs.n_problems
+    return state.alpha, [dict(zip(CERTIFICATE, row, strict=True)) for row in solver.finish(state).certificate], seen
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +50,13 @@ def data():
 @pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
 def test_solutions_are_those_of_libsvm(data, kernel, C):
     X, y = data
-    pairs, memory = problems(X, y, C)
+    pairs = problems(X, y, C)
     square = rbf_kernel(X, gamma=0.1) if kernel == RBF(0.1) else linear_kernel(X)
-    alpha, found = solved(on_demand(kernel, X), pairs, memory)
-    from_square, _ = solved(SmallKernel.of_square(square), pairs, memory)
+    alpha, found, _ = solved(on_demand(kernel, X), pairs)
+    from_square, _, _ = solved(SmallKernel.of_square(square), pairs)
     for k, each in enumerate(found):
         part = slice(*pairs.starts[k : k + 2])
-        K, sign, upper = square[np.ix_(pairs.places[part], pairs.places[part])], pairs.y[part], pairs.upper[part]
+        K, sign, upper = square[np.ix_(pairs.rows[part], pairs.rows[part])], pairs.y[part], pairs.upper[part]
         model = LIBSVM(kernel="precomputed", C=1.0, tol=1e-4).fit(K, sign, upper)
         reference = np.zeros(len(sign))
         reference[model.support_] = np.abs(model.dual_coef_[0])
@@ -67,9 +74,9 @@ def test_solutions_are_those_of_libsvm(data, kernel, C):
 
 def test_a_solution_is_where_the_next_call_begins(data):
     X, y = data
-    pairs, memory = problems(X, y, 10.0)
-    alpha, first = solved(on_demand(RBF(0.1), X), pairs, memory)
-    again, second = solved(on_demand(RBF(0.1), X), pairs, memory, alpha=alpha.copy())
+    pairs = problems(X, y, 10.0)
+    alpha, first, _ = solved(on_demand(RBF(0.1), X), pairs)
+    again, second, _ = solved(on_demand(RBF(0.1), X), pairs, alpha=alpha.copy())
     assert all(each["n_steps"] == 0 for each in second)
     np.testing.assert_allclose(again, alpha, rtol=0, atol=1e-8)
     assert first[0]["n_rows"] <= len(y)
@@ -77,8 +84,8 @@ def test_a_solution_is_where_the_next_call_begins(data):
 
 def test_steps_are_limited(data):
     X, y = data
-    pairs, memory = problems(X, y, 10.0, 1)
-    _, found = solved(on_demand(RBF(0.1), X), pairs, memory, most_steps=7)
+    pairs = problems(X, y, 10.0, 1)
+    _, found, _ = solved(on_demand(RBF(0.1), X), pairs, most_steps=7)
     assert found[0]["n_steps"] == 7 and not found[0]["is_solved"] and found[0]["kkt_violation"] > 1e-3
 
 
@@ -87,13 +94,13 @@ def test_newton_steps_raise_the_objective_and_end_between_the_bounds(data):
     n, C = len(y), 5.0
     K, problem = linear_kernel(X), KernelProblem(y, np.full(n, C), y)
     alpha, gradient = np.zeros(n), -y
-    pair_steps(KernelSquare(K), problem, alpha, gradient, one_group(n), 1e-3, 40)
+    pair_steps(KernelSquare(K), problem, alpha, gradient, 1e-3, 40)
 
     def objective():
         return alpha.sum() - (alpha * y) @ K @ (alpha * y) / 2
 
     before, n_free = objective(), np.count_nonzero((alpha > 0) & (alpha < C))
-    assert newton_steps(KernelSquare(K), problem, one_group(n), alpha, gradient, n)
+    assert newton_steps(KernelSquare(K), problem, alpha, gradient, n)
     free = (alpha > 0) & (alpha < C)
     assert objective() > before and 2 <= np.count_nonzero(free) < n_free
     np.testing.assert_allclose(gradient, K @ (alpha * y) - y, atol=1e-9)
@@ -105,6 +112,33 @@ def test_polishing_stops_where_the_kernel_is_not_positive_definite(data, monkeyp
     _, y = data
     K = -np.eye(len(y))
     alpha, gradient = np.where(np.arange(len(y)) < 4, 0.5, 0.0), -y
-    assert not newton_steps(
-        KernelSquare(K), KernelProblem(y, np.ones(len(y)), y), one_group(len(y)), alpha, gradient, len(y)
+    assert not newton_steps(KernelSquare(K), KernelProblem(y, np.ones(len(y)), y), alpha, gradient, len(y))
+
+
+def test_problems_are_solved_some_at_a_time_with_the_same_bits(data):
+    X, y = data
+    pairs = problems(X, y, 1.0, 6)
+    alpha, _, at_once = solved(on_demand(RBF(0.1), X), pairs)
+    again, _, one_by_one = solved(on_demand(RBF(0.1), X), pairs, task_ns=1.0, call_ns=1.0)
+    assert at_once == [6] and one_by_one == [1, 2, 3, 4, 5, 6]
+    np.testing.assert_array_equal(again, alpha)
+
+
+def test_rows_of_two_groups_may_stand_in_any_order(data):
+    X, y = data
+    n, order = len(y), np.argsort(-y, kind="stable")
+    pairs = Problems(
+        np.array([0, n]),
+        np.arange(n),
+        y,
+        np.ones(n),
+        np.zeros(n),
+        np.array([20.0]),
+        np.zeros((1, 2), np.int64),
+        groups=2,
     )
+    alpha, found, _ = solved(on_demand(RBF(0.1), X), pairs)
+    by_class, other, _ = solved(on_demand(RBF(0.1), X), pairs.sorted_by(-y))
+    np.testing.assert_array_equal(alpha[order], by_class)
+    assert found == other and found[0]["is_solved"]
+    assert alpha[y > 0].sum() == pytest.approx(20) and alpha[y < 0].sum() == pytest.approx(20)

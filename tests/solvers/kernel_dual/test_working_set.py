@@ -2,7 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastsvm.solvers.kernel_dual.working_set import bounds, movable, select, settled
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, ends
+from fastsvm.solvers.kernel_dual.working_sets import movable, select, settled
 
 
 def state(seed, n, levels=None):
@@ -21,11 +22,12 @@ def state(seed, n, levels=None):
 def test_settled_is_the_distance_to_the_nearest_partner(seed, n, levels):
     y, upper, alpha, gradient, rise, fall = state(seed, n, levels)
     low, high = gradient[rise].min(), gradient[fall].max()
-    assert (low, high) == bounds(y, upper, alpha, gradient)
-    rising, falling = movable(y, upper, alpha, gradient)
+    problem = KernelProblem(y, upper, y)
+    assert (low, high) == ends(problem, alpha, gradient)
+    rising, falling = movable(problem, alpha, gradient)
     np.testing.assert_array_equal(rising, np.where(rise, gradient, np.inf))
     np.testing.assert_array_equal(falling, np.where(fall, gradient, -np.inf))
-    for i, slack in enumerate(settled(y, upper, alpha, gradient, low, high)):
+    for i, slack in enumerate(settled(problem, alpha, gradient, low, high)):
         # How far F of row i is from that of some row which would move the other way.
         away = [gradient[i] - gradient[j] for j in np.flatnonzero(fall) if rise[i]]
         away += [gradient[j] - gradient[i] for j in np.flatnonzero(rise) if fall[i]]
@@ -44,7 +46,7 @@ def test_a_working_set_is_what_is_retained_and_the_worst_violators(seed, n, leve
     low, high = gradient[rise].min(), gradient[fall].max()
     retained = np.random.default_rng(seed).permutation(n)[: int(share * min(n, size - 2))]
     chosen = np.full(size, -1)
-    count = select(y, upper, alpha, gradient, retained, (low, high), chosen)
+    count = select(KernelProblem(y, upper, y), alpha, gradient, retained, low, high, chosen)
     chosen = chosen[:count]
     added = chosen[len(retained) :]
 
@@ -71,6 +73,6 @@ def test_a_working_set_as_large_as_the_problem_holds_all_violators():
     y, upper, alpha, gradient, rise, fall = state(0, 100)
     low, high = gradient[rise].min(), gradient[fall].max()
     chosen = np.empty(250, np.int64)
-    count = select(y, upper, alpha, gradient, np.empty(0, np.int64), (low, high), chosen)
+    count = select(KernelProblem(y, upper, y), alpha, gradient, np.empty(0, np.int64), low, high, chosen)
     violators = (rise & (gradient < high)) | (fall & (gradient > low))
     assert set(np.flatnonzero(violators)) <= set(chosen[:count])

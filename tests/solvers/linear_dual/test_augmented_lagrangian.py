@@ -1,5 +1,7 @@
 """Newton steps that end linear problems of few features, where ascent is slow."""
 
+from typing import NamedTuple
+
 import naive
 import numpy as np
 import pytest
@@ -9,8 +11,8 @@ from sklearn import datasets, svm
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES, Demands, feasible
-from fastsvm.solvers.linear_dual.augmented_lagrangian import newton_applies, newton_solve
-from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.augmented_lagrangian import Course, newton_applies, solved
+from fastsvm.solvers.linear_dual.problem import Certificate, LinearProblem
 from fastsvm.sources import MemorySource
 from fastsvm.tuning import changed, tuned
 
@@ -25,10 +27,31 @@ def problem_of(name, X, targets, costs, balance=None, shift=EMPTY, scale=EMPTY):
     return LinearProblem(MemorySource.of(X), shift, scale, loss, demands, 1.0)
 
 
-def ended(problem, tol=1e-9, dual=None, **limits):
+class Ended(NamedTuple):
+    """Weights, dual variables and their certificate."""
+
+    weights: np.ndarray
+    dual: np.ndarray
+    certificate: Certificate
+
+    @property
+    def primal(self):
+        """Objectives of the scores."""
+        return self.certificate.primal[0]
+
+    @property
+    def gap(self):
+        """Duality gaps of the scores."""
+        return self.primal - self.certificate.dual
+
+
+def ended(problem, tol=1e-9, dual=None, stop=0, n_threads=None):
     dual = np.zeros((len(problem.source), problem.n_scores)) if dual is None else dual
-    with Pool.open() as pool:
-        return newton_solve(problem, dual, tol, pool, **limits)
+    with Pool.open(n_threads) as pool:
+        rows = problem.dense(problem.block, problem.source.shape[1] + 1)
+        found = solved(problem, rows, np.ascontiguousarray(dual.T), Course(np.full(1, stop), tol), pool)
+        dual = np.ascontiguousarray(found.dual.T)
+        return Ended(found.weights, dual, problem.certify([found.weights], dual, found.weights, pool))
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +83,7 @@ def test_both_objectives_are_what_they_are_said_to_be(name, C, layout, rows):
     beta = found.dual[:, 0]
     linear = beta @ targets - (0.2 * np.abs(beta).sum() if name in REGRESSION else 0)
     squares = (beta**2).sum() / (4 * C) if "squared" in name else 0
-    np.testing.assert_allclose(found.dual_value, linear - squares - ((beta @ Z) ** 2).sum() / 2, rtol=1e-8)
+    np.testing.assert_allclose(found.certificate.dual, linear - squares - ((beta @ Z) ** 2).sum() / 2, rtol=1e-8)
 
 
 @pytest.mark.parametrize("shape", [(30, 200), (150, 6), (64, 64)])
@@ -105,10 +128,7 @@ def test_it_begins_where_it_is_told(rows):
 
 def test_any_number_of_threads_gives_the_same_bits(rows):
     problem = problem_of("hinge", np.tile(rows[0], (20, 30)), targets_of("hinge", np.tile(rows[1], 20)), np.ones(3000))
-    found = []
-    for n_threads in (1, 2):
-        with Pool.open():
-            found.append(newton_solve(problem, np.zeros((3000, 1)), 1e-4, Pool(n_threads)))
+    found = [ended(problem, 1e-4, n_threads=n_threads) for n_threads in (1, 2)]
     np.testing.assert_array_equal(found[0].weights, found[1].weights)
     np.testing.assert_array_equal(found[0].dual, found[1].dual)
 
@@ -163,10 +183,10 @@ def test_the_gradient_as_criterion(loss, rows):
     assert model.converged_ and model.kkt_violation_ <= 1e-7
 
 
-def test_it_returns_the_best_so_far_when_time_is_up(rows):
+def test_it_stops_when_it_is_told(rows):
     X, y = rows
     problem = problem_of("hinge", X, targets_of("hinge", y), np.full(150, 1e6))
-    late = ended(problem, deadline=0.0)
+    late = ended(problem, stop=1)
     assert not late.dual.any()
     assert late.primal == 150e6
     assert ended(problem).primal < 140e6

@@ -15,7 +15,7 @@ from fastsvm.losses import (
     loss_value,
     projected_gradient,
 )
-from fastsvm.solvers.linear_dual.chosen_loss import chosen_loss
+from fastsvm.solvers.linear_dual.augmented_lagrangian import chosen_loss
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from fastsvm.losses import LOSSES, Demands
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.metric import diagonal, metric_of, principal
 from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.solvers.linear_dual.state import LinearDualSettings
+from fastsvm.solvers.linear_dual.state import LinearSettings
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 from fastsvm.tuning import LinearTuning
@@ -41,7 +41,7 @@ def solve(problem, tol=1e-5, size=64, window=None, kept=1000, n_epochs=5000, **n
     reports = []
     with Pool.open() as pool:
         tuning = LinearTuning(**numbers)
-        settings = LinearDualSettings(tol, 0, size, kept, window or len(problem.source), tuning=tuning)
+        settings = LinearSettings(tol, 0, size, kept, window or len(problem.source), tuning=tuning)
         solver = LinearDualAscent(problem, settings, pool)
         watch = lambda state, report: reports.append(report)  # noqa: E731
         state, reason, n_steps = drive(solver, solver.init(), Limits(n_epochs, np.inf), watch)
@@ -112,7 +112,7 @@ def test_an_end_at_dual_variables_is_where_the_next_solve_begins(rows):
     problem = problem_of("squared_hinge", *rows, k=3)
     _, state, _, _ = solve(problem, 1e-8)
     with Pool.open() as pool:
-        solver = LinearDualAscent(problem, LinearDualSettings(1e-4, 0, 64, 100, 300), pool)
+        solver = LinearDualAscent(problem, LinearSettings(1e-4, 0, 64, 100, 300), pool)
         again = solver.init(state.dual)
         Z = np.hstack([rows[0], np.ones((300, 1))])
         weights = solver.finish(again)
@@ -197,9 +197,9 @@ def test_a_row_that_is_far_from_all_others_does_not_change_the_metric(rows):
 def test_kept_products_follow_the_metric(rows, constant):
     problem = problem_of("hinge", *rows, C=10.0, k=3, constant=constant)
     with Pool.open() as pool:
-        solver = LinearDualAscent(problem, LinearDualSettings(1e-9, 0, 64, 100, 300), pool)
+        solver = LinearDualAscent(problem, LinearSettings(1e-9, 0, 64, 100, 300), pool)
         state, _ = solver.step(solver.init(), 2)
-        state = solver.proximal.at_level(state, 1)
+        state = solver.proximal.at_level(state, 1, problem.conjugates(state.dual))
         state, _ = solver.step(state, 2)
         visits = solver._epochs
     Z = np.zeros((300, solver.width))

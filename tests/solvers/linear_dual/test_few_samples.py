@@ -6,17 +6,23 @@ from scipy import sparse
 from sklearn.datasets import load_iris, make_classification, make_regression
 
 from fastsvm import LinearSVC, LinearSVR
+from fastsvm._compiled.threads import Pool
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
-from fastsvm.solvers.linear_dual.chosen_loss import chosen_loss
-from fastsvm.solvers.linear_dual.few_samples import CERTIFICATE, solve_scores
+from fastsvm.solvers.linear_dual.few_samples import FewSamples
+from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.state import LinearSettings
+from fastsvm.sources import MemorySource
 from fastsvm.tuning import changed, tuned
 
 
-def solved(loss, demands, rows):
-    k, (n, d) = len(demands.balance), rows.shape
-    weights, dual, found = np.empty((k, d)), np.empty((k, n)), np.empty((k, len(CERTIFICATE)))
-    solve_scores(chosen_loss(loss), demands, rows, (0, k, np.zeros(1, np.int64)), dual, weights, found)
-    return weights, dual, dict(zip(CERTIFICATE, found.T, strict=True))
+def solved(loss, demands, rows, on_gram=False):
+    """Return weights, dual variables and certificate of rows without a constant feature."""
+    problem = LinearProblem(MemorySource.of(rows), np.empty(0), np.empty(0), loss, demands, 0.0)
+    with Pool.open() as pool:
+        solver = FewSamples(problem, LinearSettings(1e-9), pool, on_gram)
+        state, report = solver.step(solver.init(), 1)
+    assert report.converged and report.n_steps == 1
+    return solver.finish(state)[:, :-1], state.dual.T, solver.certificate
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
@@ -30,8 +36,8 @@ def test_the_gradient_is_rounding_error(C, shape, scale):
     slack = np.maximum(0, 1 - sign * (X @ weights[0]))
     gradient = weights[0] - X.T @ (2 * costs * sign * slack)
     assert np.abs(gradient).max() <= 1e-8 * np.abs(X.T @ (2 * costs * slack)).max()
-    assert found["primal"][0] == pytest.approx(weights[0] @ weights[0] / 2 + costs @ slack**2, rel=1e-12)
-    assert abs(found["primal"] - found["dual"])[0] <= 1e-10 * found["primal"][0]
+    assert found.primal[0] == pytest.approx(weights[0] @ weights[0] / 2 + costs @ slack**2, rel=1e-12)
+    assert abs(found.primal - found.dual)[0] <= 1e-10 * found.primal[0]
     assert (sign * dual[0] >= 0).all() and (dual[0][costs == 0] == 0).all()
 
 
@@ -47,7 +53,7 @@ def test_regression_and_classes():
         sign, costs = np.where(y == c, 1.0, -1.0), np.where(y == c, factor, 1.0)
         slack = np.maximum(0, 1 - sign * (X @ weights[c]))
         assert np.abs(weights[c] - X.T @ (2 * costs * sign * slack)).max() < 1e-9
-        assert found["primal"][c] == pytest.approx(weights[c] @ weights[c] / 2 + costs @ slack**2, rel=1e-12)
+        assert found.primal[c] == pytest.approx(weights[c] @ weights[c] / 2 + costs @ slack**2, rel=1e-12)
 
 
 @pytest.mark.parametrize("C", [1e-2, 1.0, 1e3])
@@ -96,4 +102,4 @@ def test_variables_that_jump_from_bound_to_bound():
     rows = np.column_stack([X, np.ones(500)])
     _, (beta,), found = solved(EpsilonInsensitive(0.0), Demands(target, np.ones(500), np.ones(1)), rows)
     assert 0 < (np.abs(beta) < 1).sum() <= 21  # at most as many as features
-    assert abs(found["primal"] - found["dual"])[0] <= 1e-12 * found["primal"][0]
+    assert abs(found.primal - found.dual)[0] <= 1e-12 * found.primal[0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from fastsvm.solvers.linear_dual.problem import GivenSum
+from fastsvm.solvers.linear_dual.one_class import GivenSum
 
 
 @pytest.mark.parametrize("total", [0.5, 3.0, 9.0, None], ids=str)

@@ -13,7 +13,7 @@ from fastsvm.losses import Demands, loss_named
 from fastsvm.solvers.linear_dual.metric import metric_of_moments
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.shards import Shard, ShardedAscent
-from fastsvm.solvers.linear_dual.state import LinearDualSettings
+from fastsvm.solvers.linear_dual.state import LinearSettings
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 from fastsvm.tuning import LinearTuning
@@ -67,7 +67,7 @@ def solver_of(X, targets, cuts, loss="hinge", n_threads=1, C=1.0, tol=1e-3, gram
         shard.pool = Pool(n_threads)
     frame, width = problem(0, 0), ShardedAscent.width_of(X.shape[1])
     metric = metric_of_moments(frame, [shard.moments(width, 256) for shard in shards])
-    return ShardedAscent(frame, LinearDualSettings(tol, 0, 64, 0, 1), metric, Here(shards))
+    return ShardedAscent(frame, LinearSettings(tol, 0, 64, 0, 1), metric, Here(shards))
 
 
 def fitted(*given, **more):

@@ -12,7 +12,7 @@ from fastsvm.losses import LOSSES, Demands
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.sparse_rounds import WideAscent
-from fastsvm.solvers.linear_dual.state import LinearDualSettings
+from fastsvm.solvers.linear_dual.state import LinearSettings
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 from fastsvm.tuning import LinearTuning
@@ -43,7 +43,7 @@ def problem_of(name, rows, C=2.0, k=1, real=np.float64, constant=1.0):
 
 def solve(problem, tol=1e-4, kind=WideAscent, criterion="gap", n_rounds=2000, start=None, **numbers):
     with Pool.open() as pool:
-        settings = LinearDualSettings(tol, 3, 64, 100, N, criterion=criterion, tuning=LinearTuning(**numbers))
+        settings = LinearSettings(tol, 3, 64, 100, N, criterion=criterion, tuning=LinearTuning(**numbers))
         solver = kind(problem, settings, pool)
         state, reason, _ = drive(solver, solver.init(start), Limits(n_rounds, np.inf), lambda state, report: False)
         state, found = (state, solver.certificate) if reason is StopReason.CONVERGED else solver.concluded(state)

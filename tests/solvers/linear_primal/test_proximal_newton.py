@@ -9,8 +9,9 @@ from fastsvm import LinearSVC, LogisticRegression, open_hdf5
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES, Demands
 from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.solvers.linear_primal import proximal_newton
+from fastsvm.solvers.linear_dual.state import LinearSettings
 from fastsvm.solvers.linear_primal.penalties import L1, L2
+from fastsvm.solvers.linear_primal.proximal_newton import ProximalNewton
 from fastsvm.sources import MemorySource
 from fastsvm.tuning import LinearTuning
 
@@ -140,9 +141,8 @@ def test_a_step_ends_when_its_time_is_up(penalty, layout, by_products):
     X, y = noisy(300, 8)
     demands, empty = Demands(2.0 * y - 1, np.ones(300), np.ones(1)), np.empty(0)
     problem = LinearProblem(MemorySource.of(layout(X)), empty, empty, LOSSES["log_loss"](), demands, 1.0)
-    settings = proximal_newton.LinearPrimalSettings(1e-9, "gap", 1 << 20, penalty, deadline=0.0, tuning=tuning)
     with Pool.open() as pool:
-        solver = proximal_newton.ProximalNewton(problem, settings, pool)
+        solver = ProximalNewton(problem, LinearSettings(1e-9, deadline=0.0, tuning=tuning), pool, penalty, 1 << 20)
         after, report = solver.step(solver.init(), 5)
     assert not after.weights.any()
     assert after.models == ()

@@ -134,8 +134,7 @@ def test_sparse_steps_are_those_of_a_plain_loop(name, k, batch_size, l1, average
     problem = problem._replace(balance=np.linspace(1, 2, k) if name == "hinge" else np.ones(k))
     penalty = NONE._replace(l2=0.1, l1=l1)
     parameters = {"penalty": penalty, "schedule": BY_GRADIENTS, "batch_size": batch_size, "average_from": average_from}
-    solver = solver_of(name, problem, **parameters)
-    assert solver.lazy
+    solver = solver_of(name, problem, is_sparse=True, **parameters)
     check(epochs(solver, 6)[0], bounded_steps(solver, name, X.toarray(), 6), 1e-9)
 
 
@@ -145,12 +144,18 @@ def test_other_penalties_in_the_midst(layout):
     X, (_, targets) = sparse_rows(), rows_and_targets()
     problem = problem_of(X if layout == "CSR" else X.toarray(), targets)
     first, then = (
-        solver_of("log_loss", problem, penalty=NONE._replace(l2=l2, l1=0.002), schedule=BY_GRADIENTS)
+        solver_of(
+            "log_loss",
+            problem,
+            penalty=NONE._replace(l2=l2, l1=0.002),
+            schedule=BY_GRADIENTS,
+            is_sparse=layout == "CSR",
+        )
         for l2 in (0.1, 0.02)
     )
     state, _ = epochs(first, 2)
     model = deepcopy(state.model)
-    model.plan(then.settings.penalty, state.n_steps)
+    model.prepare(then.settings.penalty, state.n_steps, None, begins=False)
     np.testing.assert_allclose(model.last().coef, state.model.last().coef, atol=1e-14)
     np.testing.assert_allclose(model.averaged()[0].coef, state.model.averaged()[0].coef, atol=1e-14)
     longer, _ = epochs(then, 1, state)

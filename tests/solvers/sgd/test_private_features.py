@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from fastsvm import LinearSVC, SGDClassifier, SGDRegressor
-from fastsvm.solvers.sgd.dense_steps import LinearFunction
 from fastsvm.solvers.sgd.private_features import merged_features
+from fastsvm.solvers.sgd.problem import LinearFunction
 from fastsvm.sources import MemorySource
 
 

@@ -20,22 +20,21 @@ from fastsvm.estimators.fitting.validation import (
     check_columns,
     check_rows,
 )
-from fastsvm.estimators.kernel.expected_time import warn_of_time
 from fastsvm.estimators.kernel.kernel_parameter import (
     KERNEL_RULES,
     KernelEstimator,
+    ObjectSource,
     check_kernel,
     is_precomputed,
     resolve_kernel,
+    samples_for,
 )
-from fastsvm.estimators.kernel.object_samples import ObjectSource, samples_for
+from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prediction import Predictor
-from fastsvm.estimators.kernel.prepare import PreparedFit, enough_memory, prepare
+from fastsvm.estimators.kernel.prepare import PreparedFit, Statement, enough_memory, prepare, warn_of_time
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, most_steps
-from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
-from fastsvm.estimators.kernel.statements import Statement
-from fastsvm.estimators.kernel.two_class import Outcome
+from fastsvm.estimators.kernel.standardization import Attributes, Standardization, attributes_of
 from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory, threads_within
@@ -131,7 +130,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
     fit_intercept: bool = True
     learning_rate: float | None = None
     selection: str = "cyclic"
-    random_state: Any = None
+    random_state: int | np.random.RandomState | None = None
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse rows are taken, and kernel matrices if precomputed."""
@@ -190,17 +189,17 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             elif session.resume_from is None and self.of_many:
                 warn_of_time(self, prepared, self.of_many)
 
-            def attributes() -> dict[str, Any]:
+            def attributes() -> Attributes:
                 return self._attributes(prepared, classes)
 
             solver = task.begins_with or self.solver
-            monitor = KernelFitMonitor(session, len(task.pairs), solver, attributes, records)
+            monitor = KernelFitMonitor(session, task.problems.n_problems, solver, attributes, records)
             with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
                 task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
             self.__dict__.update(attributes())
         session.end(monitor, self._warns)
 
-    def _attributes(self, prepared: PreparedFit, classes: np.ndarray) -> dict[str, Any]:
+    def _attributes(self, prepared: PreparedFit, classes: np.ndarray) -> Attributes:
         """Return the fitted attributes of a model that stops now."""
         found = self._solution(prepared.task, classes)
         support_vectors: Any = np.empty((0, 0))
@@ -210,14 +209,14 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         found["solver_"] = prepared.task.solved_by or self.solver
         return prepared.more | prepared.geometry.attributes() | found | attributes_of(prepared.standardization)
 
-    def _with_vectors(self, found: dict[str, Any], vectors: Any, shape: tuple[int, int]) -> dict[str, Any]:
+    def _with_vectors(self, found: Attributes, vectors: Any, shape: tuple[int, int]) -> Attributes:
         """Return the attributes of a solution with its support vectors, for samples of a shape."""
         found = found | {"support_vectors_": vectors, "shape_fit_": shape}
         if sparse.issparse(vectors):
             found["dual_coef_"] = sparse.csr_matrix(found["dual_coef_"])
         return found
 
-    def _solution(self, task: Any, classes: np.ndarray) -> dict[str, Any]:
+    def _solution(self, task: Any, classes: np.ndarray) -> Attributes:
         """Return the fitted attributes that the solution determines."""
         outcome = task.outcome()
         violation, reason = float(outcome.kkt_violation.max()), outcome.stop_reason
@@ -236,7 +235,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             "fit_status_": int(reason is not StopReason.CONVERGED),
         }
 
-    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
+    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> Attributes:
         """Return support, coefficients, intercepts and numbers of steps of the one decision function."""
         beta = np.zeros(len(outcome.labels))
         beta[outcome.rows] = outcome.beta

@@ -1,16 +1,17 @@
 """The one-class SVM: where samples are dense."""
 
-from typing import Any
-
 import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.parameters import NU, Rule
 from fastsvm.estimators.fitting.predictions import OutlierDetector
 from fastsvm.estimators.fitting.validation import TrainingSet
+from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.kernel.statements import Statement, state_one_class
-from fastsvm.estimators.kernel.two_class import Outcome
+from fastsvm.estimators.kernel.one_vs_one import Outcome
+from fastsvm.estimators.kernel.prepare import Statement
+from fastsvm.estimators.kernel.standardization import Attributes
+from fastsvm.solvers.kernel_dual.problem import Problems
 
 __all__ = ["OneClassSVM"]
 
@@ -49,7 +50,7 @@ class OneClassSVM(OutlierDetector, KernelMachine):
         self,
         *,
         nu: float = 0.5,
-        kernel: str | Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
@@ -82,7 +83,15 @@ class OneClassSVM(OutlierDetector, KernelMachine):
         return {"nu": NU}
 
     def _state(self, data: TrainingSet) -> Statement:
-        return state_one_class(data.weight, float(self.nu))
+        """Return the problem of the support of a distribution, in which the multipliers sum to ν Σ weights."""
 
-    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
+        def problems(labels: np.ndarray, upper: np.ndarray) -> Problems:
+            rows = np.flatnonzero(labels == 0)
+            n, upper = len(rows), upper[rows]
+            return Problems.only(rows, np.ones(n), upper, np.zeros(n), self.nu * float(upper.sum()), 1)
+
+        labels = np.where(data.weight > 0, 0, -1)
+        return Statement(np.empty(0), labels, data.weight, problems, {}, lambda: labels)
+
+    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> Attributes:
         return super()._expansion(outcome, classes) | {"offset_": -outcome.intercept}

@@ -1,34 +1,60 @@
-"""From an estimator's parameters to a run of SGD: new, resumed, or one epoch of partial fits."""
+"""From the parameters of an estimator, and the samples, to the settings of gradient descent."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.estimators.fitting.progress import EpochMonitor, MonitoredFit
 from fastsvm.estimators.fitting.validation import check_columns
 from fastsvm.estimators.linear import loss_parameter
-from fastsvm.estimators.linear.initial_rate import Lengths, suitable_rate
-from fastsvm.estimators.linear.loss_curve import CurveParts
-from fastsvm.estimators.linear.progress import SGDMonitor
 from fastsvm.estimators.linear.training_task import Task, as_stored, merged
 from fastsvm.files.storable import storable
-from fastsvm.linalg.linear_predictor import block_scores
+from fastsvm.linalg.linear_predictor import block_scores, product_type
 from fastsvm.losses import Loss, loss_slope
 from fastsvm.memory import parse_memory
-from fastsvm.solvers.outer_loop import Limits, StopReason, drive
-from fastsvm.solvers.sgd.dense_steps import LinearFunction, Penalty
+from fastsvm.solvers.outer_loop import Report
+from fastsvm.solvers.sgd.feature_rates import FIRST_STEP
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, Schedule
 from fastsvm.solvers.sgd.private_features import merged_features
-from fastsvm.solvers.sgd.problem import SGDProblem, SGDSettings, SGDState
-from fastsvm.solvers.sgd.solver import SGD, uses_lazy_steps
-from fastsvm.sources import MemorySource, Source, check_finite
+from fastsvm.solvers.sgd.problem import LinearFunction, Penalty, SGDProblem, SGDSettings, SGDState
+from fastsvm.solvers.sgd.solver import SGD, mean_values, uses_sparse_steps
+from fastsvm.sources import Block, CSRBlock, MemorySource, Source, check_finite
 from fastsvm.tuning import SGDTuning, current_tuning
 
-__all__ = ["LearningRate", "SGDFit", "SGDFitState", "loss_of"]
+__all__ = ["LearningRate", "LossCurve", "SGDFitState", "SGDMonitor", "loss_of", "solver_of"]
 
+_MOST_POINTS = 10_000  # A loss curve has at most so many points.
 _COPIES = 2  # Steps are taken on a copy of the weights. Of more copies, only the features that occur are touched.
+
+
+@storable("loss curve")
+class LossCurve(NamedTuple):
+    """Mean losses of batches; when there are many, each point is the mean of several in a row, `per_point`."""
+
+    per_point: int = 1
+    points: np.ndarray = np.empty(0)
+    rest: np.ndarray = np.empty(0)  # These losses do not make up a point yet.
+
+    def extended(self, losses: np.ndarray) -> "LossCurve":
+        """Return the curve with the losses of more batches."""
+        size, rest = self.per_point, np.concatenate([self.rest, losses])
+        whole = len(rest) // size * size
+        points = np.concatenate([self.points, rest[:whole].reshape(-1, size).mean(axis=1)])
+        rest = rest[whole:]
+        while len(points) > _MOST_POINTS:
+            even = len(points) // 2 * 2
+            rest = np.concatenate([np.repeat(points[even:], size), rest])
+            points = points[:even].reshape(-1, 2).mean(axis=1)
+            size *= 2
+        return LossCurve(size, points, rest)
+
+    def values(self) -> np.ndarray:
+        """Return the curve; the last point may be of fewer batches."""
+        return np.append(self.points, self.rest.mean()) if len(self.rest) else self.points.copy()
 
 
 @storable("sgd fit")
@@ -37,97 +63,178 @@ class SGDFitState(NamedTuple):
 
     fingerprint: str  # It is a digest of its task; empty if the fit cannot be resumed.
     seed: int  # It decides the order of the rows, and the validation set.
-    curve: CurveParts  # It has the losses so far.
+    curve: LossCurve  # It has the losses so far.
     state: SGDState
     records: list[tuple]  # Each epoch so far has one.
 
 
+class SGDMonitor(EpochMonitor):
+    """Records every epoch of gradient descent, and adds the loss of every mini-batch to `curve`."""
+
+    COLUMNS = ("epoch", "time", "steps", "objective", "rate", "validation_score", "bytes_read")
+
+    def __init__(self, fit: MonitoredFit, solver: SGD, curve: LossCurve) -> None:
+        super().__init__(fit)
+        self._solver, self.curve = solver, curve
+
+    def observe(self, state: SGDState, report: Report) -> bool:
+        """Record the losses of a window, and an epoch if one ended; return whether a callback asks to stop."""
+        for losses in self._solver.take_losses():
+            self.curve = self.curve.extended(losses)
+        return super().observe(state, report)
+
+    def row(self, state: SGDState, report: Report) -> tuple[tuple, dict[str, str]]:
+        """Return steps, objective, rate, validation score and bytes read."""
+        score = self._solver.score if self._solver.validate is not None else np.nan
+        read = self._solver.problem.source.reads.nbytes
+        values = state.n_steps, report.objective, self._solver.rate(state), score, read
+        return values, {"objective": f"{report.objective:.4g}"}
+
+
 class LearningRate(NamedTuple):
-    """Schedule of the learning rate, the intercept's rate in multiples of it, and the size of a score."""
+    """What later partial fits take over from the first one."""
 
     schedule: Schedule
     intercept_rate: float
     score: float
 
+    @classmethod
+    def of(cls, solver: SGD) -> "LearningRate":
+        """Return the learning rate of a solver."""
+        return cls(solver.settings.schedule, solver.settings.penalty.intercept_rate, solver.settings.score)
 
-class SGDFit:
-    """A run of SGD for an estimator, whose parameters are valid.
+
+def solver_of(
+    estimator: BaseEstimator,
+    task: Task,
+    pool: Pool,
+    seed: int,
+    partial: bool = False,
+    earlier: LearningRate | None = None,
+    merge: bool = False,
+) -> SGD:
+    """Return the solver of a task for an estimator, whose parameters are valid.
 
     `seed` decides the order of the rows, and the validation set. A `partial` fit is one of several: there is no test of
-    convergence, and no validation set. `rate` is the learning rate of an earlier partial fit, None to choose one. If
+    convergence, and no validation set. It has the learning rate of the `earlier` ones, or chooses one. If
     `merge`, in a fit that begins at zero, features that occur in one row only may be merged.
     """
-
-    def __init__(
-        self,
-        estimator: Any,
-        task: Task,
-        pool: Pool,
-        seed: int,
-        *,
-        partial: bool = False,
-        rate: "LearningRate | None" = None,
-        merge: bool = False,
-    ) -> None:
-        check_columns(estimator.memory, task.source.shape[1], _COPIES, len(task.balance))
-        self.estimator, self.seed, tuning = estimator, seed, current_tuning().sgd
-        if not partial and np.count_nonzero(task.weights) <= tuning.few_rows:
-            task = merged(task, current_tuning().linear.small_values)
-        memory = parse_memory(estimator.memory)
-        source, shift, scale = as_stored(task.source)
-        weights = task.weights * (np.count_nonzero(task.weights) / task.total)
-        validate = None
-        if estimator.early_stopping and not partial:
-            held = _held_out(task, source, estimator.validation_fraction, seed, memory)
-            validate = _validator(task, held)
-            weights[held] = 0
-        problem = SGDProblem(source, shift, scale, task.targets, weights, task.balance)
+    check_columns(estimator.memory, task.source.shape[1], _COPIES, len(task.balance))
+    tuning = current_tuning().sgd
+    if not partial and np.count_nonzero(task.weights) <= tuning.few_rows:
+        task = merged(task, current_tuning().linear.small_values)
+    memory = parse_memory(estimator.memory)
+    source, shift, scale = as_stored(task.source)
+    weights = task.weights * (np.count_nonzero(task.weights) / task.total)
+    validate = None
+    if estimator.early_stopping and not partial:
+        held = _held_out(task, source, estimator.validation_fraction, seed, memory)
+        validate = _validator(task, held)
+        weights[held] = 0
+    problem = SGDProblem(source, shift, scale, task.targets, weights, task.balance)
+    sparse = uses_sparse_steps(problem, loss_of(estimator), _penalty(estimator, 1.0), tuning)
+    if sparse:
+        problem = problem._replace(source=_compressed(source, memory))
         if merge and tuning.private and estimator.learning_rate == BY_FEATURE:
             problem = _with_merged_features(problem, _penalty(estimator, 1.0), memory, tuning)
-        settings = _settings(estimator, problem, task, memory, not partial, tuning)
-        settings = settings._replace(seed=seed if estimator.shuffle else None)
-        if partial:
-            settings = settings._replace(tol=None)
-        if rate is not None:
-            schedule = rate.schedule._replace(alpha=settings.schedule.alpha)
-            penalty = settings.penalty._replace(intercept_rate=rate.intercept_rate * estimator.fit_intercept)
-            settings = settings._replace(schedule=schedule, penalty=penalty, score=rate.score)
-        self.solver = SGD(problem, settings, pool, validate)
+    settings = _settings(estimator, problem, task, memory, sparse, not partial)
+    settings = settings._replace(seed=seed if estimator.shuffle else None, tol=None if partial else settings.tol)
+    if earlier is not None:
+        schedule = earlier.schedule._replace(alpha=settings.schedule.alpha)
+        rate = earlier.intercept_rate * estimator.fit_intercept
+        penalty = settings.penalty._replace(intercept_rate=rate)
+        settings = settings._replace(schedule=schedule, penalty=penalty, score=earlier.score)
+    return SGD(problem, settings, pool, validate)
 
-    @property
-    def rate(self) -> LearningRate:
-        """The learning rate."""
-        settings = self.solver.settings
-        return LearningRate(settings.schedule, settings.penalty.intercept_rate, settings.score)
 
-    def run(self, state: SGDState, n_epochs: int, deadline: float, monitor: SGDMonitor) -> tuple[SGDState, StopReason]:
-        """Return the state after at most `n_epochs` epochs in all, and why it stopped there.
+# --- the lengths of rows, and what rate suits them ----------------------------------------------------
 
-        After an interrupt, `monitor.state` is the latest state.
-        """
-        limits = Limits(max(0, n_epochs - state.epoch), deadline)
-        try:
-            state, reason, _ = drive(self.solver, state, limits, monitor.observe)
-        finally:
-            self.solver.close()
-        return state, reason
+
+class Lengths(NamedTuple):
+    """Estimates of the lengths of the rows.
+
+    `sq_norm` is the mean squared norm, with the constant feature of the intercept. `intercept_rate` is the square of
+    that feature, which multiplies the intercept's learning rate; 0 if there is no intercept. `similarity` is the mean
+    squared cosine of two rows. If it is large, a step on one row changes the scores of others.
+    """
+
+    sq_norm: float
+    intercept_rate: float
+    similarity: float
+
+    @classmethod
+    def of(cls, source: Source, weights: np.ndarray, fit_intercept: bool, tuning: SGDTuning) -> "Lengths":
+        """Return estimates from a sample of the rows of positive weight."""
+        used, most = np.flatnonzero(weights > 0), source.tuning.resident_rows
+        if len(used) > most:
+            used = used[np.linspace(0, len(used) - 1, most).astype(int)] if source.resident else used[:most]
+        block = source.rows(used)
+        with np.errstate(all="ignore"):  # the epochs report values that are not finite
+            norms = _sq_norms(block)
+            mean = float(np.average(norms, weights=weights[used]))
+            some = np.linspace(0, len(used) - 1, min(tuning.paired, len(used))).astype(int)
+            similarity = _similarity(block.take(some), norms[some])
+        if not (0 < mean < np.inf and np.isfinite(similarity)):
+            return cls(1.0, float(fit_intercept), 1.0)
+        intercept_rate = fit_intercept * max(1.0, tuning.intercept_share * mean)
+        return cls(mean + intercept_rate, intercept_rate, similarity)
+
+
+def _sq_norms(block: Block) -> np.ndarray:
+    if isinstance(block, CSRBlock):
+        row = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+        return np.bincount(row, block.data.astype(np.float64) ** 2, block.shape[0])
+    values = block.dense(np.float32 if block.values.dtype == np.uint8 else block.values.dtype)
+    return np.einsum("ij,ij->i", values, values, dtype=np.float64)
+
+
+def _similarity(block: Block, norms: np.ndarray) -> float:
+    """Return the mean squared product of two different rows, relative to their mean squared norm squared."""
+    m = len(norms)
+    if m < 2:
+        return 1.0
+    mean = float(norms.mean())
+    unit = float(np.exp2(-np.round(np.log2(mean) / 2))) if 0 < mean < np.inf else 1.0  # against overflow and underflow
+    rows = block.user_array() if isinstance(block, CSRBlock) else block.dense(np.float64)
+    rows = rows * (rows.dtype.type(unit) if rows.dtype.kind == "f" else unit)
+    norms, mean = norms * unit**2, mean * unit**2
+    products = rows @ rows.T
+    squares = float(np.square(products.data if isinstance(block, CSRBlock) else products).sum())
+    return max(0.0, squares - float(np.square(norms).sum())) / (m * (m - 1)) / max(mean**2, 1e-300)
+
+
+def suitable_rate(lengths: Lengths, loss: Loss, batch_size: float, tuning: SGDTuning) -> float:
+    """Return the initial learning rate; `batch_size` is infinite if a batch is all rows.
+
+    A step on one row changes its score by the rate times its squared norm. This change should be a fraction of the
+    margin. The fraction may be larger if the scores of other rows change less. A step on a mini-batch is a mean and
+    may be longer, until it overshoots in the direction that the rows have in common or is unstable on a curved loss.
+    """
+    unlike = 1.0 if np.isinf(batch_size) else (tuning.similar / max(lengths.similarity, 1e-300)) ** 0.5
+    smooth = loss.bounded and np.isfinite(loss.curvature)  # the next step reverts one that is too long
+    gain = min(tuning.most_gain, max(1.0, unlike) * (min(1.0, 0.5 / loss.curvature) if smooth else FIRST_STEP))
+    stable = not loss.bounded or (np.isinf(batch_size) and np.isfinite(loss.curvature))
+    longest = 1 / loss.curvature if stable else gain * tuning.longest
+    return min(longest, gain * batch_size) / lengths.sq_norm
+
+
+# --- settings --------------------------------------------------------------------------------------------
 
 
 def _settings(
-    estimator: Any, problem: SGDProblem, task: Task, memory: int, whole: bool, tuning: SGDTuning
+    estimator: BaseEstimator, problem: SGDProblem, task: Task, memory: int, sparse: bool, whole: bool
 ) -> SGDSettings:
     """Return the settings for `whole` data, or for a part of them that others follow."""
-    source, n_rows = problem.source, int(np.count_nonzero(problem.weights))
+    source, n_rows, tuning = problem.source, int(np.count_nonzero(problem.weights)), current_tuning().sgd
     lengths = None
     if estimator.learning_rate == "auto":
         lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept, tuning)
     penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.intercept_rate)
-    given = estimator.batch_size
-    # Larger batches of sparse rows take no less time.
-    usual = 1 if uses_lazy_steps(problem, penalty, tuning) else tuning.batch
+    usual = 1 if sparse else tuning.batch  # larger batches of sparse rows take no less time
     usual = tuning.batch_of_few if n_rows <= tuning.few_rows else usual
-    wanted = n_rows if given is None else usual if given == "auto" else int(given)
-    batch_size = min(wanted, n_rows)
+    size = estimator.batch_size
+    size = n_rows if size is None else usual if size == "auto" else int(size)
+    batch_size = min(size, n_rows)
     everything = whole and batch_size == n_rows
     average = estimator.average
     averaged = 0 if isinstance(average, (bool, np.bool_)) else average
@@ -136,6 +243,7 @@ def _settings(
     first = _first_rate(estimator, lengths, np.inf if everything else batch_size, score, tuning)
     exact = everything and np.isfinite(loss.curvature)  # steps need not become shorter
     n_steps = np.inf if exact else max(1 if whole else tuning.stream_steps, -(-n_rows // batch_size))
+    window_rows = _window_rows(source, sparse, batch_size, memory, tuning)
     return SGDSettings(
         loss=loss,
         penalty=penalty,
@@ -146,8 +254,9 @@ def _settings(
         tol=estimator.tol,
         patience=int(estimator.n_iter_no_change),
         seed=None,
-        window_rows=_window_rows(source, batch_size, memory, tuning),
+        window_rows=window_rows,
         partial=not whole,
+        sparse=sparse and batch_size <= window_rows,
         tuning=tuning,
     )
 
@@ -155,23 +264,33 @@ def _settings(
 def _with_merged_features(problem: SGDProblem, penalty: Penalty, memory: int, tuning: SGDTuning) -> SGDProblem:
     """Return the problem in which features that occur in one row only are merged, if it is worth it."""
     source = problem.source
-    if not isinstance(source, MemorySource) or penalty.l1 > 0 or not uses_lazy_steps(problem, penalty, tuning):
+    if not (isinstance(source, MemorySource) and source.sparse) or penalty.l1 > 0:
         return problem
-    found = None
-    if source.nbytes <= memory // source.tuning.loaded_share:
-        found = merged_features(source, tuning.private_share)
-    return problem if found is None else problem._replace(source=found[0], private=found[1])
+    if source.nbytes > memory // source.tuning.loaded_share:
+        return problem
+    merged_source, private = merged_features(source, tuning.private_share) or (None, None)
+    return problem if merged_source is None else problem._replace(source=merged_source, private=private)
 
 
-def _window_rows(source: Source, batch_size: int, memory: int, tuning: SGDTuning) -> int:
+def _compressed(source: Source, memory: int) -> Source:
+    """Return dense rows of few nonzero values as sparse ones if they fit in memory, else as they are."""
+    if source.sparse or not isinstance(source, MemorySource):
+        return source
+    kind = product_type(source.dtype)
+    n_values = mean_values(source) * len(source)
+    if (kind.itemsize + np.dtype(np.int32).itemsize) * n_values > memory // source.tuning.loaded_share:
+        return source
+    return MemorySource(source.block.compressed(kind))
+
+
+def _window_rows(source: Source, sparse: bool, batch_size: int, memory: int, tuning: SGDTuning) -> int:
     """Return the number of rows of a window; in memory it consists of whole mini-batches."""
-    row_bytes = max(1, source.nbytes // max(1, len(source)))
     if not source.resident:
+        row_bytes = max(1, source.nbytes // max(1, len(source)))
         return max(1, memory // source.tuning.window_share // row_bytes)
     most = max(tuning.window_bytes, 3 * 8 * _COPIES * source.shape[1])  # a weight has its sum and penalty beside it
-    if source.sparse:  # whatever the types of indices are
-        row_bytes = max(1, round((source.dtype.itemsize + 4) * source.values_per_row))
-    return max(1, most // row_bytes // batch_size) * batch_size
+    n_values = mean_values(source) if sparse else source.shape[1]  # however, and in whatever type, they are stored
+    return max(1, int(most / (np.dtype(np.float64).itemsize * max(n_values, 1.0))) // batch_size) * batch_size
 
 
 def _usual_score(task: Task) -> float:
@@ -186,13 +305,13 @@ def _usual_score(task: Task) -> float:
     return float(deviation or abs(mean) or 1.0)
 
 
-def loss_of(estimator: Any) -> Loss:
+def loss_of(estimator: BaseEstimator) -> Loss:
     """Return the loss that an estimator's parameters name."""
     margin = float(getattr(estimator, "margin", 1.0))
     return loss_parameter.loss_of(estimator.loss, epsilon=float(estimator.epsilon), margin=margin)
 
 
-def _penalty(estimator: Any, intercept_rate: float) -> Penalty:
+def _penalty(estimator: BaseEstimator, intercept_rate: float) -> Penalty:
     """Return penalties, momentum and clipping; `intercept_rate` is in multiples of the weights' learning rate."""
     l1_share = {"l2": 0.0, "l1": 1.0, "elasticnet": float(estimator.l1_ratio), None: 0.0}[estimator.penalty]
     alpha = 0.0 if estimator.penalty is None else float(estimator.alpha)
@@ -200,7 +319,9 @@ def _penalty(estimator: Any, intercept_rate: float) -> Penalty:
     return Penalty(alpha * (1 - l1_share), alpha * l1_share, float(estimator.momentum), clip, intercept_rate)
 
 
-def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float, score: float, tuning: SGDTuning) -> float:
+def _first_rate(
+    estimator: BaseEstimator, lengths: Lengths | None, batch_size: float, score: float, tuning: SGDTuning
+) -> float:
     """Return the initial learning rate, by the lengths of the rows if it adapts to them; `score` is the usual score."""
     loss = loss_of(estimator)
     unit = score if np.isinf(loss.curvature) else 1.0  # beside a kink, slopes do not grow with the unit of the targets
@@ -213,6 +334,9 @@ def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float, scor
         typical = estimator.alpha**-0.25
         return typical if loss.of_classes else typical / max(1.0, float(loss_slope(loss, -typical, 1.0)))
     return float(estimator.eta0)
+
+
+# --- validation ------------------------------------------------------------------------------------------
 
 
 def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: int) -> np.ndarray:
@@ -258,11 +382,11 @@ def _validator(task: Task, held: np.ndarray) -> Callable[[LinearFunction], float
     def validate(linear: LinearFunction) -> float:
         pieces = spans(len(held), current_tuning().products.piece_rows)
         parts = [block_scores(block.slice(a, b), *linear) for a, b in pieces]
-        found = np.concatenate(parts)
+        scores = np.concatenate(parts)
         if not task.of_classes:
-            return r2_score(targets, found[:, 0], sample_weight=weights)
-        if found.shape[1] == 1:
-            return accuracy_score(targets > 0, found[:, 0] > 0, sample_weight=weights)
-        return accuracy_score(targets, found.argmax(axis=1), sample_weight=weights)
+            return r2_score(targets, scores[:, 0], sample_weight=weights)
+        if scores.shape[1] == 1:
+            return accuracy_score(targets > 0, scores[:, 0] > 0, sample_weight=weights)
+        return accuracy_score(targets, scores.argmax(axis=1), sample_weight=weights)
 
     return validate

@@ -17,7 +17,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 
 from fastsvm import SVC
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.rows import RowCache
 
 
 def numbers(y):

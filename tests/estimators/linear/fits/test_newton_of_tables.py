@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from fastsvm import LinearSVC, LinearSVR
-from fastsvm.estimators.linear.fits import primal_fit
+from fastsvm.solvers.linear_primal.proximal_newton import ProximalNewton
 from fastsvm.tuning import changed, tuned
 
 
@@ -40,12 +40,12 @@ def test_newton_and_ascent_have_the_same_optimum(far, n_classes):
 
 def test_ascent_follows_where_rounding_errors_stop_newton(monkeypatch):
     X, y = table()
-    step = primal_fit.ProximalNewton.step
+    step = ProximalNewton.step
 
     def stalled(self, state, most_steps):
         return state, step(self, state, 0)[1]._replace(stalled=True)
 
-    monkeypatch.setattr(primal_fit.ProximalNewton, "step", stalled)
+    monkeypatch.setattr(ProximalNewton, "step", stalled)
     found = LinearSVC().fit(X, y)
     assert found.solver_ == "ascent"
     assert found.converged_ and found.stop_reason_ == "converged"

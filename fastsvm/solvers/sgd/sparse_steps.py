@@ -1,0 +1,517 @@
+"""Steps that only touch the columns in which a batch has nonzero values.
+
+Weights
+    A weight is the regularised leader of its gradients: with the penalties A accrued so far it is
+        w = sign(v) max(0, |v| - l1 A) / (h + l2 A)
+    so that an untouched weight takes its penalties at once. A step with the weight a along the gradient g is
+        v ← v + w (h' - h) - a f g,  h ← h',  A ← A + a
+    With learning rates by feature (`feature_rates`), a = 1 and h grows with the gradients. With one rate η_t for all,
+    h = 1 and a = η_t (1 + l2 A) / (1 - η_t l2): without an L1 penalty these are the steps of `solver`, with one those
+    of dual averaging.
+
+Bound
+    With rates by feature, steps are no longer than twice the way to a loss of zero, if the loss were linear:
+        f = min(1, ℓ / (c Σ_j g_j² / (h_j + l2 A))),  c = 1/2
+    where ℓ is the mean loss of the batch. Otherwise the weight of a rare word, of which each row has few, overshoots in
+    each epoch. The rates depend on g, not on f g. Elsewhere f = 1.
+
+Average
+    The averages of weights with the weights ω_t are quotients of averages of v and of h + l2 A, with weights α_t:
+        shrunk(Σ α_t v_t, l1 Σ α_t A_t) / Σ α_t (h_t + l2 A_t)
+    By feature α_t = ω_t, else ω_t / (1 + l2 A_t), by which this is the average of weights if there is no L1 penalty.
+    With M_t = Σ_τ≤t α_τ,
+        Σ_τ≤t α_τ v_τ = M_t v_t - Σ_τ≤t M_τ-1 (v_τ - v_τ-1)
+    so that only touched columns cost anything.
+
+After
+    Loizou, Vaswani, Laradji and Lacoste-Julien (2021), Stochastic Polyak step-size for SGD, equation 3; Asi and Duchi
+    (2019), Stochastic (approximate) proximal point methods, equation 6; Xiao (2010), Dual averaging methods for
+    regularized stochastic learning and online optimization; Xu (2011), Towards optimal one pass large scale learning
+    with averaged stochastic gradient descent, section 4.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._compiled.compiler import jit, jit_in_order
+from fastsvm._compiled.threads import Pool
+from fastsvm.files.storable import storable
+from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.linalg.sparse_products import readable
+from fastsvm.losses import Loss, add_losses, loss_slope, loss_value
+from fastsvm.solvers.sgd.feature_rates import FIRST_STEP, FeatureLengths, FeatureRates, added_lengths
+from fastsvm.solvers.sgd.learning_rates import BY_FEATURE
+from fastsvm.solvers.sgd.problem import LinearFunction, OrderedRows, Penalty, SGDProblem, SGDSettings, StepPlan
+from fastsvm.sources import CSRBlock, Window
+
+__all__ = ["SparseModel", "SparseSteps"]
+
+_V, _SLOW = range(2)
+_V_SHARE, _GRADIENT, _SLOW_SHARE, _SQUARES, _UNIT, _FLOOR = range(6)
+_ACCRUED, _DUE, _SHARES, _ACCRUED_SUM, _DUE_SUM, _TOTAL, _L2, _L1 = range(8)
+_TINY = float(np.finfo(np.float64).tiny)  # It is a denominator that nothing has added to yet.
+_POLYAK = 0.5  # It is c, and the best one for convex losses (Loizou et al. 2021).
+_SMALLEST = 1e-5  # A smaller scale 1 / (1 + l2 A) is multiplied into the weights, before it underflows.
+
+
+@storable("lazy sgd model")
+class SparseModel(NamedTuple):
+    """Weights by their v and h, and their average, in float64.
+
+    `pairs`, shape (n_scores, n_features, 2), has v and h side by side and apart from all else: scores read them at
+    scattered places. `table`, shape (n_scores, n_features, 6), has what else a step needs: Σ M_τ-1 (v_τ - v_τ-1), the
+    gradient of the batch, and for rates by feature, else there are two columns, the same sum of h, s, u and h₀. With
+    one rate for all, h is part of what accrued. `squares` is s of the intercept, and `intercept_sum` is Σ ω_t times the
+    intercept after step t. `scalars` has l2 A, l1 A, M, Σ α_t l2 A_t, Σ α_t l1 A_t, Σ ω_t, l2 and l1.
+    """
+
+    pairs: np.ndarray
+    table: np.ndarray
+    intercept: np.ndarray
+    squares: np.ndarray
+    intercept_sum: np.ndarray
+    scalars: np.ndarray
+
+    @classmethod
+    def of(cls, last: LinearFunction, mean: LinearFunction, total: float, by_feature: bool) -> "SparseModel":
+        """Return a model with the weights `last` and the average `mean`, whose averaging weights sum to `total`."""
+        k, d = last.coef.shape
+        model = cls(
+            np.zeros((k, d, 2)), np.zeros((k, d, 6 if by_feature else 2)), np.zeros(k), np.zeros(k), np.zeros(k),
+            np.array([0.0 if by_feature else 1.0, 0.0, 0.0, 0.0, 0.0, total, 0.0, 0.0]),
+        )  # fmt: skip
+        if by_feature:
+            model.pairs[:, :, _SLOW] = 1.0
+        model.write(last, mean)
+        return model
+
+    def write(self, last: LinearFunction, mean: LinearFunction) -> None:
+        """Set the weights and their average, after as many steps and with the same rates."""
+        scalars = self.scalars
+        accrued, due, total = scalars[_ACCRUED], scalars[_DUE], scalars[_TOTAL]
+        scalars[_SHARES:_TOTAL] = total, total * accrued, total * due
+        self.intercept[:], self.intercept_sum[:] = last.intercept, total * mean.intercept
+        self.table[:, :, _SLOW_SHARE:_SQUARES] = 0.0
+        if not (last.coef.any() or mean.coef.any()):
+            self.pairs[:, :, _V] = self.table[:, :, _V_SHARE] = 0.0
+            return
+        size = self.pairs[:, :, _SLOW] + accrued
+        self.pairs[:, :, _V] = last.coef * size + np.sign(last.coef) * due
+        self.table[:, :, _V_SHARE] = total * (self.pairs[:, :, _V] - mean.coef * size - np.sign(mean.coef) * due)
+
+    def prepare(self, penalty: Penalty, n_steps: int, features: FeatureRates | None, begins: bool) -> None:
+        """Continue with a penalty after so many steps, and with other rates by feature, which may begin."""
+        wanted, is_adaptive = np.array([penalty.l2, penalty.l1]), self.table.shape[2] > _SLOW_SHARE
+        if begins or not np.array_equal(self.scalars[_L2:], wanted):
+            last, (mean, _) = self.last(), self.averaged()
+            self.scalars[_L2:], self.scalars[_DUE] = wanted, 0.0
+            if is_adaptive:
+                self.scalars[_ACCRUED], self.scalars[_DUE] = wanted * n_steps
+            if begins and features is not None:
+                self.pairs[:, :, _SLOW] = np.where(features.floor > 0, features.floor, 1.0)
+            self.write(last, mean)
+        if features is not None:
+            self.table[:, :, _UNIT], self.table[:, :, _FLOOR] = features.unit, features.floor
+
+    def part(self, c: int) -> "SparseModel":
+        """Return a view of a score, with a copy of the scalars."""
+        return SparseModel(*(array[c : c + 1] for array in self))._replace(scalars=self.scalars.copy())
+
+    def last(self) -> LinearFunction:
+        """Return the weights of the last step."""
+        coef = np.empty(self.pairs.shape[:2])
+        _write_last(self, coef)
+        return LinearFunction(coef, self.intercept.copy())
+
+    def averaged(self) -> tuple[LinearFunction, float]:
+        """Return the averaged weights and the sum of the averaging weights."""
+        total, coef = float(self.scalars[_TOTAL]), np.empty(self.pairs.shape[:2])
+        _write_mean(self, coef)
+        return LinearFunction(coef, self.intercept_sum / max(total, _TINY)), total
+
+    def slowness_of_weights(self) -> np.ndarray:
+        """Return h of all weights."""
+        return self.pairs[:, :, _SLOW]
+
+
+class SparseSteps:
+    """Takes the steps of windows on a `SparseModel`; threads share scores whose losses are apart."""
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, problem: SGDProblem, settings: SGDSettings, pool: Pool) -> None:
+        self.problem, self.settings, self.pool = problem, settings, pool
+
+    def model(self, last: LinearFunction, mean: LinearFunction, total: float) -> SparseModel:
+        """Return a model with weights and an average, whose averaging weights sum to `total`."""
+        return SparseModel.of(last, mean, total, self.settings.schedule.name == BY_FEATURE)
+
+    def rows(self, window: Window) -> tuple[CSRBlock, np.ndarray]:
+        """Return the rows of a window, compressed if they are dense, and their places."""
+        if isinstance(window.block, CSRBlock):
+            return readable(window.block, window.places)
+        block = window.block.take(window.places).compressed(product_type(window.block.stored.dtype))
+        return block, np.arange(len(window.places))
+
+    def lengths(
+        self, earlier: FeatureLengths | None, block: CSRBlock, places: np.ndarray, weights: np.ndarray
+    ) -> FeatureLengths:
+        """Return the lengths of features with more rows."""
+        order = np.argsort(places, kind="stable")  # as they lie in memory, which is faster to read
+        places, weights = places[order], weights[order]
+
+        def add(start: int, stop: int, sums: np.ndarray) -> None:
+            _add_squares(block, places[start:stop], weights[start:stop], sums)
+
+        return added_lengths(earlier, add, weights, block.n_features, self.pool)
+
+    def take(self, model: SparseModel, block: CSRBlock, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
+        """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
+        loss, k, tuning = self.settings.loss, len(rows.balance), self.settings.tuning
+        apart = not loss.of_classes and (k == 1 or tuning.apart)
+        steps = _row_steps if apart and tuning.single_rows and plan.batch_size == 1 else _batch_steps
+        if k == 1 or not apart:
+            losses = np.zeros(len(plan.rates) + 1)
+            steps(loss, block, rows, model, plan, losses)
+            return losses
+        sums, parts = np.zeros((k, len(plan.rates) + 1)), [model.part(c) for c in range(k)]
+
+        def one(c: int) -> None:
+            is_own = rows.targets == c
+            factors = np.where(is_own, rows.balance[c] * rows.weights, rows.weights)
+            alone = rows._replace(targets=np.where(is_own, 1.0, -1.0), weights=factors, balance=np.ones(1))
+            steps(loss, block, alone, parts[c], plan, sums[c])
+
+        self.pool.run(one, [(c,) for c in range(k)])
+        model.scalars[:] = parts[0].scalars
+        return sums.sum(axis=0)
+
+
+@jit
+def _add_squares(block: CSRBlock, places, weights, sums):
+    """Add the weights of nonzero values and of their squares to the sums of each feature."""
+    data, indices, indptr = block.data, block.indices, block.indptr
+    for i in range(places.size):
+        for p in range(indptr[places[i]], indptr[places[i] + 1]):
+            x = np.float64(data[p])
+            sums[indices[p], 0] += weights[i] if x != 0 else 0.0
+            sums[indices[p], 1] += weights[i] * x * x
+
+
+# --- batches of one row, and losses of one score ---------------------------------------------------------
+
+
+@jit_in_order
+def _row_steps(
+    loss: Loss, block: CSRBlock, rows: OrderedRows, model: SparseModel, plan: StepPlan, losses: np.ndarray
+) -> None:
+    """Do what `_batch_steps` does on batches of one row, with a loss of one score, in a third of the time.
+
+    Calls with arrays would take as long as the arithmetic of short rows.
+    """
+    data, indices, indptr = block.data, block.indices, block.indptr
+    pairs, table, scalars, size = model.pairs[0], model.table[0], model.scalars, plan.features.score
+    is_adaptive, l2, l1 = plan.features.unit.size > 0, scalars[_L2], scalars[_L1]
+    b, b_squares, b_sum = model.intercept[0], model.squares[0], model.intercept_sum[0]
+    places, targets, weights, longest = rows.places, rows.targets, rows.weights, 0
+    for place in places:
+        longest = max(longest, indptr[place + 1] - indptr[place])
+    now = np.empty((longest, 2))
+    for s in range(places.size):
+        start, stop = indptr[places[s]], indptr[places[s] + 1]
+        accrued, due, score = max(scalars[_ACCRUED], _TINY), scalars[_DUE], b
+        if due > 0:
+            for p in range(start, stop):
+                j = indices[p]
+                now[p - start, 0] = _shrunk(pairs[j, _V], due) / (pairs[j, _SLOW] + accrued)
+                score += data[p] * now[p - start, 0]
+        else:
+            for p in range(start, stop):
+                j = indices[p]
+                now[p - start, 0] = pairs[j, _V] / (pairs[j, _SLOW] + accrued)
+                score += data[p] * now[p - start, 0]
+        if not abs(score) < np.inf:
+            losses[s] = np.nan
+            return
+        value, slope = (
+            weights[s] * loss_value(loss, score, targets[s]),
+            weights[s] * loss_slope(loss, score, targets[s]),
+        )
+        losses[s] = value
+        if not is_adaptive:
+            _accrue(model, plan.rates[s])
+            along, shares = plan.rates[s] * scalars[_ACCRUED] * slope, scalars[_SHARES]
+            b -= plan.penalty.intercept_rate * plan.rates[s] * slope
+            if slope != 0.0:
+                for p in range(start, stop):
+                    moved = -along * data[p]
+                    pairs[indices[p], _V] += moved
+                    table[indices[p], _V_SHARE] += shares * moved
+        elif slope != 0.0:
+            squares, rate = 0.0, 0.0
+            for p in range(start, stop):
+                j, g, w = indices[p], slope * data[p], now[p - start, 0]
+                table[j, _SQUARES] += (table[j, _UNIT] * g) ** 2
+                slower = _slowed(table[j, _SQUARES], table[j, _UNIT], table[j, _FLOOR], size, w)
+                now[p - start, 1] = slower if g != 0.0 else pairs[j, _SLOW]
+                squares += g * g / (now[p - start, 1] + accrued + l2)
+            if plan.penalty.intercept_rate > 0:
+                b_squares += slope * slope
+                rate = _intercept_rate(b_squares, size, b)
+                squares += slope * slope * rate
+            along, shares = _bound(value, squares) * slope, scalars[_SHARES]
+            b -= along * rate
+            for p in range(start, stop):
+                j = indices[p]
+                change = now[p - start, 1] - pairs[j, _SLOW]
+                moved = now[p - start, 0] * change - along * data[p]
+                pairs[j, _V] += moved
+                pairs[j, _SLOW] += change
+                table[j, _V_SHARE] += shares * moved
+                table[j, _SLOW_SHARE] += shares * change
+        _count(scalars, is_adaptive, l2, l1, plan.rates[s], plan.averaging[s])
+        b_sum += plan.averaging[s] * b
+    model.intercept[0], model.squares[0], model.intercept_sum[0] = b, b_squares, b_sum
+
+
+# --- batches of several rows, and losses of all scores ---------------------------------------------------
+
+
+@jit
+def _batch_steps(
+    loss: Loss, block: CSRBlock, rows: OrderedRows, model: SparseModel, plan: StepPlan, losses: np.ndarray
+) -> None:
+    """Take a step on each batch, in order; the last batch may have fewer rows.
+
+    `losses`, shape (n_steps + 1,), are overwritten, but for the last, by the sums of losses of the batches. They are
+    NaN if a score is not finite.
+    """
+    k = model.intercept.size
+    scores, slopes = np.empty((plan.batch_size, k)), np.empty((plan.batch_size, k))
+    for s in range(plan.rates.size):
+        start = s * plan.batch_size
+        n = min(plan.batch_size, rows.places.size - start)
+        places = rows.places[start : start + n]
+        if not _write_scores(block, places, model, scores):
+            losses[s] = np.nan
+            return
+        targets, weights = rows.targets[start : start + n], rows.weights[start : start + n]
+        losses[s] = add_losses(loss, scores[:n], targets, weights, rows.balance, slopes[:n])
+        _step(model, block, places, slopes[:n], losses[s] / n, plan, s)
+
+
+@jit_in_order
+def _write_scores(block, places, model, scores):
+    """Write the scores of some rows, and return whether all are finite."""
+    data, indices, indptr = block.data, block.indices, block.indptr  # no views in loops: reference counting is slow
+    pairs, finite = model.pairs, True
+    accrued, due = max(model.scalars[_ACCRUED], _TINY), model.scalars[_DUE]
+    for i in range(places.size):
+        start, stop = indptr[places[i]], indptr[places[i] + 1]
+        for c in range(scores.shape[1]):
+            total = model.intercept[c]
+            if due > 0:
+                for p in range(start, stop):
+                    j = indices[p]
+                    total += data[p] * _shrunk(pairs[c, j, _V], due) / (pairs[c, j, _SLOW] + accrued)
+            else:
+                for p in range(start, stop):
+                    j = indices[p]
+                    total += data[p] * pairs[c, j, _V] / (pairs[c, j, _SLOW] + accrued)
+            scores[i, c] = total
+            finite &= abs(total) < np.inf
+    return finite
+
+
+@jit
+def _step(model, block, places, slopes, value, plan, s):
+    """Take step `s` of a plan on a batch, whose losses have the slopes `slopes` and the mean `value`."""
+    is_adaptive, idle, most, k = plan.features.unit.size > 0, True, 0, slopes.shape[1]
+    for i in range(places.size):
+        most += block.indptr[places[i] + 1] - block.indptr[places[i]]
+        for c in range(k):
+            slopes[i, c] /= places.size
+            idle &= slopes[i, c] == 0.0
+    if not is_adaptive:
+        _accrue(model, plan.rates[s])
+    if not idle:
+        columns, along = np.empty(most, np.int64), np.empty((3, k, most))
+        columns = columns[: _gather(block, places, slopes, model, columns, along[0])]
+        if is_adaptive:
+            _move_by_feature(model, columns, along, slopes, value, plan)
+        else:
+            _move(model, columns, along[0], slopes, plan, s)
+    scalars = model.scalars
+    _count(scalars, is_adaptive, scalars[_L2], scalars[_L1], plan.rates[s], plan.averaging[s])
+    for c in range(k):
+        model.intercept_sum[c] += plan.averaging[s] * model.intercept[c]
+
+
+@jit
+def _gather(block, places, slopes, model, columns, gradient):
+    """Write the columns of a batch and its mean gradient in them, and return their number."""
+    data, indices, indptr, table = block.data, block.indices, block.indptr, model.table
+    k, count = slopes.shape[1], 0
+    if places.size == 1:
+        for p in range(indptr[places[0]], indptr[places[0] + 1]):
+            columns[count] = indices[p]
+            for c in range(k):
+                gradient[c, count] = slopes[0, c] * data[p]
+            count += 1
+        return count
+    for i in range(places.size):
+        for p in range(indptr[places[i]], indptr[places[i] + 1]):
+            j, new = indices[p], True
+            for c in range(k):
+                new &= table[c, j, _GRADIENT] == 0.0
+                table[c, j, _GRADIENT] += slopes[i, c] * data[p]
+            columns[count] = j
+            count += new
+    n_columns = 0
+    for q in range(count):
+        j, empty = columns[q], True  # a column is there twice if its gradient was zero after some rows
+        for c in range(k):
+            gradient[c, n_columns] = table[c, j, _GRADIENT]
+            empty &= table[c, j, _GRADIENT] == 0.0
+            table[c, j, _GRADIENT] = 0.0
+        columns[n_columns] = j
+        n_columns += not empty
+    return n_columns
+
+
+@jit
+def _move(model, columns, gradient, slopes, plan, s):
+    """Take a step with one rate for all along the gradient of some columns."""
+    pairs, table, shares = model.pairs, model.table, model.scalars[_SHARES]
+    along = plan.rates[s] * model.scalars[_ACCRUED]
+    for c in range(slopes.shape[1]):
+        model.intercept[c] -= plan.penalty.intercept_rate * plan.rates[s] * _sum_of(slopes, c)
+        for q in range(columns.size):
+            moved = -along * gradient[c, q]
+            pairs[c, columns[q], _V] += moved
+            table[c, columns[q], _V_SHARE] += shares * moved
+
+
+@jit
+def _move_by_feature(model, columns, along, slopes, value, plan):
+    """Take a step with rates by feature along the gradient `along[0]` of some columns; the rest is overwritten."""
+    pairs, table, scalars, score = model.pairs, model.table, model.scalars, plan.features.score
+    gradient, weights, slower, k = along[0], along[1], along[2], slopes.shape[1]
+    accrued, due, shares, l2 = scalars[_ACCRUED], scalars[_DUE], scalars[_SHARES], scalars[_L2]
+    squares = 0.0
+    for c in range(k):
+        for q in range(columns.size):
+            j, g = columns[q], gradient[c, q]
+            weights[c, q] = _shrunk(pairs[c, j, _V], due) / max(pairs[c, j, _SLOW] + accrued, _TINY)
+            table[c, j, _SQUARES] += (table[c, j, _UNIT] * g) ** 2
+            adapted = _slowed(table[c, j, _SQUARES], table[c, j, _UNIT], table[c, j, _FLOOR], score, weights[c, q])
+            slower[c, q] = adapted if g != 0.0 else pairs[c, j, _SLOW]
+            squares += g * g / max(slower[c, q] + accrued + l2, _TINY)
+    rates = np.zeros(k)
+    if plan.penalty.intercept_rate > 0:
+        for c in range(k):
+            g = _sum_of(slopes, c)
+            model.squares[c] += g * g
+            rates[c] = _intercept_rate(model.squares[c], score, model.intercept[c])
+            squares += g * g * rates[c]
+    bound = _bound(value, squares)
+    for c in range(k):
+        model.intercept[c] -= bound * _sum_of(slopes, c) * rates[c]
+        for q in range(columns.size):
+            j = columns[q]
+            change = slower[c, q] - pairs[c, j, _SLOW]
+            moved = weights[c, q] * change - bound * gradient[c, q]
+            pairs[c, j, _V] += moved
+            pairs[c, j, _SLOW] = slower[c, q]
+            table[c, j, _V_SHARE] += shares * moved
+            table[c, j, _SLOW_SHARE] += shares * change
+
+
+# --- what all steps have in common -----------------------------------------------------------------------
+
+
+@jit
+def _accrue(model, rate):
+    """Apply the L2 penalty of a step with one rate for all."""
+    scalars = model.scalars
+    left = max(0.0, 1.0 - rate * scalars[_L2]) / scalars[_ACCRUED]
+    if left >= _SMALLEST:
+        scalars[_ACCRUED] = 1.0 / left
+        return
+    pairs, table, shares = model.pairs, model.table, scalars[_SHARES]
+    for c in range(pairs.shape[0]):  # the sums of the average do not change
+        for j in range(pairs.shape[1]):
+            table[c, j, _V_SHARE] -= shares * pairs[c, j, _V]
+            pairs[c, j, _V] *= left
+    scalars[_ACCRUED], scalars[_SHARES] = 1.0, 0.0
+    scalars[_DUE] *= left
+
+
+@jit
+def _count(scalars, is_adaptive, l2, l1, rate, weight):
+    """Count a step, whose iterate has a weight in the average."""
+    share = weight
+    if is_adaptive:
+        scalars[_ACCRUED] += l2
+        scalars[_DUE] += l1
+    else:
+        scalars[_DUE] += l1 * rate * scalars[_ACCRUED]
+        share = weight / scalars[_ACCRUED]
+    scalars[_SHARES] += share
+    scalars[_ACCRUED_SUM] += share * scalars[_ACCRUED]
+    scalars[_DUE_SUM] += share * scalars[_DUE]
+    scalars[_TOTAL] += weight
+
+
+@jit
+def _slowed(squares, unit, floor, score, w):
+    """Return h after a step."""
+    return floor + np.sqrt(squares) / (unit * max(unit * score, abs(w)))
+
+
+@jit
+def _intercept_rate(squares, score, intercept):
+    """Return the rate; 0 before the first slope that is not 0, as slopes of a batch may cancel."""
+    return max(FIRST_STEP * score, abs(intercept)) / np.sqrt(squares) if squares > 0 else 0.0
+
+
+@jit
+def _bound(value, squares):
+    """Return f for a batch of a mean loss; `squares` is the sum of g² / (h + l2 A)."""
+    return min(1.0, value / max(_POLYAK * squares, _TINY))
+
+
+@jit
+def _sum_of(slopes, c):
+    total = 0.0
+    for i in range(slopes.shape[0]):
+        total += slopes[i, c]
+    return total
+
+
+@jit
+def _shrunk(v, due):
+    """Return v without the L1 penalty that is due, zero if it is not larger."""
+    return max(v - due, 0.0) + min(v + due, 0.0)
+
+
+@jit
+def _write_last(model, out):
+    """Write the weights of the last step."""
+    pairs, accrued, due = model.pairs, model.scalars[_ACCRUED], model.scalars[_DUE]
+    for c in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[c, j] = _shrunk(pairs[c, j, _V], due) / max(pairs[c, j, _SLOW] + accrued, _TINY)
+
+
+@jit
+def _write_mean(model, out):
+    """Write the averaged weights."""
+    pairs, table, scalars, is_adaptive = model.pairs, model.table, model.scalars, model.table.shape[2] > _SLOW_SHARE
+    shares, accrued, due = scalars[_SHARES], scalars[_ACCRUED_SUM], scalars[_DUE_SUM]
+    for c in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            v = shares * pairs[c, j, _V] - table[c, j, _V_SHARE]
+            slow = shares * pairs[c, j, _SLOW] - table[c, j, _SLOW_SHARE] if is_adaptive else 0.0
+            out[c, j] = _shrunk(v, due) / max(slow + accrued, _TINY)
