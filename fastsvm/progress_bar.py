@@ -1,8 +1,7 @@
 """A bar of tqdm, on a terminal or in a notebook."""
 
 import sys
-from collections.abc import Iterable, Iterator
-from types import TracebackType
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -24,26 +23,15 @@ class _NoBar:
     def __enter__(self) -> "_NoBar":
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def update(self, n: int = 1) -> None:
+    def __exit__(self, *error: object) -> None:
         """Do nothing."""
 
-    def set_postfix(self, *shown: Any, **more: Any) -> None:
-        """Do nothing."""
-
-    def set_postfix_str(self, text: str) -> None:
-        """Do nothing."""
-
-    def refresh(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        """Return any method of a bar: it does nothing."""
+        return lambda *shown, **more: None
 
 
-def progress_bar(values: Iterable | None = None, *, shown: bool | int = True, **given: Any) -> Any:
+def progress_bar(values: Iterable | None = None, *, shown: bool | int = True, **more: Any) -> Any:
     """Return a bar of tqdm; if it is not or cannot be shown, what does nothing in its place.
 
     Without `values` to iterate over, `update` tells the bar of progress. There is no standard error if it was closed,
@@ -51,4 +39,4 @@ def progress_bar(values: Iterable | None = None, *, shown: bool | int = True, **
     """
     if not shown or sys.stderr is None:
         return _NoBar(values)
-    return tqdm(values, disable=None, **given)  # None: on terminals only
+    return tqdm(values, disable=None, **more)  # None: on terminals only

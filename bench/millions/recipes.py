@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits, load_svmlight_file
 
 from bench import recipes
 from bench.harness.data import Data, standardised
-from fastsvm.jobs.demo.deformations import deformed
+from fastsvm.jobs.demo import deformed
 
 __all__ = ["Blocks", "cod_rna", "deformed_digits", "deformed_mnist", "kdd", "vessels"]
 

@@ -1,14 +1,20 @@
-"""The arguments of the commands, and one-line errors with the nearest name."""
+"""The arguments of the commands, and one-line errors with the nearest name.
+
+Parameters of the models are those of the estimators' signatures, and are explained by their docstrings.
+"""
 
 import argparse
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any, NoReturn
 
 import fastsvm.cli.commands as commands
-from fastsvm.cli.arguments_of_models import meaning, parameters, value
-from fastsvm.jobs.nearest import nearest
-from fastsvm.jobs.say import say
+from fastsvm.estimators import ESTIMATORS
+from fastsvm.estimators.fitting.documentation import described
+from fastsvm.formats.readers import FORMATS, formats_with
+from fastsvm.jobs.say import nearest, say
 
 __all__ = ["make_parser"]
 
@@ -32,23 +38,26 @@ _EXAMPLES = {
     "demo": ["--folder demo"],
     "warmup": ["", "--model svc"],
 }
+_Commands = argparse._SubParsersAction
 _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 
 
 class _Parser(argparse.ArgumentParser):
     """Takes no abbreviations, and says an error in one line."""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
         """Parse the arguments; an unknown one is an error of this parser, which knows the nearest one."""
-        found, unknown = super().parse_known_args(args, namespace)
+        options, unknown = super().parse_known_args(args, namespace)
         for word in unknown:
             if word.startswith("-"):
-                known = [option for option in self._option_string_actions if option.startswith("--")]
-                near = nearest(word.partition("=")[0], known)
+                names = [option for option in self._option_string_actions if option.startswith("--")]
+                near = nearest(word.partition("=")[0], names)
                 self.error(f"there is no option {word}.{f' Did you mean {near}?' if near else ''}")
         if unknown:
             self.error(f"{unknown[0]} is one argument too many.")
-        return found, unknown
+        return options, unknown
 
     def error(self, message: str) -> NoReturn:
         """Say an error and how to get help, and end with exit code 2."""
@@ -62,7 +71,6 @@ class _Parser(argparse.ArgumentParser):
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     from fastsvm import __version__
-    from fastsvm.estimators import ESTIMATORS
 
     words = "Support vector machines on data of any size."
     parser = _Parser(prog="fastsvm", description=words, allow_abbrev=False)
@@ -111,7 +119,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(added: Any, name: str, run: Callable, words: str) -> argparse.ArgumentParser:
+def _command(added: _Commands, name: str, run: Callable, words: str) -> argparse.ArgumentParser:
     parser = added.add_parser(
         name,
         help=words,
@@ -141,8 +149,6 @@ def _add_force(parser: argparse.ArgumentParser) -> None:
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
     """Add the options of files that are not in HDF5."""
-    from fastsvm.formats.readers import FORMATS, formats_with
-
     words = f"{', '.join(FORMATS)} (default: recognised by content and name)"
     parser.add_argument("--format", metavar="FORMAT", help=words)
     label = parser.add_mutually_exclusive_group()
@@ -159,18 +165,25 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", choices=("train", "test"), help=words)
 
 
+class _FirstIndex(argparse.Action):
+    """Keeps "auto" as None, and other words as numbers."""
+
+    def __call__(self, parser: object, options: argparse.Namespace, word: object, option: str | None = None) -> None:
+        options.first_index = None if word == "auto" else int(str(word))
+
+
 def _add_first_index(parser: argparse.ArgumentParser, words: str) -> None:
-    parser.add_argument("--first-index", choices=("auto", "0", "1"), default="auto", help=words)
+    parser.add_argument("--first-index", choices=("auto", "0", "1"), action=_FirstIndex, help=words)
 
 
-def _add_compress(added: Any) -> None:
+def _add_compress(added: _Commands) -> None:
     words = "write a kernel model with fewer support vectors, which predicts faster"
     compress = _command(added, "compress", commands.do_compress, words)
     compress.add_argument("model", help=_MODEL)
     compress.add_argument("data", help=f"rows on which decision values must agree: {_DATA}")
     compress.add_argument("-o", "--output", required=True, help="file for the compressed model")
 
-    def add(name: str, kind: Any, metavar: str, words: str) -> None:
+    def add(name: str, kind: type, metavar: str, words: str) -> None:
         compress.add_argument(name, type=kind, metavar=metavar, default=argparse.SUPPRESS, help=words)
 
     add("--tol", float, "T", "largest difference of a decision value on these rows (default: 0.1)")
@@ -184,13 +197,9 @@ def _add_compress(added: Any) -> None:
     _add_force(compress)
 
 
-def _add_convert(added: Any) -> None:
-    from fastsvm.formats.readers import formats_with
-
-    def add(option: str, words: str, **given: Any) -> None:
-        convert.add_argument(
-            "--" + option.replace("_", "-"), help=f"{words} (formats: {formats_with(option)})", **given
-        )
+def _add_convert(added: _Commands) -> None:
+    def add(option: str, words: str, **more: Any) -> None:
+        convert.add_argument("--" + option.replace("_", "-"), help=f"{words} (formats: {formats_with(option)})", **more)
 
     convert = _command(added, "convert", commands.do_convert, "convert a published format to HDF5")
     convert.add_argument("source", help="file or folder to convert")
@@ -210,7 +219,7 @@ def _add_convert(added: Any) -> None:
     convert.add_argument("--memory", default="256MiB", help="memory budget (default: 256MiB)")
 
 
-def _add_convert_model(added: Any) -> None:
+def _add_convert_model(added: _Commands) -> None:
     words = "convert a model to the text of LIBSVM or LIBLINEAR, or their text to a model"
     convert = _command(added, "convert-model", commands.do_convert_model, words)
     convert.add_argument("source", help="file of a model, or the text of one")
@@ -223,9 +232,7 @@ def _add_convert_model(added: Any) -> None:
     _add_force(convert)
 
 
-def _add_train(added: Any) -> None:
-    from fastsvm.estimators import ESTIMATORS
-
+def _add_train(added: _Commands) -> None:
     train = _command(added, "train", commands.do_train, "train a model from a file")
     train.usage = "fastsvm train DATA [-o FILE | --folder FOLDER] [--model MODEL] [options] [parameters of the model]"
     train.add_argument("data", help=_DATA)
@@ -238,6 +245,7 @@ def _add_train(added: Any) -> None:
     _add_inputs(train)
     _add_force(train)
     group = train.add_argument_group("parameters of the model")
+    train.set_defaults(parameters=list(parameters()))
     for name, defaults in parameters().items():
         flags = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])
         words = f"{meaning(next(iter(defaults)), name)} (default: {_shown(defaults)})"
@@ -248,7 +256,42 @@ def _add_train(added: Any) -> None:
             group.add_argument(*flags, dest=name, type=value, metavar="VALUE", default=argparse.SUPPRESS, help=words)
 
 
-def _shown(defaults: dict[str, Any]) -> str:
+def parameters() -> dict[str, dict[str, object]]:
+    """Return the defaults of all parameters of all models, by parameter and model."""
+    defaults: dict[str, dict[str, object]] = {}
+    for model, kind in ESTIMATORS.items():
+        for name, parameter in signature(kind).parameters.items():
+            if name not in ("warm_start", "random_state", "n_jobs"):
+                defaults.setdefault(name, {})[model] = parameter.default
+    return defaults
+
+
+def meaning(model: str, name: str) -> str:
+    """Return what a parameter of an estimator means: the first sentence of its docstring, and its type or choices."""
+    entries = described(ESTIMATORS[model], "Parameters").items()
+    entry = next((text for names, text in entries if name in names.split(", ")), "")
+    head, _, text = entry.partition("\n")
+    kind = re.sub(r",?\s*(default=.*|optional)$", "", head.partition(" : ")[2])
+    sentence = re.split(r"(?<=[.:])\s", " ".join(text.split()), maxsplit=1)[0].rstrip(".:")
+    return f"{sentence[:1].lower()}{sentence[1:]}; {kind}".replace("%", "%%") if entry else ""
+
+
+def value(text: str) -> object:
+    """Return the value that text of the command line stands for: None, a number, a JSON value or the text itself."""
+    if text.lower() == "none":
+        return None
+    try:
+        number = float(text)
+        return int(number) if number.is_integer() else number
+    except ValueError:
+        pass
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _shown(defaults: dict[str, object]) -> str:
     """Return the defaults of a parameter by model, or the only one."""
     if len(set(map(str, defaults.values()))) == 1:
         few = "" if len(defaults) > 1 else f"; {next(iter(defaults))} only"

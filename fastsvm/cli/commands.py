@@ -4,11 +4,9 @@ import argparse
 import os
 from inspect import signature
 from pathlib import Path
-from typing import Any
 
-from fastsvm.cli.arguments_of_models import parameters
 from fastsvm.files.atomic_file import check_output
-from fastsvm.jobs.inputs import InputOptions
+from fastsvm.jobs.inputs import InputOptions, Json
 from fastsvm.jobs.say import in_options, say
 from fastsvm.memory import parse_memory
 
@@ -29,19 +27,25 @@ __all__ = [
 ]
 
 
-def do_compress(options: argparse.Namespace) -> dict[str, Any]:
+_OF_FORMATS = "format", "label", "id", "sample_weight", "first_index"  # how to read files that are not in HDF5
+
+
+def do_compress(options: argparse.Namespace) -> Json:
     """Write a model with fewer support vectors."""
-    from fastsvm.jobs.compression import compress_model
+    from fastsvm.jobs.models import compress_model
 
     _refuse_existing(options, options.output, options.model, options.data)
-    names = ("tol", "n_support", "memory", "random_state")
-    given = {name: getattr(options, name) for name in names if hasattr(options, name)}
-    return compress_model(
-        options.model, options.data, options.output, _inputs(options), refit=options.refit, **given
-    )._asdict()
+    report = compress_model(
+        options.model,
+        options.data,
+        options.output,
+        _inputs(options),
+        **_passed(options, "refit", "tol", "n_support", "memory", "random_state"),
+    )
+    return report._asdict()
 
 
-def do_convert(options: argparse.Namespace) -> dict[str, Any]:
+def do_convert(options: argparse.Namespace) -> Json:
     """Convert a file to HDF5."""
     from fastsvm.formats import convert
 
@@ -49,18 +53,7 @@ def do_convert(options: argparse.Namespace) -> dict[str, Any]:
     summary = convert(
         options.source,
         options.destination,
-        format=options.format,
-        split=options.split,
-        shuffle=options.shuffle,
-        seed=options.seed,
-        dense=options.dense,
-        label=options.label,
-        id=options.id,
-        array=options.array,
-        sample_weight=options.sample_weight,
-        first_index=_first_index(options),
-        n_features=options.n_features,
-        dtype=options.dtype,
+        **_passed(options, *_OF_FORMATS, "split", "shuffle", "seed", "dense", "array", "n_features", "dtype"),
         memory=parse_memory(options.memory),
         progress=True,
     )
@@ -78,46 +71,40 @@ def _refuse_existing(options: argparse.Namespace, path: str | None, *inputs: str
         raise ValueError(f"{path} exists. Pass --force to replace it, or name another file.")
 
 
+def _passed(options: argparse.Namespace, *names: str) -> Json:
+    """Return the options of these names that were passed or have a default."""
+    return {name: getattr(options, name) for name in names if hasattr(options, name)}
+
+
 def _inputs(options: argparse.Namespace) -> InputOptions:
-    return InputOptions(
-        options.format,
-        options.label,
-        options.id,
-        options.split,
-        sample_weight=options.sample_weight,
-        first_index=_first_index(options),
-    )
+    return InputOptions(**_passed(options, *_OF_FORMATS, "split"))
 
 
-def _first_index(options: argparse.Namespace) -> int | None:
-    return None if options.first_index == "auto" else int(options.first_index)
-
-
-def do_convert_model(options: argparse.Namespace) -> dict[str, Any]:
+def do_convert_model(options: argparse.Namespace) -> Json:
     """Convert a model to the text of LIBSVM or LIBLINEAR, or from it."""
     from fastsvm.jobs.models import convert_model
 
     for written in (options.destination, options.range):
         _refuse_existing(options, written, options.source)
-    numbers = {"n_features": options.n_features, "first_index": _first_index(options)}
+    numbers = _passed(options, "n_features", "first_index")
     return convert_model(options.source, options.destination, options.range, **numbers)
 
 
-def do_fetch(options: argparse.Namespace) -> dict[str, Any]:
+def do_fetch(options: argparse.Namespace) -> Json:
     """Download a published data set and convert it."""
     from fastsvm.formats.fetch import fetch
 
     return {"files": [str(path) for path in fetch(options.name, options.folder)]}
 
 
-def do_info(options: argparse.Namespace) -> dict[str, Any]:
+def do_info(options: argparse.Namespace) -> Json:
     """Describe a data set or a model."""
-    from fastsvm.jobs.inspection import describe
+    from fastsvm.jobs.models import describe
 
     return describe(options.file, _inputs(options))
 
 
-def do_train(options: argparse.Namespace) -> dict[str, Any]:
+def do_train(options: argparse.Namespace) -> Json:
     """Train a model, in a folder of its own with --folder."""
     from fastsvm.estimators import ESTIMATORS
     from fastsvm.jobs.inputs import as_hdf5
@@ -126,27 +113,17 @@ def do_train(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.jobs.training.train import train
 
     _refuse_existing(options, options.output, options.data)
-    given = {name: getattr(options, name) for name in parameters() if hasattr(options, name)}
-    known = [name for name in parameters() if name in signature(ESTIMATORS[options.model]).parameters]
-    for name in given:
-        if name not in known:
-            raise ValueError(f"--{name} is not a parameter of --model {options.model}. Choose from {', '.join(known)}.")
+    of_model = _passed(options, *options.parameters)
+    names = [name for name in options.parameters if name in signature(ESTIMATORS[options.model]).parameters]
+    for name in of_model:
+        if name not in names:
+            raise ValueError(f"--{name} is not a parameter of --model {options.model}. Choose from {', '.join(names)}.")
     path = str(Path(options.data).absolute())
     inputs = _inputs(options)._replace(last_label=learns_labels(options.model))
     if options.folder is not None and inputs.split == "test":
         raise ValueError("A run trains on the part 'train' of a folder. Convert the part 'test' and name that file.")
-    job = Job(
-        path,
-        holdout=options.holdout,
-        seed=options.seed,
-        kind=options.model,
-        parameters=given,
-        format=inputs.format,
-        label=inputs.label,
-        id=inputs.id,
-        sample_weight=inputs.sample_weight,
-        first_index=inputs.first_index,
-    )
+    numbers = _passed(options, "holdout", "seed", *_OF_FORMATS)
+    job = Job(path, kind=options.model, parameters=of_model, **numbers)
     if inputs.label is False and learns_labels(job.kind):
         raise ValueError("Training needs labels; --no-label is for files to predict, and for --model one-class.")
     if options.folder is None:
@@ -159,7 +136,7 @@ def do_train(options: argparse.Namespace) -> dict[str, Any]:
     return run(job, options.folder)
 
 
-def do_run(options: argparse.Namespace) -> dict[str, Any]:
+def do_run(options: argparse.Namespace) -> Json:
     """Run a job."""
     from fastsvm.jobs.runner import run
     from fastsvm.jobs.training.job_file import read_job
@@ -169,36 +146,36 @@ def do_run(options: argparse.Namespace) -> dict[str, Any]:
     return run(read_job(options.job, options.set, options.scheduler), options.folder)
 
 
-def do_resume(options: argparse.Namespace) -> dict[str, Any]:
+def do_resume(options: argparse.Namespace) -> Json:
     """Resume a run."""
     from fastsvm.jobs.runner import resume
 
     return resume(options.run_folder, options.scheduler)
 
 
-def do_status(options: argparse.Namespace) -> dict[str, Any]:
+def do_status(options: argparse.Namespace) -> Json:
     """Show the state of a run."""
     from fastsvm.jobs.runner import status
 
     return status(options.run_folder)
 
 
-def do_predict(options: argparse.Namespace) -> dict[str, Any]:
+def do_predict(options: argparse.Namespace) -> Json:
     """Predict the samples of a file."""
-    from fastsvm.jobs.prediction.predict import predict
+    from fastsvm.jobs.predict import predict
 
     _refuse_existing(options, options.output, options.model, options.data)
     return predict(options.model, options.data, options.output, _inputs(options))._asdict()
 
 
-def do_evaluate(options: argparse.Namespace) -> dict[str, Any]:
+def do_evaluate(options: argparse.Namespace) -> Json:
     """Compare predictions with the labels of a file."""
-    from fastsvm.jobs.prediction.predict import evaluate
+    from fastsvm.jobs.predict import evaluate
 
     return evaluate(options.model, options.data, _inputs(options))._asdict()
 
 
-def do_demo(options: argparse.Namespace) -> dict[str, Any]:
+def do_demo(options: argparse.Namespace) -> Json:
     """Run the demo."""
     from fastsvm.jobs.demo import demo, table
 
@@ -210,7 +187,7 @@ def do_demo(options: argparse.Namespace) -> dict[str, Any]:
     return {}
 
 
-def do_warmup(options: argparse.Namespace) -> dict[str, Any]:
+def do_warmup(options: argparse.Namespace) -> Json:
     """Compile what the estimators need."""
     from fastsvm.jobs.warmup import warm_up
 

@@ -1,25 +1,23 @@
-"""The command `fastsvm`: exit codes, errors and warnings in a line each."""
+"""The command `fastsvm`: reports as text or as JSON, exit codes, errors and warnings in a line each."""
 
 import argparse
 import errno
 import io
+import json
 import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import fastsvm.cli.commands as commands
 from fastsvm.cli.arguments import make_parser
-from fastsvm.cli.output import show
-from fastsvm.jobs.inputs import remove_left_tables
-from fastsvm.jobs.say import in_options, say
+from fastsvm.jobs.inputs import Json, remove_left_tables
+from fastsvm.jobs.say import in_options, say, visible
 from fastsvm.jobs.stopping import ended_by_signals
-from fastsvm.jobs.visible import visible
 from fastsvm.tuning import current_tuning
 
-__all__ = ["main"]
+__all__ = ["main", "show"]
 
 _BAD_INPUT = (
     ValueError,
@@ -117,6 +115,43 @@ def _one_line(error: BaseException | str) -> str:
     return in_options(visible(" ".join(str(error).split())))
 
 
-def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+def _say_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     if issubclass(category, UserWarning):
         say(f"warning: {_one_line(message)}")
+
+
+# --- reports -----------------------------------------------------------------------------------------------------
+
+
+def show(report: Json, as_json: bool) -> None:
+    """Print a report."""
+    if as_json:
+        print(json.dumps(report, default=str))
+        return
+    width = max((len(name) for name in report), default=0)
+    for name, value in report.items():
+        if value is None or value == "" or value == [] or value == {}:
+            continue
+        lines = _lines(value)
+        print(f"{name.replace('_', ' '):{width}}  {visible(lines[0])}")
+        for line in lines[1:]:
+            print(f"{'':{width}}  {visible(line)}")
+
+
+def _in_one_line(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_in_one_line(item)}" for name, item in value.items())
+    return _lines(value)[0]
+
+
+def _lines(value: object) -> list[str]:
+    if isinstance(value, dict):
+        return [f"{name}: {_in_one_line(item)}" for name, item in value.items()]
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        cell = max(len(str(number)) for row in value for number in row)
+        return [" ".join(f"{number:>{cell}}" for number in row) for row in value]
+    if isinstance(value, list):
+        return [" ".join(str(item) for item in value)]
+    if isinstance(value, float):
+        return [f"{value:.6g}"]
+    return [str(value)]

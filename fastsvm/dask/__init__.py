@@ -12,8 +12,7 @@ except ImportError as error:
     ) from error
 
 from fastsvm.dask.kernel.svc import SVC
-from fastsvm.dask.linear_svc import LinearSVC
-from fastsvm.dask.linear_svr import LinearSVR
+from fastsvm.dask.linear import LinearSVC, LinearSVR
 from fastsvm.dask.nystroem_svc import NystroemSVC
 from fastsvm.dask.prediction import decision_function, predict, score, transform
 from fastsvm.dask.sgd_classifier import SGDClassifier

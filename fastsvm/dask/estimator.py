@@ -1,19 +1,49 @@
-"""What estimators on a cluster have in common: the client, and predictions by the local model."""
+"""What estimators on a cluster have in common: the client, and predictions by the local model.
 
+They are made from those of one machine: what they do not say is as it is there.
+"""
+
+import inspect
+import time
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Self, TypeVar
 
-from distributed import Client, get_client
+import dask.array as da
+import numpy as np
+from distributed import Client, Future, get_client
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.dask.prediction import decision_function, predict, score
-from fastsvm.dask.rows import joined_facts
+from fastsvm.dask.prediction import PredictionsOnCluster, decision_function, predict, score
+from fastsvm.dask.rows import joined_facts, load_shards
+from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardFacts
+from fastsvm.estimators.fitting.documentation import described, documentation, documented_by
 from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.parameters import check_parameters, number, optional
+from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.fitting.validation import forget
 
-__all__ = ["DecisionMixin", "DistributedEstimator"]
+__all__ = ["ClusterFit", "DecisionMixin", "DistributedEstimator", "made_from"]
+
+_Estimator = TypeVar("_Estimator", bound=type)
+_OF_CLUSTER = {
+    name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+    for name, kind in {"client": Client | None, "n_shards": int | None}.items()
+}
+
+
+class ClusterFit(NamedTuple):
+    """A fit that began at a moment of time.perf_counter, and whose shards are loaded."""
+
+    tasks: Tasks
+    session: FitSession
+    begin: float
+    rows: list[Future]
+    sizes: list[int]  # They are the numbers of rows of the shards.
+    facts: list[ShardFacts]
+    whole: ShardFacts  # They are the facts of all shards together.
 
 
 class DistributedEstimator(BaseEstimator):
@@ -48,12 +78,12 @@ class DistributedEstimator(BaseEstimator):
         What each worker did, by address: rows, and seconds of reading, computing and waiting. Lost ones are left out.
     """
 
-    _local: Any
+    _local: type[BaseEstimator]
     _of_rows: tuple[str, ...] = ("_shift", "_scale")  # fitted attributes that models keep to themselves
     client: Client | None
 
     @drafted
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -78,26 +108,48 @@ shape (n_samples, n_features)
         ValueError
             If a parameter or the data are not usable; the message says what was found.
         """
-        self._learn(X, y, sample_weight)
+        self._checked()
+        forget(self)
+        begin, tasks, session = time.perf_counter(), Tasks.of(self._client()), FitSession(self)
+        last, of_classes = session.resume_from, self._local.of_classes
+        n_shards = self.n_shards if last is None else len(last.sizes)
+        rows, facts = load_shards(tasks, X, y, sample_weight, n_shards, of_classes)
+        sizes = [one.shape[0] for one in facts]
+        if last is not None and last.sizes != sizes:
+            raise ValueError(
+                f"Cannot resume the fit: its shards had {last.sizes} rows, and now have {sizes}. Pass the same data in "
+                "the same blocks."
+            )
+        whole = joined_facts(facts, of_classes)
+        self.n_features_in_ = whole.shape[1]
+        if whole.names is not None:
+            self.feature_names_in_ = whole.names
+        self._learn(ClusterFit(tasks, session, begin, rows, sizes, facts, whole))
+        self.workers_ = tasks.accounts(time.perf_counter() - begin)
+        self._warn(self)
         return self
 
     @abstractmethod
-    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Learn from the samples that the workers hold or read, and set the fitted attributes."""
+    def _learn(self, fit: ClusterFit) -> None:
+        """Learn from the samples that the workers hold, and set the fitted attributes."""
 
-    def _unfitted_local(self) -> Any:
+    @staticmethod
+    def _warn(estimator: BaseEstimator, /) -> None:
+        """Warn if a fit did not converge."""
+
+    def _unfitted_local(self) -> BaseEstimator:
         """Return the estimator of one machine with the same parameters."""
-        known = self._local._get_param_names()
-        return self._local(**{name: value for name, value in self.get_params(deep=False).items() if name in known})
+        names = self._local._get_param_names()
+        return self._local(**{name: value for name, value in self.get_params(deep=False).items() if name in names})
 
-    def _checked(self) -> Any:
+    def _checked(self) -> BaseEstimator:
         """Return the estimator of one machine with the same parameters; raise ValueError for one that is not usable."""
-        found = self._unfitted_local()
-        found._check_parameters()
+        local = self._unfitted_local()
+        local._check_parameters()
         check_parameters(self, {"n_shards": optional(number(integral=True, least=1))})
-        return found
+        return local
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return the parameters but for the client: a clone takes the current one.
 
         Parameters
@@ -112,7 +164,7 @@ shape (n_samples, n_features)
         """
         return {name: value for name, value in super().get_params(deep).items() if name != "client"}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return what is pickled: not the client."""
         return super().__getstate__() | {"client": None}
 
@@ -127,16 +179,8 @@ shape (n_samples, n_features)
                 "There is no Dask client: make one, as by distributed.Client(), or pass client=... to the estimator."
             ) from error
 
-    def _known(self, facts: list[ShardFacts], of_classes: bool) -> ShardFacts:
-        """Return what is known of all shards together, and set the attributes of the features."""
-        known = joined_facts(facts, of_classes)
-        self.n_features_in_ = known.shape[1]
-        if known.names is not None:
-            self.feature_names_in_ = known.names
-        return known
-
     @of_one_model
-    def to_local(self) -> Any:
+    def to_local(self) -> BaseEstimator:
         """Return the model as an estimator of fastsvm, which needs no cluster and can be saved.
 
         Returns
@@ -150,54 +194,31 @@ shape (n_samples, n_features)
             If the estimator is not fitted.
         """
         check_is_fitted(self)
-        found = self._unfitted_local()
+        local = self._unfitted_local()
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_") and not name.startswith("_")}
         fitted.pop("workers_", None)
-        found.__dict__.update(fitted)
-        found.__dict__.update({name: getattr(self, name) for name in self._of_rows})
-        return found
+        local.__dict__.update(fitted | {name: getattr(self, name) for name in self._of_rows})
+        return local
 
-    def predict(self, X: Any) -> Any:
+    @documented_by(PredictionsOnCluster)
+    def predict(self, X: object) -> da.Array | np.ndarray:
         """Return the prediction of each sample.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
-            Samples.
 
         Returns
         -------
         dask array, or ndarray, of shape (n_samples,)
             Computed later, by the workers, if X is a collection of Dask.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
         """
         return predict(self.to_local(), X)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    @documented_by(PredictionsOnCluster)
+    def score(self, X: object, y: object = None, sample_weight: object = None) -> float:
         """Return the share of correct classes, or R² of a regression.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
-            Samples.
-        y : dask array, or as for the estimator of fastsvm, of shape (n_samples,)
-            Labels or targets.
-        sample_weight : as y, or None
-            Weights of the samples.
 
         Returns
         -------
         float
             At most 1.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
         """
         return score(self.to_local(), X, y, sample_weight)
 
@@ -206,24 +227,51 @@ class DecisionMixin(ClassifierMixin):
     """A classifier on a cluster."""
 
     score = DistributedEstimator.score  # not that of the mixin
-    to_local: Any
+    to_local: Callable[[], BaseEstimator]
 
-    def decision_function(self, X: Any) -> Any:
+    @documented_by(PredictionsOnCluster)
+    def decision_function(self, X: object) -> da.Array | np.ndarray:
         """Return the scores of samples.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
-            Samples.
 
         Returns
         -------
         dask array, or ndarray, of float64
             Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes).
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
         """
         return decision_function(self.to_local(), X)
+
+
+def made_from(local: type, without: Iterable[str]) -> Callable[[_Estimator], _Estimator]:
+    """Give a class the parameters and the documentation of an estimator of one machine, except those in `without`.
+
+    The class has two parameters more, `client` and `n_shards`. Its docstring names what means something else there.
+    """
+
+    def make(cls: Any) -> Any:
+        left_out = set(without)
+        of_local = inspect.signature(local.__init__).parameters.values()  # type: ignore[misc]
+        parameters = {one.name: one for one in of_local if one.name not in left_out} | _OF_CLUSTER
+        cls._local, cls.__init__ = local, _constructor(cls.__name__, list(parameters.values()))
+        if cls.__doc__ and local.__doc__:  # python -OO has none
+            about, attributes = (described(local, part) | described(cls, part) for part in ("Parameters", "Attributes"))
+            attributes = {name: text for name, text in attributes.items() if name not in left_out}
+            cls.__doc__ = documentation(cls, list(parameters)[1:], about, attributes)
+        return cls
+
+    return make
+
+
+def _constructor(name: str, parameters: list[inspect.Parameter]) -> Callable[..., None]:
+    """Return a method that keeps its arguments as attributes of the same names."""
+    signature = inspect.Signature(parameters)
+
+    def __init__(self: object, *args: object, **more: object) -> None:
+        try:
+            bound = signature.bind(self, *args, **more)
+        except TypeError as error:
+            raise TypeError(f"{name}() {error}") from None
+        bound.apply_defaults()
+        vars(self).update({name: value for name, value in bound.arguments.items() if name != "self"})
+
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    return __init__

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Future
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.dask.base import DistributedClassifier
+from fastsvm.dask.estimator import ClusterFit, made_from
 from fastsvm.dask.kernel.machines import (
     MachinePlan,
     fitted,
@@ -22,10 +23,9 @@ from fastsvm.dask.kernel.machines import (
     learnt_rows,
     memory_of_task,
 )
-from fastsvm.dask.made_from import made_from
+from fastsvm.dask.linear import DistributedClassifier
 from fastsvm.dask.tasks import Tasks, counting
 from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, joined, problem_of, rows_at, threads_of
-from fastsvm.estimators.fitting.validation import Column, Samples
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.nystroem import nystroem_svc
 from fastsvm.estimators.nystroem.exact_bounds import DualExpansion, Machine, exact_bounds
@@ -160,11 +160,14 @@ class NystroemSVC(DistributedClassifier):
         """Return coefficients of the landmarks for those of the features."""
         return coef @ self._learning.landmarks.map.whitening, intercept
 
-    def _learn(self, X: Samples, y: Column, sample_weight: Column) -> None:
+    def _checked(self) -> BaseEstimator:
         if isinstance(self.landmarks, str) and self.landmarks == "support":
             raise ValueError("landmarks='support' needs all samples in one place: take fastsvm.NystroemSVC.")
+        return super()._checked()
+
+    def _learn(self, fit: ClusterFit) -> None:
         try:
-            super()._learn(X, y, sample_weight)
+            super()._learn(fit)
         finally:
             self.__dict__.pop("_learning", None)
 

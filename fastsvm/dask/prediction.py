@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 import dask
 import dask.array as da
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 
-from fastsvm.dask.rows import blocks_of
+from fastsvm.dask.rows import blocks_of, blocks_together
+from fastsvm.estimators.fitting.documentation import documented_by
 
-__all__ = ["decision_function", "predict", "score", "transform"]
+__all__ = ["PredictionsOnCluster", "decision_function", "predict", "score", "transform"]
 
 
-def predict(model: Any, X: Any) -> Any:
-    """Return the predictions of a fitted model for samples on a cluster.
+class PredictionsOnCluster:
+    """What predictions on a cluster share.
 
     Parameters
     ----------
@@ -23,16 +24,26 @@ def predict(model: Any, X: Any) -> Any:
         A fitted estimator of fastsvm, of kernels or linear, or one of `fastsvm.dask`.
     X : dask array or dataframe, shape (n_samples, n_features)
         Samples: dense or CSR blocks. Anything else goes to the model's own method.
-
-    Returns
-    -------
-    dask array of shape (n_samples,)
-        Predictions, computed by the workers when they are asked for.
+    y : dask array, series or array of shape (n_samples,)
+        Labels or targets; as a collection of Dask, in the blocks of X.
+    sample_weight : as y, or None
+        Weights of the samples.
 
     Raises
     ------
     ValueError
         If X does not have the features of the fit, or, once it is computed, is not finite.
+    """
+
+
+@documented_by(PredictionsOnCluster)
+def predict(model: BaseEstimator, X: object) -> da.Array | np.ndarray:
+    """Return the predictions of a fitted model for samples on a cluster.
+
+    Returns
+    -------
+    dask array of shape (n_samples,)
+        Predictions, computed by the workers when they are asked for.
 
     Examples
     --------
@@ -48,25 +59,19 @@ def predict(model: Any, X: Any) -> Any:
     return _by_block(_local(model), X, "predict")
 
 
-def decision_function(model: Any, X: Any) -> Any:
+@documented_by(PredictionsOnCluster)
+def decision_function(model: BaseEstimator, X: object) -> da.Array | np.ndarray:
     """Return the decision values of a fitted model for samples on a cluster.
 
     Parameters
     ----------
     model : estimator
         A fitted estimator that has decision values.
-    X : dask array or dataframe, shape (n_samples, n_features)
-        Samples: dense or CSR blocks. Anything else goes to the model's own method.
 
     Returns
     -------
     dask array of float64
         In the shape of the model's `decision_function`, computed by the workers when it is asked for.
-
-    Raises
-    ------
-    ValueError
-        If X does not have the features of the fit, or, once it is computed, is not finite.
 
     Examples
     --------
@@ -81,25 +86,19 @@ def decision_function(model: Any, X: Any) -> Any:
     return _by_block(_local(model), X, "decision_function")
 
 
-def transform(model: Any, X: Any) -> Any:
+@documented_by(PredictionsOnCluster)
+def transform(model: BaseEstimator, X: object) -> da.Array | np.ndarray:
     """Return what a fitted transformer makes of samples on a cluster, as scaling or features of landmarks.
 
     Parameters
     ----------
     model : estimator
         A fitted transformer of fastsvm or scikit-learn, whose answers are dense.
-    X : dask array or dataframe, shape (n_samples, n_features)
-        Samples: dense or CSR blocks. Anything else goes to the model's own method.
 
     Returns
     -------
     dask array of shape (n_samples, n_features_out)
         Computed by the workers when it is asked for.
-
-    Raises
-    ------
-    ValueError
-        If X does not have the features of the fit, or, once it is computed, is not finite.
 
     Examples
     --------
@@ -116,19 +115,14 @@ def transform(model: Any, X: Any) -> Any:
     return _by_block(_local(model), X, "transform")
 
 
-def score(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+@documented_by(PredictionsOnCluster)
+def score(model: BaseEstimator, X: object, y: object = None, sample_weight: object = None) -> float:
     """Return the share of correct classes, or R² of a regression, of a fitted model for samples on a cluster.
 
     Parameters
     ----------
     model : estimator
         A fitted classifier or regressor.
-    X : dask array or dataframe, shape (n_samples, n_features)
-        Samples: dense or CSR blocks. Anything else goes to the model's own method.
-    y : dask array, series or array of shape (n_samples,)
-        Labels or targets; as a collection of Dask, in the blocks of X.
-    sample_weight : as y, or None
-        Weights of the samples.
 
     Returns
     -------
@@ -138,7 +132,7 @@ def score(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float
     Raises
     ------
     ValueError
-        If there is no y, or X does not have the features of the fit.
+        If there is no y.
 
     Examples
     --------
@@ -155,10 +149,14 @@ def score(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float
         return float(model.score(X, y, sample_weight))
     if y is None:
         raise ValueError("score needs y, the labels or targets of X: it was not passed.")
-    blocks = _blocks(X)
-    columns = [_column(column, X, len(blocks)) for column in (y, sample_weight)]
-    shared = dask.delayed(model)
-    parts = [dask.delayed(_moments)(shared, *each) for each in zip(blocks, *columns, strict=True)]
+    columns = (
+        column if column is None or dask.is_dask_collection(column) else da.from_array(np.asarray(column), chunks=-1)
+        for column in (y, sample_weight)
+    )
+    rows, *others = blocks_together(X, *columns)
+    shared, none = dask.delayed(model), [None] * len(rows)
+    each = zip(rows, *(part or none for part in others), strict=True)
+    parts = [dask.delayed(_moments)(shared, *of_block) for of_block in each]
     total = _Moments.joined(dask.compute(*parts))
     if total.weight <= 0:
         raise ValueError("X has no samples of positive weight.")
@@ -169,35 +167,35 @@ class _Moments(NamedTuple):
     """Sums over samples: weights, hits or squared errors, and the mean and squared deviations of the targets."""
 
     weight: float
-    found: float
+    loss: float
     mean: float
     deviation: float
 
     @classmethod
     def joined(cls, parts: tuple["_Moments", ...]) -> "_Moments":
         """Return the sums over several parts, by equation 2.1 of Chan, Golub and LeVeque (1983)."""
-        weight = found = mean = deviation = 0.0
+        weight = loss = mean = deviation = 0.0
         for part in parts:
             both = weight + part.weight
             if part.weight > 0:
                 away = part.mean - mean
                 deviation += part.deviation + away**2 * weight * part.weight / both
                 mean += away * part.weight / both
-            weight, found = both, found + part.found
-        return cls(weight, found, mean, deviation)
+            weight, loss = both, loss + part.loss
+        return cls(weight, loss, mean, deviation)
 
     def accuracy(self) -> float:
         """Return the share of hits."""
-        return self.found / self.weight
+        return self.loss / self.weight
 
     def explained(self) -> float:
         """Return R²."""
         if self.deviation == 0:
-            return 1.0 if self.found == 0 else 0.0
-        return 1 - self.found / self.deviation
+            return 1.0 if self.loss == 0 else 0.0
+        return 1 - self.loss / self.deviation
 
 
-def _moments(model: Any, X: Any, y: Any, sample_weight: Any) -> _Moments:
+def _moments(model: BaseEstimator, X: Any, y: object, sample_weight: object) -> _Moments:
     """Return the sums over a block."""
     n = len(X) if hasattr(X, "columns") else X.shape[0]
     y = np.asarray(y)
@@ -213,41 +211,12 @@ def _moments(model: Any, X: Any, y: Any, sample_weight: Any) -> _Moments:
     return _Moments(float(weight.sum()), float(weight @ (y - predicted) ** 2), mean, float(weight @ (y - mean) ** 2))
 
 
-def _local(model: Any) -> Any:
+def _local(model: BaseEstimator) -> BaseEstimator:
     """Return a model that needs no cluster."""
     return model.to_local() if hasattr(model, "to_local") else model
 
 
-def _blocks(X: Any) -> list[Any]:
-    """Return the blocks of rows of a collection as delayed values."""
-    if isinstance(X, da.Array) and X.ndim == 2 and X.numblocks[1] > 1:
-        X = X.rechunk({1: -1})
-    return blocks_of(X)
-
-
-def _column(column: Any, X: Any, n_blocks: int) -> list[Any]:
-    """Return a column in the blocks of X."""
-    if column is None:
-        return [None] * n_blocks
-    if not dask.is_dask_collection(column):
-        column = da.from_array(np.asarray(column), chunks=-1)
-    if (
-        isinstance(column, da.Array)
-        and isinstance(X, da.Array)
-        and not np.isnan([*X.chunks[0], *column.chunks[0]]).any()
-    ):
-        if column.shape[0] != X.shape[0]:
-            raise ValueError(f"X has {X.shape[0]} samples, and y or sample_weight has {column.shape[0]}.")
-        column = column.rechunk((X.chunks[0],))
-    found = _blocks(column)
-    if len(found) != n_blocks:
-        raise ValueError(
-            f"X has {n_blocks} blocks, and y or sample_weight has {len(found)}: they need the same blocks."
-        )
-    return found
-
-
-def _by_block(model: Any, X: Any, method: str) -> Any:
+def _by_block(model: BaseEstimator, X: Any, method: str) -> da.Array | np.ndarray:
     """Return what a method of a model answers for each block."""
     if not dask.is_dask_collection(X):
         return getattr(model, method)(X)
@@ -261,14 +230,14 @@ def _by_block(model: Any, X: Any, method: str) -> Any:
     shared, answer = dask.delayed(model), dask.delayed(_answer)
     parts = [
         da.from_delayed(answer(shared, block, method), (length, *sample.shape[1:]), sample.dtype)
-        for block, length in zip(_blocks(X), chunks, strict=True)
+        for block, length in zip(blocks_of(X), chunks, strict=True)
     ]
     return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
-def _answer(model: Any, X: Any, method: str) -> np.ndarray:
+def _answer(model: BaseEstimator, X: Any, method: str) -> np.ndarray:
     """Return what a method answers; without rows, an array of its shape and type for none."""
-    call: Callable[[Any], np.ndarray] = getattr(model, method)
+    call: Callable[[object], np.ndarray] = getattr(model, method)
     n = 0 if X is None else len(X) if hasattr(X, "columns") else X.shape[0]
     if n:
         return call(X)

@@ -1,7 +1,13 @@
-"""From what the user passes as X and y to shards that the workers hold. Rows never come to the client."""
+"""From what the user passes as X and y to shards that the workers hold, and what the rows of all shards are like.
+
+Rows never come to the client. Of files, Parquet and Zarr become collections of Dask; HDF5 is read in spans of rows.
+"""
 
 from collections.abc import Sequence
-from typing import Any
+from operator import getitem
+from os import PathLike, fspath
+from pathlib import PurePath
+from typing import Any, NamedTuple, TypeGuard
 
 import dask
 import dask.array as da
@@ -9,31 +15,46 @@ import numpy as np
 from dask.delayed import Delayed
 from distributed import Future
 
-from fastsvm.dask.files import collections_of, paths_of
 from fastsvm.dask.tasks import Tasks
-from fastsvm.dask.worker import FilePart, ShardFacts, facts_of, gather_rows, read_rows
-from fastsvm.sources import open_hdf5
+from fastsvm.dask.worker import FilePart, ShardFacts, ShardRows, facts_of, gather_rows, read_rows
+from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.sources import FeatureStatistics, MemorySource, feature_statistics, open_hdf5
 
-__all__ = ["blocks_of", "joined_facts", "load_shards"]
+__all__ = [
+    "Blocks",
+    "ColumnMoments",
+    "blocks_of",
+    "blocks_together",
+    "joined_facts",
+    "load_shards",
+    "moments_of_shards",
+    "scaling_of",
+]
+
+_LABELS, _WEIGHTS = "y", "sample_weight"
+
+Columns = tuple[object, object, object]
+"""Rows, labels or targets, and weights or None, as `fit` takes them."""
+
+Blocks = list[Delayed | Future]
+"""Blocks of rows, or of a column, whose values the workers compute."""
 
 
 def load_shards(
-    tasks: Tasks, X: Any, y: Any, sample_weight: Any, n_shards: int | None, of_classes: bool
+    tasks: Tasks, X: object, y: object, sample_weight: object, n_shards: int | None, of_classes: bool
 ) -> tuple[list[Future], list[ShardFacts]]:
-    """Return the rows of the shards, as futures, and what the client knows of them.
-
-    Rows, labels and weights are as for `fit`; `of_classes` says whether y holds classes. None as number of shards takes
-    one for each worker.
-    """
+    """Return the shards, one for each worker if `n_shards` is None, as futures, and what the client knows of them."""
     n_shards = max(1, tasks.n_workers) if n_shards is None else n_shards
-    paths = paths_of(X)
-    found = None if paths is None else collections_of(paths, y, sample_weight)
-    if found is not None:
-        X, y, sample_weight = found
-    if paths is not None and found is None:
-        rows = _read(tasks, paths, y, sample_weight, n_shards)
+    paths = _paths_of(X)
+    collections = (X, y, sample_weight) if paths is None else _collections_of(paths, y, sample_weight)
+    if collections is None:
+        rows = _read(tasks, paths or [], y, sample_weight, n_shards)
     else:
-        rows = _gather(tasks, _blocks(X, y, sample_weight), n_shards, of_classes)
+        if collections[1] is None:
+            raise ValueError(
+                "fit needs y, the labels of the rows: it was not passed. Only files have labels of their own."
+            )
+        rows = _gather(tasks, blocks_together(*collections), n_shards, of_classes)
     facts = [tasks.submit("facts", number, facts_of, one, of_classes) for number, one in enumerate(rows)]
     return rows, tasks.gathered(facts)
 
@@ -48,9 +69,8 @@ def joined_facts(facts: list[ShardFacts], of_classes: bool) -> ShardFacts:
         if one.shape[1] != first.shape[1]:
             raise ValueError(f"The blocks of X must have the same features; found {first.shape[1]} and {one.shape[1]}.")
         if (one.dtype, one.sparse) != (first.dtype, first.sparse):
-            raise ValueError(
-                f"The blocks of X must be of one type; found {_kind(first)} and {_kind(one)}. Convert them to one."
-            )
+            kinds = [f"{'sparse' if each.sparse else 'dense'} {each.dtype}" for each in (first, one)]
+            raise ValueError(f"The blocks of X must be of one type; found {' and '.join(kinds)}. Convert them to one.")
     total = sum(one.total for one in filled)
     if total <= 0:
         raise ValueError("All entries of sample_weight are zero. At least one sample must have a positive weight.")
@@ -66,10 +86,6 @@ def joined_facts(facts: list[ShardFacts], of_classes: bool) -> ShardFacts:
     return first._replace(shape=(n_rows, first.shape[1]), labels=labels, weights=weights, total=total)
 
 
-def _kind(facts: ShardFacts) -> str:
-    return f"{'sparse' if facts.sparse else 'dense'} {facts.dtype}"
-
-
 # --- files -----------------------------------------------------------------------------------------------
 
 
@@ -79,14 +95,14 @@ def _length(path: str) -> int:
         return len(data)
 
 
-def _read(tasks: Tasks, paths: list[str], y: Any, sample_weight: Any, n_shards: int) -> list[Future]:
+def _read(tasks: Tasks, paths: list[str], y: object, sample_weight: object, n_shards: int) -> list[Future]:
     """Return shards of nearly equal numbers of rows of files, which the workers read."""
     if y is not None or sample_weight is not None:
         raise ValueError("HDF5 files have labels and weights of their own, y and sample_weight: pass none.")
     lengths = tasks.gathered([tasks.submit("length", k, _length, path) for k, path in enumerate(paths)])
     ends = np.cumsum(lengths)
     cuts = np.linspace(0, int(ends[-1]), n_shards + 1).astype(int)
-    found: list[Future] = []
+    shards: list[Future] = []
     for number in range(n_shards):
         parts = []
         for path, end, length in zip(paths, ends.tolist(), lengths, strict=True):
@@ -95,36 +111,118 @@ def _read(tasks: Tasks, paths: list[str], y: Any, sample_weight: Any, n_shards: 
             if start < stop:
                 parts.append(FilePart(path, int(start - begin), int(stop - begin)))
         if parts:
-            found.append(tasks.submit("rows", len(found), read_rows, parts))
-    return found
+            shards.append(tasks.submit("rows", len(shards), read_rows, parts))
+    return shards
+
+
+def _paths_of(X: object) -> list[str] | None:
+    """Return the paths of files that X is, or None."""
+    if isinstance(X, (str, PathLike)):
+        return [fspath(X)]
+    if isinstance(X, (list, tuple)) and X and all(isinstance(one, (str, PathLike)) for one in X):
+        return [fspath(one) for one in X]
+    return None
+
+
+def _collections_of(paths: Sequence[str], y: object, sample_weight: object) -> Columns | None:
+    """Return rows, labels and weights of Parquet or Zarr files as collections of Dask; None for HDF5 files."""
+    suffixes = {_suffix(path) for path in paths}
+    if not suffixes & {".parquet", ".zarr"}:
+        return None
+    if len(suffixes) > 1:
+        raise ValueError(f"The files must have one format; found {', '.join(sorted(suffixes))}.")
+    names: list[str | None] = []
+    for name, given in (("y", y), ("sample_weight", sample_weight)):
+        if given is not None and not isinstance(given, str):
+            raise ValueError(
+                f"Of files, {name} is the name of a column or an array, and None is {name!r}; found "
+                f"{type(given).__name__}."
+            )
+        names.append(given)
+    read = _parquet if suffixes == {".parquet"} else _zarr
+    return read(paths, names[0] or _LABELS, names[1])
+
+
+def _suffix(path: str) -> str:
+    suffix = PurePath(path.rstrip("/")).suffix.lower()
+    return ".parquet" if suffix == ".pq" else suffix
+
+
+def _parquet(paths: Sequence[str], y: str, sample_weight: str | None) -> Columns:
+    """Return the columns of Parquet files, in a partition for each row group."""
+    try:
+        import dask.dataframe as dd
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise ImportError("Parquet files need pyarrow and pandas: pip install 'fastsvm[dask]'.") from error
+    frame = dd.read_parquet(list(paths), split_row_groups=True)
+    columns = list(map(str, frame.columns))
+    weights = _weights_in(sample_weight, columns, paths)
+    if y not in columns:
+        raise ValueError(f"{paths[0]} has no column {y!r} with the labels, but {_listed(columns)}: pass y='name'.")
+    parts, rows = frame.to_delayed(), [name for name in columns if name not in (y, weights)]
+    each = [[dask.delayed(getitem)(part, wanted) for part in parts] for wanted in (rows, y, weights) if wanted]
+    return each[0], each[1], each[2] if weights else None
+
+
+def _zarr(paths: Sequence[str], y: str, sample_weight: str | None) -> Columns:
+    """Return the arrays of Zarr groups, in their chunks."""
+    try:
+        import zarr
+    except ImportError as error:
+        raise ImportError("Zarr files need zarr: pip install 'fastsvm[zarr]'.") from error
+    parts: list[list[da.Array]] = []
+    for path in paths:
+        group = zarr.open_group(path, mode="r")
+        names = list(group.array_keys())
+        for name, what in (("X", "rows"), (y, "labels")):
+            if name not in names:
+                raise ValueError(f"{path} has no array {name!r} with the {what}, but {_listed(names)}.")
+        weights = _weights_in(sample_weight, names, [path])
+        wanted = ["X", y, *([] if weights is None else [weights])]
+        parts.append([da.from_zarr(path, component=name) for name in wanted])
+    if len({len(part) for part in parts}) > 1:
+        raise ValueError(f"Some of the files have an array {_WEIGHTS!r} and some have none: all need one, or none.")
+    rows, labels, *more = (da.concatenate(column) for column in zip(*parts, strict=True))
+    return rows, labels, more[0] if more else None
+
+
+def _weights_in(name: str | None, names: Sequence[str], paths: Sequence[str]) -> str | None:
+    """Return the name of the weights; None if there are none."""
+    if name is None:
+        return _WEIGHTS if _WEIGHTS in names else None
+    if name not in names:
+        raise ValueError(f"{paths[0]} has no {name!r} with the weights, but {_listed(names)}.")
+    return name
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 # --- blocks ----------------------------------------------------------------------------------------------
 
 
-def _blocks(X: Any, y: Any, sample_weight: Any) -> list[list[Any] | None]:
-    """Return the blocks of rows, labels and weights as lists of delayed values."""
-    if y is None:
-        raise ValueError("fit needs y, the labels of the rows: it was not passed. Only files have labels of their own.")
+def blocks_together(X: object, y: object, sample_weight: object) -> list[Blocks]:
+    """Return the blocks of rows, labels and weights, which are as many; a column that is None has no blocks."""
     if isinstance(X, da.Array) and X.ndim != 2:
         raise ValueError(f"X must have two dimensions, samples and features; it has {X.ndim}.")
-    if isinstance(X, da.Array) and X.numblocks[1] > 1:
-        X = X.rechunk({1: -1})
-    found: list[list[Any] | None] = [_delayed(X, "X")]
-    for name, column in (("y", y), ("sample_weight", sample_weight)):
-        found.append(None if column is None else _like(X, column, name))
-    for name, column in zip(("y", "sample_weight"), found[1:], strict=True):
-        if column is not None and len(column) != len(found[0] or ()):
+    rows = _delayed(X, "X")
+    columns = [_column_blocks(X, column, name) for name, column in (("y", y), ("sample_weight", sample_weight))]
+    for name, column in zip(("y", "sample_weight"), columns, strict=True):
+        if column and len(column) != len(rows):
             raise ValueError(
-                f"X has {len(found[0] or ())} blocks and {name} has {len(column)}: they need the same blocks of rows. "
+                f"X has {len(rows)} blocks and {name} has {len(column)}: they need the same blocks of rows. "
                 "Rechunk one like the other; of unknown chunk sizes, call compute_chunk_sizes() first. Pass columns of "
                 "a dataframe as they are, without .values, and persist the frame instead of its columns."
             )
-    return found
+    return [rows, *columns]
 
 
-def _like(X: Any, column: Any, name: str) -> list[Any]:
-    """Return a column in the blocks of X, as delayed values."""
+def _column_blocks(X: object, column: object, name: str) -> Blocks:
+    """Return the blocks of a column, in those of X if both are arrays; none if it is None."""
+    if column is None:
+        return []
     if isinstance(column, (np.ndarray, list)) and isinstance(X, da.Array) and not _is_delayed(column):
         column = da.from_array(np.asarray(column), chunks=-1)
     if isinstance(column, da.Array) and column.ndim != 1:
@@ -141,22 +239,24 @@ def _like(X: Any, column: Any, name: str) -> list[Any]:
     return _delayed(column, name)
 
 
-def _is_delayed(value: Any) -> bool:
+def _is_delayed(value: object) -> TypeGuard[Blocks]:
     return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(one, Delayed | Future) for one in value)
 
 
-def blocks_of(collection: Any) -> list[Any]:
-    """Return the blocks of a collection of Dask as delayed values.
+def blocks_of(collection: Any) -> Blocks:
+    """Return the blocks of rows of a collection of Dask, each with all features.
 
     Dask would read fewer, larger partitions of a Parquet file where few of its columns are used, so that rows and
     labels of one frame would be in different blocks. Only the optimisation of frames does that.
     """
+    if isinstance(collection, da.Array) and collection.ndim == 2 and collection.numblocks[1] > 1:
+        collection = collection.rechunk({1: -1})
     whole = {} if isinstance(collection, da.Array) else {"optimize_graph": False}
     return list(np.asarray(collection.to_delayed(**whole), dtype=object).ravel())
 
 
-def _delayed(value: Any, name: str) -> list[Any]:
-    """Return the blocks of a collection of Dask as delayed values."""
+def _delayed(value: object, name: str) -> Blocks:
+    """Return the blocks of a collection of Dask, or of delayed values and futures."""
     if hasattr(value, "to_delayed") and dask.is_dask_collection(value):
         return blocks_of(value)
     if isinstance(value, Delayed | Future):
@@ -170,18 +270,71 @@ def _delayed(value: Any, name: str) -> list[Any]:
     )
 
 
-def _gather(tasks: Tasks, blocks: Sequence[list[Any] | None], n_shards: int, of_classes: bool) -> list[Future]:
+def _gather(tasks: Tasks, blocks: list[Blocks], n_shards: int, of_classes: bool) -> list[Future]:
     """Return shards of consecutive blocks."""
-    X, y, weight = blocks
-    n_blocks = len(X or ())
+    n_blocks = len(blocks[0])
     n_shards = min(n_shards, n_blocks)
     cuts = np.linspace(0, n_blocks, n_shards + 1).astype(int).tolist()
-    found = []
+    shards = []
     for number in range(n_shards):
         some = slice(cuts[number], cuts[number + 1])
-        own = [None if part is None else part[some] for part in (X, y, weight)]
-        rows = dask.delayed(gather_rows, pure=False)(
-            *own, of_classes, dask_key_name=f"svm-rows-{number}-{tasks.token}"
-        )  # fmt: skip
-        found.append(tasks.client.compute(rows, retries=tasks.tuning.retries))
-    return found
+        parts = [part[some] or None for part in blocks]
+        key = f"svm-rows-{number}-{tasks.token}"
+        rows = dask.delayed(gather_rows, pure=False)(*parts, of_classes, dask_key_name=key)
+        shards.append(tasks.client.compute(rows, retries=tasks.tuning.retries))
+    return shards
+
+
+# --- features ----------------------------------------------------------------------------------------------------
+
+
+class ColumnMoments(NamedTuple):
+    """What the features of a shard are like: weighted moments and norms, and the total weight of its rows."""
+
+    n_rows: int
+    total: float
+    statistics: FeatureStatistics
+
+
+def _moments_of(rows: ShardRows, seen: Standardization | None) -> ColumnMoments | None:
+    """Return the moments of the features of a shard, as a map shows them; None without rows of positive weight."""
+    weight = rows.weight
+    if not weight.any():
+        return None
+    uniform = (weight == weight[0]).all()
+    of_rows = MemorySource.of(rows.X)
+    source = of_rows if seen is None else seen.apply(of_rows)
+    return ColumnMoments(len(weight), float(weight.sum()), feature_statistics(source, None if uniform else weight))
+
+
+def moments_of_shards(tasks: Tasks, rows: list[Future], seen: Standardization | None = None) -> ColumnMoments:
+    """Return the moments of the features of all shards, as a map shows them, by a pass of the workers over their rows.
+
+    They are joined by equation 2.1 of Chan, Golub and LeVeque (1983), in the order of the shards. Norms after centring
+    are bounds: each shard has a centre of its own, and the first is kept.
+    """
+    name = "columns" if seen is None else "seen"
+    parts = tasks.gathered([tasks.submit(name, number, _moments_of, one, seen) for number, one in enumerate(rows)])
+    first, *others = [part for part in parts if part is not None]
+    n_rows, total, one = first
+    mean, squares, centre = one.mean.copy(), total * one.feature_variance, one.centre
+    longest, farthest = one.sq_norm, one.centred_sq_norm
+    for part in others:
+        one, both = part.statistics, total + part.total
+        away = one.mean - mean
+        squares += part.total * one.feature_variance + away**2 * (total * part.total / both)
+        mean += away * (part.total / both)
+        n_rows, total = n_rows + part.n_rows, both
+        longest = max(longest, one.sq_norm)
+        farthest = max(farthest, (one.centred_sq_norm**0.5 + float(np.linalg.norm(one.centre - centre))) ** 2)
+    variance = squares / total
+    every, usual = float(variance.mean() + mean.var()), float(variance.sum() + ((mean - centre) ** 2).sum())
+    return ColumnMoments(n_rows, total, FeatureStatistics(mean, variance, every, centre, longest, farthest, usual))
+
+
+def scaling_of(moments: ColumnMoments, sparse: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return what is subtracted from features, unless they are sparse, and what then multiplies those that vary."""
+    n_rows, _, statistics = moments
+    varying, scale = statistics.varying(n_rows), np.ones(len(statistics.mean))
+    scale[varying] /= np.sqrt(statistics.feature_variance[varying])
+    return np.zeros(len(scale)) if sparse else statistics.mean, scale

@@ -8,15 +8,13 @@ import numpy as np
 from distributed import Future
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.dask.base import DistributedClassifier, sizes_of
-from fastsvm.dask.made_from import made_from
-from fastsvm.dask.rows import load_shards
+from fastsvm.dask.estimator import ClusterFit, made_from
+from fastsvm.dask.linear import DistributedClassifier
 from fastsvm.dask.tasks import Tasks, counting
 from fastsvm.dask.worker import ShardRows, task_of_labels, threads_of
 from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
 from fastsvm.estimators.fitting.labels import class_weights
-from fastsvm.estimators.fitting.validation import Column, Samples, forget
 from fastsvm.estimators.linear import sgd_classifier
 from fastsvm.estimators.linear.fits.sgd_fit import solver_of
 from fastsvm.estimators.linear.loss_parameter import loss_of
@@ -145,16 +143,11 @@ class SGDClassifier(DistributedClassifier):
     array([1])
     """
 
-    def _learn(self, X: Samples, y: Column, sample_weight: Column) -> None:
-        self._checked()
-        forget(self)
-        begin, tasks = time.perf_counter(), Tasks.of(self._client())
-        last = checkpoints_of(self).resume_from
-        n_shards = self.n_shards if last is None else len(last.sizes)
-        rows, facts = load_shards(tasks, X, y, sample_weight, n_shards, of_classes=True)
-        sizes = sizes_of(facts, last)
-        start = DescentProgress(sizes, seed_of(self)) if last is None else last
-        known = self._known(facts, of_classes=True)
+    _warn = staticmethod(warn_of_sgd)
+
+    def _learn(self, fit: ClusterFit) -> None:
+        tasks, rows, known, last = fit.tasks, fit.rows, fit.whole, fit.session.resume_from
+        start = DescentProgress(fit.sizes, seed_of(self)) if last is None else last
         scaling = self._scaling(tasks, rows, known)
         plan = _Plan(
             {name: value for name, value in self.get_params().items() if name not in _OWN},
@@ -162,13 +155,11 @@ class SGDClassifier(DistributedClassifier):
             class_weights(self.class_weight, known.labels, np.arange(len(known.labels)), known.weights),
             tasks.together(len(rows)), *scaling,
         )  # fmt: skip
-        shares = np.array([one.total for one in facts]) / known.total
+        shares = np.array([one.total for one in fit.facts]) / known.total
         with progress_bar(shown=self.verbose, total=self.max_iter, unit="round", desc=type(self).__name__) as bar:
-            weights = self._descend(tasks, rows, plan, shares, start, begin, bar)
+            weights = self._descend(tasks, rows, plan, shares, start, fit.begin, bar)
         self.classes_ = known.labels
         self._take(*self._shown(*weights))
-        self.workers_ = tasks.accounts(time.perf_counter() - begin)
-        warn_of_sgd(self)
 
     def _descend(
         self, tasks: Tasks, rows: list[Future], plan: _Plan, shares: np.ndarray, start: DescentProgress,

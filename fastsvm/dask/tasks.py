@@ -23,7 +23,7 @@ __all__ = ["Account", "ClusterLost", "Tasks", "account_here", "counting", "count
 Account = tuple[str, str]
 """Address of a worker and token of a fit, for which it counts what it does."""
 
-_accounts: dict[Account, dict[str, Any]] = {}  # by worker too, for several may be in a process
+_accounts: dict[Account, dict[str, float]] = {}  # by worker too, for several may be in a process
 _lock = threading.Lock()
 _LOST = (
     "The tasks of the fit are lost: the scheduler of the cluster ended or was restarted. Connect to one that runs, and "
@@ -52,8 +52,7 @@ class ClusterLost(RuntimeError, ConnectionError):
 class Tasks(NamedTuple):
     """How tasks are sent.
 
-    No task is bound to a worker, of which there were `n_workers` when the fit began. Even if others are allowed, tasks
-    bound to a worker wait for ever once all workers of that moment are lost.
+    No task is bound to a worker: it would wait for ever once all workers of that moment are lost.
     """
 
     client: Client
@@ -71,22 +70,18 @@ class Tasks(NamedTuple):
         return -(-n_shards // max(1, self.n_workers))
 
     def gathered(self, futures: list[Future]) -> list[Any]:
-        """Return the results of tasks, in order.
-
-        ClusterLost says that the scheduler is lost, that for long there are no workers that take tasks, or that a task
-        ended too many.
-        """
-        asked, n_idle = None, 0
+        """Return the results of tasks, in order; ClusterLost says that the cluster cannot complete them."""
+        gathering, n_idle = None, 0
         try:
             coming: Coroutine = self.client.gather(futures, asynchronous=True)
-            asked = asyncio.run_coroutine_threadsafe(coming, cast(Any, self.client.loop).asyncio_loop)
+            gathering = asyncio.run_coroutine_threadsafe(coming, cast(Any, self.client.loop).asyncio_loop)
             while True:
                 try:
-                    return list(asked.result(self.tuning.look_s))
+                    return list(gathering.result(self.tuning.look_s))
                 except TimeoutError:
-                    if asked.done():
+                    if gathering.done():
                         raise
-                n_idle = 0 if self._is_served() else n_idle + 1
+                n_idle = 0 if any(status == "running" for status, _ in self._workers()) else n_idle + 1
                 if n_idle == self.tuning.looks:
                     raise ClusterLost(self._why_idle(self.tuning.look_s * n_idle, len(futures)))
         except KilledWorker as error:
@@ -97,8 +92,8 @@ class Tasks(NamedTuple):
             self._check_connected(error)
             raise
         finally:
-            if asked is not None:
-                asked.cancel()
+            if gathering is not None:
+                gathering.cancel()
 
     def _check_connected(self, error: Exception) -> None:
         """Raise ClusterLost if an error was raised because there is no scheduler any more."""
@@ -108,7 +103,7 @@ class Tasks(NamedTuple):
     def check_loss(self) -> None:
         """Raise ClusterLost if the loss of a single worker ends a fit, as Dask is configured."""
         try:
-            allowed = self.client.run_on_scheduler(_allowed_failures)
+            allowed = self.client.run_on_scheduler(lambda dask_scheduler: int(dask_scheduler.allowed_failures))
         except Exception as error:
             self._check_connected(error)
             raise
@@ -118,23 +113,23 @@ class Tasks(NamedTuple):
     def accounts(self, seconds: float) -> dict[str, dict[str, float]]:
         """Return what each worker did in a fit that took some seconds, by its address; nothing of lost workers."""
         try:
-            found = self.client.run(account_of, self.token, on_error="ignore")
+            answers = self.client.run(account_of, self.token, on_error="ignore")
         except Exception:  # the fit has ended well without it
             return {}
-        known = {worker: account for worker, account in sorted(found.items()) if account is not None}
-        for account in known.values():
+        accounts = {worker: account for worker, account in sorted(answers.items()) if account is not None}
+        for account in accounts.values():
             busy = account["reading"] + account["computing"]
             account["waiting"] = max(0.0, seconds - busy / account.pop("threads"))
-        return known
-
-    def _is_served(self) -> bool:
-        """Return whether a worker takes tasks."""
-        return any(status == "running" for status, _ in self._workers())
+        return accounts
 
     def _workers(self) -> list[tuple[str, int]]:
         """Return status and memory limit of all workers; `Client.scheduler_info` told of five in 2025."""
         try:
-            return self.client.run_on_scheduler(_known_workers)
+            return self.client.run_on_scheduler(
+                lambda dask_scheduler: [
+                    (one.status.name, one.memory_limit or 0) for one in dask_scheduler.workers.values()
+                ]
+            )
         except Exception:  # lost: what is waited for will say so
             return []
 
@@ -157,15 +152,15 @@ class Tasks(NamedTuple):
             "workers, with a nanny that starts lost ones again, and fit anew, or resume the job."
         )
 
-    def submit(self, name: str, number: int, function: Callable[..., Any], *arguments: Any) -> Future:
+    def submit(self, name: str, number: int, function: Callable, *arguments: object) -> Future:
         """Send a task of a shard. The name is that of its step, so that the key is new."""
         return self._sent(f"{name}-{number}", function, *arguments)
 
-    def share(self, name: str, value: Any) -> Future:
+    def share(self, name: str, value: object) -> Future:
         """Send what tasks of all shards use, once."""
         return self._sent(name, identity, value)
 
-    def _sent(self, name: str, function: Callable[..., Any], *arguments: Any) -> Future:
+    def _sent(self, name: str, function: Callable, *arguments: object) -> Future:
         key = f"svm-{name}-{self.token}"
         try:
             return self.client.submit(function, *arguments, key=key, pure=False, retries=self.tuning.retries)
@@ -174,17 +169,7 @@ class Tasks(NamedTuple):
             raise
 
 
-def _allowed_failures(dask_scheduler: Any) -> int:
-    """Return how many workers may be lost in one task."""
-    return int(dask_scheduler.allowed_failures)
-
-
-def _known_workers(dask_scheduler: Any) -> list[tuple[str, int]]:
-    """Return status and memory limit of all workers."""
-    return [(worker.status.name, worker.memory_limit or 0) for worker in dask_scheduler.workers.values()]
-
-
-def identity(value: Any) -> Any:
+def identity(value: object) -> object:
     """Return a value that many tasks use: it is sent once."""
     return value
 
@@ -217,8 +202,8 @@ def _add(what: str, amount: float, account: Account | None) -> None:
         _accounts.setdefault(key, {"rows": 0, "reading": 0.0, "computing": 0.0})[what] += amount
 
 
-def account_of(token: str, dask_worker: Worker) -> dict[str, Any] | None:
+def account_of(token: str, dask_worker: Worker) -> dict[str, float] | None:
     """Return what this worker did for a fit, with the number of its threads, and forget it; None if it did nothing."""
     with _lock:
-        found = _accounts.pop((dask_worker.address, token), None)
-    return None if found is None else {**found, "threads": dask_worker.state.nthreads}
+        account = _accounts.pop((dask_worker.address, token), None)
+    return None if account is None else {**account, "threads": dask_worker.state.nthreads}

@@ -5,7 +5,7 @@ What was prepared for them, Gram matrices above all, lives as long as they do in
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from fastsvm.solvers.linear_dual.metric import Metric, RowMoments
 from fastsvm.solvers.linear_dual.problem import CertificateSums, LinearProblem
 from fastsvm.solvers.linear_dual.shards import RoundOrder, RoundSums, Shard, ShardState
 from fastsvm.sources import MemorySource, ScaledSource, Source, open_hdf5
-from fastsvm.tuning import LinearTuning
+from fastsvm.tuning import LinearTuning, current_tuning
 
 __all__ = [
     "FilePart",
@@ -56,7 +56,6 @@ __all__ = [
 
 _prepared: "WeakKeyDictionary[ShardRows, _Prepared]" = WeakKeyDictionary()
 _lock = threading.Lock()
-_FULL = 0.6  # Dask writes results to disk from this share of a worker's memory on, or .7.
 
 
 class FilePart(NamedTuple):
@@ -68,27 +67,22 @@ class FilePart(NamedTuple):
 
 
 class ShardRows:
-    """The rows of a shard, perhaps none, in an array or a CSR matrix, with their labels or targets, and weights.
+    """The rows of a shard, perhaps none, with labels or targets, weights, and the names of the features."""
 
-    `names`, str objects, are those of the features.
-    """
-
-    def __init__(self, X: Any, y: np.ndarray, weight: np.ndarray, names: np.ndarray | None) -> None:
+    def __init__(
+        self, X: np.ndarray | sparse.csr_matrix, y: np.ndarray, weight: np.ndarray, names: np.ndarray | None
+    ) -> None:
         self.X, self.y, self.weight, self.names = X, y, weight, names
 
     def __sizeof__(self) -> int:
         """Return the bytes of the arrays, by which Dask counts."""
-        X = self.X
+        X: Any = self.X
         parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
         return 64 + sum(part.nbytes for part in (*parts, self.y, self.weight))
 
 
 class ShardFacts(NamedTuple):
-    """What the client learns of a shard.
-
-    `labels` are those of positive weight, each once, and `weights` the sums of their weights; of a regression, there
-    are none.
-    """
+    """What the client learns of a shard: the labels of positive weight, each once, and the sums of their weights."""
 
     shape: tuple[int, int]
     dtype: np.dtype
@@ -133,9 +127,9 @@ def _counted(function: Callable[..., "ShardRows"]) -> Callable[..., "ShardRows"]
     """Return a function that makes rows, such that the rows and its time are counted."""
 
     @wraps(function)
-    def counted(*given: Any) -> ShardRows:
+    def counted(*arguments: object) -> ShardRows:
         with counting("reading"):
-            rows = function(*given)
+            rows = function(*arguments)
         counting_rows(len(rows.y))
         return rows
 
@@ -143,7 +137,7 @@ def _counted(function: Callable[..., "ShardRows"]) -> Callable[..., "ShardRows"]
 
 
 @_counted
-def gather_rows(blocks: list[Any], labels: list[Any] | None, weights: list[Any] | None, of_classes: bool) -> ShardRows:
+def gather_rows(blocks: list[Any], labels: list | None, weights: list | None, of_classes: bool) -> ShardRows:
     """Return the rows of some blocks as one shard; labels and weights are in blocks of the same lengths."""
     parts, names = [], None
     for number, block in enumerate(blocks):
@@ -176,7 +170,9 @@ class _Holder(BaseEstimator):
 _Holder.__name__ = "LinearSVM"  # as messages name it
 
 
-def joined(parts: list[tuple[Any, np.ndarray, np.ndarray]], names: np.ndarray | None) -> ShardRows:
+def joined(
+    parts: list[tuple[np.ndarray | sparse.csr_matrix, np.ndarray, np.ndarray]], names: np.ndarray | None
+) -> ShardRows:
     """Return blocks of rows, labels and weights as one shard."""
     X, y, weight = zip(*parts, strict=True)
     if len(parts) == 1:
@@ -188,21 +184,21 @@ def joined(parts: list[tuple[Any, np.ndarray, np.ndarray]], names: np.ndarray | 
 @_counted
 def read_rows(parts: list[FilePart]) -> ShardRows:
     """Return rows of HDF5 files, with their labels and weights, as one shard."""
-    found, names = [], None
+    blocks, names = [], None
     for part in parts:
         with open_hdf5(part.path) as data:
             if data.y is None:
                 raise ValueError(f"{part.path} has no dataset 'y' with the labels.")
             rows, n = slice(part.start, part.stop), part.stop - part.start
             weight = np.ones(n) if data.sample_weight is None else data.sample_weight[rows].astype(np.float64)
-            found.append((data.X.read(part.start, part.stop).user_array(), data.y[rows], weight))
+            blocks.append((data.X.read(part.start, part.stop).user_array(), data.y[rows], weight))
             names = data.feature_names
-    return joined(found, names)
+    return joined(blocks, names)
 
 
-def rows_at(rows: ShardRows, places: np.ndarray) -> ShardRows:
+def rows_at(rows: ShardRows, numbers: np.ndarray) -> ShardRows:
     """Return some rows of a shard."""
-    return ShardRows(rows.X[places], rows.y[places], rows.weight[places], None)
+    return ShardRows(rows.X[numbers], rows.y[numbers], rows.weight[numbers], None)
 
 
 def facts_of(rows: ShardRows, of_classes: bool) -> ShardFacts:
@@ -236,14 +232,17 @@ class Room(NamedTuple):
     def of(cls, rows: ShardRows, plan: Plan) -> "Room":
         """Return the share of a shard on the worker that this task is on.
 
-        Above a share of its memory limit, a worker writes rows to disk, and then it pauses. So Gram matrices that
-        would take it there are computed anew in each round, which changes no bit.
+        Above a share of its memory limit, a worker writes rows to disk, and then it pauses. So Gram matrices that would
+        take it there are computed anew in each round, which changes no bit.
         """
         limit, n_threads = get_worker().memory_manager.memory_limit, threads_of(plan.together)
         if not limit:
             return cls(n_threads, None)
         duals = 4 * 8 * len(rows.y) * max(1, len(plan.classes))
-        return cls(n_threads, max(0, int(_FULL * limit) // plan.together - rows.__sizeof__() - duals))
+        return cls(
+            n_threads,
+            max(0, int(current_tuning().cluster.spilled * limit) // plan.together - rows.__sizeof__() - duals),
+        )
 
 
 def threads_of(together: int) -> int:
@@ -254,16 +253,16 @@ def threads_of(together: int) -> int:
 @contextmanager
 def shard_of(
     rows: ShardRows, plan: Plan, place: Place, room: Room | None = None, account: Account | None = None
-) -> Any:
+) -> Iterator[Shard]:
     """Give the shard of some rows. Outside of tasks the room is told, and the account of the time."""
     room = Room.of(rows, plan) if room is None else room
     with _lock:
-        found = _prepared.get(rows)
-        if found is None:
-            problem = problem_of(rows, plan)
-            found = _prepared[rows] = _Prepared(Shard(problem, plan.block_rows, plan.tuning, *place, room.gram_bytes))
-    with found.lock, Pool.open(room.n_threads) as found.shard.pool, counting("computing", account):
-        yield found.shard
+        ready = _prepared.get(rows)
+        if ready is None:
+            shard = Shard(problem_of(rows, plan), plan.block_rows, plan.tuning, *place, room.gram_bytes)
+            ready = _prepared[rows] = _Prepared(shard)
+    with ready.lock, Pool.open(room.n_threads) as ready.shard.pool, counting("computing", account):
+        yield ready.shard
 
 
 def problem_of(rows: ShardRows, plan: Plan) -> LinearProblem:
@@ -303,21 +302,21 @@ def ask_moments(rows: ShardRows, plan: Plan, place: Place, width: int, most: int
 
 
 def run_round(
-    rows: ShardRows, plan: Plan, place: Place, last: tuple[ShardState, Any], order: RoundOrder, metric: Metric
+    rows: ShardRows, plan: Plan, place: Place, last: tuple[ShardState, object], order: RoundOrder, metric: Metric
 ) -> tuple[ShardState, RoundSums]:
     """Take an epoch; return the state after it, which stays here, and what the client is told."""
     with shard_of(rows, plan, place) as shard:
         return shard.round(last[0], order, metric)
 
 
-def sums_of_round(found: tuple[ShardState, RoundSums]) -> RoundSums:
+def sums_of_round(last: tuple[ShardState, RoundSums]) -> RoundSums:
     """Return what the client is told of a round."""
-    return found[1]
+    return last[1]
 
 
-def settled(found: tuple[ShardState, Any], share: np.ndarray) -> ShardState:
+def settled(last: tuple[ShardState, object], share: np.ndarray) -> ShardState:
     """Return the state after a round with the share of its change; the variables before are sent as none."""
-    return found[0].settled(share)._replace(before=np.empty(0))
+    return last[0].settled(share)._replace(before=np.empty(0))
 
 
 def known_state(state: ShardState) -> tuple[ShardState, None]:
@@ -332,7 +331,7 @@ def ask_losses(rows: ShardRows, plan: Plan, place: Place, weights: np.ndarray) -
 
 
 def ask_sums(
-    rows: ShardRows, plan: Plan, place: Place, last: tuple[ShardState, Any], asked: tuple[Sequence, Any, Any]
+    rows: ShardRows, plan: Plan, place: Place, last: tuple[ShardState, object], asked: tuple[Sequence, Any, Any]
 ) -> CertificateSums:
     """Return the sums of a certificate over a shard; asked are weights, share and Σ β_i x_i."""
     weights, share, position = asked

@@ -1,15 +1,117 @@
-"""Axes and colours; only this file requires matplotlib."""
+"""Axes, colours and what displays share; only this file requires matplotlib."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastsvm.tuning import current_tuning
 
-__all__ = ["are_many", "axes_on", "circles_on", "colours_of", "figure_on", "legend_on", "point_look", "pyplot", "tint"]
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+    from matplotlib.lines import Line2D
+else:  # matplotlib is imported where something is drawn
+    Artist = Axes = AxesImage = Figure = Line2D = PathCollection = object
+
+__all__ = [
+    "Artist", "Axes", "AxesImage", "Colours", "Display", "Figure", "Line2D", "Look", "PathCollection", "are_many",
+    "axes_on", "colours_of", "figure_on", "lines_for_legend", "point_look", "pyplot", "tint",
+]  # fmt: skip
+
+Look = dict[str, Any]
+"""Parameters of matplotlib's artists."""
+
+Colours = Sequence | np.ndarray | None
+"""Colours as matplotlib takes them, one for each class; None for those of this file."""
 
 # Okabe and Ito (2008), Color universal design: people with any colour vision can distinguish these.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+
+
+class Display:
+    """What displays share.
+
+    Parameters
+    ----------
+    points : Points
+        The samples, their labels, the classes, and the names of the features.
+    circled : ndarray of int or None, default=None
+        Numbers of the samples to circle.
+    circled_name : str, default="support vectors"
+        Name of the circled samples in the legend.
+    class_names : sequence of str or None
+        Names of the classes in the order of the labels; None uses the labels.
+    image_shape : tuple of int
+        (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
+    channels : {"first", "last"} or None
+        Place of the channels in `image_shape`; None infers it if it is unambiguous.
+    ax : matplotlib Axes or None
+        Axes to draw on; None makes a figure.
+    legend : bool or str, default=True
+        Whether to draw a legend, or its place within the axes.
+    colors : sequence of colours or None
+        A colour for each class.
+    points_kwargs : dict or None
+        Parameters of matplotlib's `scatter`, which draws the points.
+    **line_kwargs
+        For matplotlib's `plot`, which draws the curves.
+    **drawing
+        Parameters of `plot`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the picture.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+
+    Returns
+    -------
+    display
+        The display, drawn.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    """
+
+    circled: np.ndarray | None
+    circled_name: str
+
+    def _axes_on(self, ax: Axes | None, size: tuple[float, float]) -> Axes:
+        """Draw on `ax`, or on the axes of a new figure of so many inches if it is None."""
+        self.ax_ = axes_on(ax, size)
+        self.figure_ = self.ax_.figure
+        return self.ax_
+
+    def _draw_legend(self, where: bool | str, handles: Sequence[Artist | None]) -> None:
+        """Draw a legend of the handles that are not None, "beside" the axes or at a place within them, unless False."""
+        place: Look = {"loc": where, "framealpha": 0.85}
+        if where == "beside":
+            place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0, "frameon": False}
+        if where is not False:
+            self.ax_.legend(handles=[handle for handle in handles if handle is not None], fontsize=9, **place)
+
+    def _draw_circles(self, points: np.ndarray, artist: PathCollection) -> PathCollection | None:
+        """Return circles around those points of an artist that have the numbers `circled`, None without numbers."""
+        if self.circled is None:
+            return None
+        look = {
+            "s": 3 * artist.get_sizes()[0],
+            "facecolors": "none",
+            "edgecolors": "0.1",
+            "linewidths": 0.8,
+            "zorder": 3,
+        }
+        if artist.get_rasterized():  # points are many
+            look |= {"alpha": 0.3, "linewidths": 0.4, "rasterized": True}
+        name = f"{self.circled_name} ({len(self.circled):,})"
+        return self.ax_.scatter(*points[self.circled].T, label=name, **look)
 
 
 def pyplot() -> Any:
@@ -21,7 +123,7 @@ def pyplot() -> Any:
     return pyplot
 
 
-def axes_on(ax: Any, size: tuple[float, float]) -> Any:
+def axes_on(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """Return `ax`, or the axes of a new figure of so many inches if it is None."""
     plt = pyplot()
     if ax is not None:
@@ -31,57 +133,46 @@ def axes_on(ax: Any, size: tuple[float, float]) -> Any:
     return ax
 
 
-def figure_on(figure: Any, size: tuple[float, float]) -> Any:
+def figure_on(figure: Figure | None, size: tuple[float, float]) -> Figure:
     """Return `figure`, or a new figure of so many inches if it is None."""
     plt = pyplot()
     return plt.figure(figsize=size, layout="constrained") if figure is None else figure
 
 
-def colours_of(n: int, given: Any = None) -> np.ndarray:
-    """Return n colours, shape (n, 3): those given, else ones that people with any colour vision can distinguish."""
+def colours_of(n: int, colours: Colours = None) -> np.ndarray:
+    """Return n colours, shape (n, 3): those passed, else ones that people with any colour vision can distinguish."""
     pyplot()
     from matplotlib import colormaps
     from matplotlib.colors import to_rgba_array
 
-    if given is None:
-        given = _COLOURS[:n] if n <= len(_COLOURS) else colormaps["turbo"](np.linspace(0.03, 0.97, n))
-    colours = to_rgba_array(given)[:, :3]
-    if len(colours) != n:
-        raise ValueError(f"colors must hold one colour for each of the {n} classes, found {len(colours)}.")
-    return colours
+    if colours is None:
+        colours = _COLOURS[:n] if n <= len(_COLOURS) else colormaps["turbo"](np.linspace(0.03, 0.97, n))
+    rgb = to_rgba_array(colours)[:, :3]
+    if len(rgb) != n:
+        raise ValueError(f"colors must hold one colour for each of the {n} classes, found {len(rgb)}.")
+    return rgb
 
 
-def tint(colours: np.ndarray, strength: Any) -> np.ndarray:
+def tint(colours: np.ndarray, strength: np.ndarray | float) -> np.ndarray:
     """Return colours mixed with white; `strength` is the share of colour, 0 to 1."""
     return 1 - np.asarray(strength)[..., None] * (1 - colours)
 
 
-def legend_on(ax: Any, where: bool | str, handles: list[Any]) -> None:
-    """Draw the legend of the handles, but for None, "beside" the axes or at a place within them; False draws none."""
-    place: dict[str, Any] = {"loc": where, "framealpha": 0.85}
-    if where == "beside":
-        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0, "frameon": False}
-    if where is not False:
-        ax.legend(handles=[handle for handle in handles if handle is not None], fontsize=9, **place)
+def lines_for_legend(styles: dict[str, str], colour: object = "0.1") -> list[Artist]:
+    """Return a line for each name and its style, which is in a legend only."""
+    from matplotlib.lines import Line2D
+
+    looks: list[Look] = [{"color": colour, "linestyle": style, "label": name} for name, style in styles.items()]
+    return [Line2D([], [], **look) for look in looks]
 
 
-def are_many(points: Any) -> bool:
-    """Return whether points hide one another: they are smaller then, and rasterised within a vector graphic."""
+def are_many(points: np.ndarray) -> bool:
+    """Return whether points hide one another: they are smaller then, and lines are drawn above them."""
     return len(points) > current_tuning().look.points
 
 
-def point_look(points: Any) -> dict[str, Any]:
-    """Return parameters of matplotlib's `scatter`."""
+def point_look(points: np.ndarray) -> Look:
+    """Return parameters of matplotlib's `scatter`; many points are rasterised within a vector graphic."""
     many = are_many(points)
-    usual: dict[str, Any] = {"s": 8, "linewidths": 0.3} if many else {"s": 24, "linewidths": 0.6}
-    return usual | {"edgecolors": "white", "zorder": 2.5, "rasterized": many}
-
-
-def circles_on(ax: Any, points: np.ndarray, which: np.ndarray | None, name: str, around: Any) -> Any:
-    """Draw circles around some points, shape (n_points, 2), of an artist; return them, or None without numbers."""
-    if which is None:
-        return None
-    look = {"s": 3 * around.get_sizes()[0], "facecolors": "none", "edgecolors": "0.1", "linewidths": 0.8, "zorder": 3}
-    if around.get_rasterized():  # points are many
-        look |= {"alpha": 0.3, "linewidths": 0.4, "rasterized": True}
-    return ax.scatter(*points[which].T, label=f"{name} ({len(which):,})", **look)
+    size = {"s": 8, "linewidths": 0.3} if many else {"s": 24, "linewidths": 0.6}
+    return {**size, "edgecolors": "white", "zorder": 2.5, "rasterized": many}

@@ -3,14 +3,17 @@
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from fastsvm.compression import Compression, compress
-from fastsvm.displays._canvas import axes_on, pyplot
+from fastsvm.displays._canvas import Axes, Display, Line2D, Look, pyplot
+from fastsvm.estimators.fitting.documentation import documented, documented_by
 
 __all__ = ["CompressionDisplay"]
 
 
-class CompressionDisplay:
+@documented
+class CompressionDisplay(Display):
     """Differences of decision values against the number of support vectors that stay.
 
     Use `from_estimator` to compress a fitted model and draw what was tried, or pass what `compress` returned.
@@ -26,10 +29,6 @@ class CompressionDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes with the curves.
-    figure_ : matplotlib Figure
-        Figure of the axes.
     lines_ : list of Line2D
         The largest difference, and the root mean square of the differences.
     chosen_ : Line2D
@@ -37,8 +36,6 @@ class CompressionDisplay:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import fastsvm
     >>> from fastsvm.displays import CompressionDisplay
     >>> from sklearn.datasets import make_moons
@@ -52,9 +49,10 @@ class CompressionDisplay:
         self.compression, self.n_before, self.tol = compression, n_before, tol
 
     @classmethod
+    @documented_by(Display)
     def from_estimator(
-        cls, estimator: Any, X: Any, *, tol: float | None = 0.1, n_support: int | None = None, ax: Any = None,
-        **drawing: Any,
+        cls, estimator: BaseEstimator, X: object, *, tol: float | None = 0.1, n_support: int | None = None,
+        ax: Axes | None = None, **drawing: Any,
     ) -> "CompressionDisplay":  # fmt: skip
         """Compress a fitted model and draw what was tried.
 
@@ -68,61 +66,41 @@ class CompressionDisplay:
             Largest difference of a decision value on these rows.
         n_support : int or None, default=None
             Number of support vectors to keep; `tol` is ignored.
-        ax : matplotlib Axes or None
-            Axes to draw on; None makes a figure.
-        **drawing
-            Parameters of `plot`.
-
-        Returns
-        -------
-        CompressionDisplay
 
         Raises
         ------
         TypeError, ValueError
             As for `fastsvm.compress`.
-        ImportError
-            If matplotlib is missing.
         """
         pyplot()
-        found = compress(estimator, X, tol, n_support=n_support)
-        shown = tol if n_support is None else None
-        return cls(found, n_before=len(estimator.support_), tol=shown).plot(ax, **drawing)
+        compression = compress(estimator, X, tol, n_support=n_support)
+        bound = tol if n_support is None else None
+        return cls(compression, n_before=len(estimator.support_), tol=bound).plot(ax, **drawing)
 
-    def plot(self, ax: Any = None, *, legend: bool = True, **line_kwargs: Any) -> "CompressionDisplay":
+    @documented_by(Display)
+    def plot(self, ax: Axes | None = None, *, legend: bool = True, **line_kwargs: Any) -> "CompressionDisplay":
         """Draw the curves.
 
         Parameters
         ----------
-        ax : matplotlib Axes or None
-            Axes to draw on; None makes a figure.
         legend : bool, default=True
             Whether to draw a legend.
-        **line_kwargs
-            For matplotlib's `plot`, which draws the curves.
-
-        Returns
-        -------
-        CompressionDisplay
-            The display itself.
         """
-        ax = axes_on(ax, (6.4, 4.0))
-        self.ax_, self.figure_, self.lines_ = ax, ax.figure, []
-        curve, found = self.compression.curve, self.compression
+        ax = self._axes_on(ax, (6.4, 4.0))
+        self.lines_: list[Line2D] = []
+        curve, n = self.compression.curve, self.compression.n_support
         for name, words in (("max_difference", "largest"), ("rms_difference", "root mean square")):
             self.lines_ += ax.plot(curve["n_support"], curve[name], **({"label": words} | line_kwargs))
-        chosen = {"marker": "o", "linestyle": "none", "color": self.lines_[0].get_color()}
-        (self.chosen_,) = ax.plot(
-            [found.n_support], [found.max_difference], label=f"{found.n_support:,} support vectors", **chosen
-        )
-        grey = {"color": "0.3", "linewidth": 1}
+        mark: Look = {"marker": "o", "linestyle": "none", "color": self.lines_[0].get_color()}
+        (self.chosen_,) = ax.plot([n], [self.compression.max_difference], label=f"{n:,} support vectors", **mark)
+        grey: Look = {"color": "0.3", "linewidth": 1}
         if self.tol is not None:
             ax.axhline(self.tol, label=f"tol = {self.tol:g}", linestyle="--", **grey)
         if self.n_before is not None:
             ax.axvline(self.n_before, label=f"{self.n_before:,} before", linestyle=":", **grey)
-        positive = np.concatenate([line.get_ydata() for line in self.lines_]) > 0
         ax.set_xscale("log")
-        ax.set_yscale("log" if positive.any() else "linear", **({"nonpositive": "mask"} if positive.any() else {}))
+        if (np.concatenate([line.get_ydata() for line in self.lines_]) > 0).any():
+            ax.set_yscale("log", nonpositive="mask")
         ax.set(xlabel="support vectors that stay", ylabel="difference of decision values")
         ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.grid(alpha=0.3)

@@ -1,14 +1,17 @@
 """Confusion matrix of images, with an example of each confusion."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from fastsvm.displays._canvas import axes_on, pyplot, tint
-from fastsvm.displays._images import as_images, names_of, rows_at
+from fastsvm.displays._canvas import Artist, Axes, Display, pyplot, tint
+from fastsvm.displays._samples import as_images, confusion_counts, names_of, rows_at
+from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.fitting.validation import labels_of
-from fastsvm.sources import HDF5Data, of_open_file
+from fastsvm.sources import of_open_file
 from fastsvm.tuning import current_tuning
 
 __all__ = ["ConfusionDisplay"]
@@ -16,7 +19,8 @@ __all__ = ["ConfusionDisplay"]
 _RIGHT, _WRONG = np.array([0.0, 0.45, 0.70]), np.array([0.84, 0.37, 0.0])  # blue and vermilion of Okabe and Ito
 
 
-class ConfusionDisplay:
+@documented
+class ConfusionDisplay(Display):
     """Confusion matrix with an image in each cell: the first of that class with that prediction.
 
     Use `from_estimator` or `from_predictions` to compute it.
@@ -32,10 +36,6 @@ class ConfusionDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes with the matrix.
-    figure_ : matplotlib Figure
-        Figure of the axes.
     text_ : ndarray of Text, shape (n_classes, n_classes)
         The counts.
     images_ : dict of (int, int) to AxesImage
@@ -43,8 +43,6 @@ class ConfusionDisplay:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from sklearn.datasets import load_digits
     >>> from fastsvm import SVC
     >>> from fastsvm.displays import ConfusionDisplay
@@ -59,8 +57,9 @@ class ConfusionDisplay:
         self.counts, self.examples, self.names = counts, examples, names
 
     @classmethod
+    @documented_by(Display)
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, image_shape: tuple[int, ...], **options: Any
+        cls, estimator: BaseEstimator, X: object, y: object, image_shape: tuple[int, ...], **options: Any
     ) -> "ConfusionDisplay":
         """Predict the classes of images and draw the confusion matrix.
 
@@ -72,39 +71,32 @@ class ConfusionDisplay:
             Images, one in each row, as the estimator expects them.
         y : array-like of shape (n_samples,) or None
             Their classes; None uses the labels of an `HDF5Data`.
-        image_shape : tuple of int
-            (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
         **options
             Further parameters of `from_predictions`, such as `class_names`, and of `plot`.
-
-        Returns
-        -------
-        ConfusionDisplay
 
         Raises
         ------
         ValueError
             As for `from_predictions`.
-        ImportError
-            If matplotlib is missing.
         """
         pyplot()
         check_is_fitted(estimator)
         y = labels_of(X, y)
         if options.get("labels") is None and y is not None:
-            options["labels"] = np.union1d(estimator.classes_, y)
+            options["labels"] = np.union1d(estimator.classes_, np.asarray(y))
         return cls.from_predictions(y, estimator.predict(X), X, image_shape, **options)
 
     @classmethod
+    @documented_by(Display)
     def from_predictions(
         cls,
-        y_true: Any,
-        y_pred: Any,
-        X: Any,
+        y_true: object,
+        y_pred: object,
+        X: object,
         image_shape: tuple[int, ...],
         *,
-        class_names: Any = None,
-        labels: Any = None,
+        class_names: Sequence[str] | None = None,
+        labels: object = None,
         channels: str | None = None,
         **drawing: Any,
     ) -> "ConfusionDisplay":
@@ -119,56 +111,41 @@ class ConfusionDisplay:
         X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data or Source, shape (n_samples, n_pixels)
             The images, bytes or floats. Black is 0 or the least value that is drawn, if that is negative; white is
             the largest. From disk, only the drawn rows are read.
-        image_shape : tuple of int
-            (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
         class_names : sequence of str or None
             Names of the classes in the order of `labels`; None uses the names in an `HDF5Data`.
         labels : array-like or None
             Classes to draw, in this order; None draws all. More than 20 are hard to read.
-        channels : {"first", "last"} or None
-            Place of the channels in `image_shape`; None infers it if it is unambiguous.
         **drawing
             Parameters of `plot`: `ax` and `cmap`.
-
-        Returns
-        -------
-        ConfusionDisplay
 
         Raises
         ------
         ValueError
             If labels are missing, numbers of samples differ, or names or shape do not fit.
-        ImportError
-            If matplotlib is missing.
         """
         pyplot()
         X = of_open_file(X)
         y_true, y_pred = _pair(labels_of(X, y_true), y_pred, X)
         labels = np.union1d(y_true, y_pred) if labels is None else np.asarray(labels)
-        names = names_of(labels, class_names if class_names is not None else _stored_names(X, labels))
+        names = names_of(labels, class_names, X)
         counts, first = _count(y_true, y_pred, labels)
-        images = as_images(_brightness(rows_at(X, np.array(list(first.values())))), image_shape, channels)
+        rows = rows_at(X, np.array(list(first.values()))).astype(np.float64)
+        low, high = min(0.0, rows.min()), rows.max()
+        images = as_images((rows - low) / ((high - low) or 1.0), image_shape, channels)
         return cls(counts, dict(zip(first, images, strict=True)), names).plot(**drawing)
 
-    def plot(self, ax: Any = None, *, cmap: str = "gray") -> "ConfusionDisplay":
+    @documented_by(Display)
+    def plot(self, ax: Axes | None = None, *, cmap: str = "gray") -> "ConfusionDisplay":
         """Draw the matrix.
 
         Parameters
         ----------
-        ax : matplotlib Axes or None
-            Axes to draw on; None makes a figure.
         cmap : str, default="gray"
             Colour map of images without colours.
-
-        Returns
-        -------
-        ConfusionDisplay
-            The display itself.
         """
         n = len(self.names)
         side = float(np.clip(0.82 * n + 1.4, 4.2, 14))
-        ax = axes_on(ax, (side, side))
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._axes_on(ax, (side, side))
         ax.imshow(self._shades(), zorder=0)
         self.images_ = {cell: self._draw(cell, image, cmap) for cell, image in self.examples.items()}
         box = ax.get_window_extent()
@@ -187,7 +164,7 @@ class ConfusionDisplay:
         wrong = wrong / (wrong.max() or 1.0)
         return np.where(right[..., None], tint(_RIGHT, 0.55 * share), tint(_WRONG, 0.75 * wrong))
 
-    def _draw(self, cell: tuple[int, int], image: np.ndarray, cmap: str) -> Any:
+    def _draw(self, cell: tuple[int, int], image: np.ndarray, cmap: str) -> Artist:
         """Draw an image in the upper part of its cell."""
         height, width = image.shape[:2]
         half = np.array([width, height]) / max(height, width) * current_tuning().look.cell / 2
@@ -195,7 +172,7 @@ class ConfusionDisplay:
         extent = (column - half[0], column + half[0], row + half[1], row - half[1])
         return self.ax_.imshow(image, cmap=cmap, vmin=0, vmax=1, extent=extent, zorder=1, interpolation="nearest")
 
-    def _write(self, row: int, column: int, size: float) -> Any:
+    def _write(self, row: int, column: int, size: float) -> Artist:
         """Write a count below its image; a zero is pale and in the middle of its cell."""
         count = self.counts[row, column]
         place, colour = (row + 0.36, "black") if count else (row, "0.6")
@@ -203,12 +180,12 @@ class ConfusionDisplay:
 
     def _dress(self) -> None:
         n = len(self.names)
-        ends, places = (-0.5, n - 0.5), np.arange(n)
+        ends, cells = (-0.5, n - 0.5), np.arange(n)
         self.ax_.set(xlim=ends, ylim=ends[::-1], aspect="equal", xlabel="predicted class", ylabel="true class")
-        self.ax_.set_xticks(places, self.names, rotation=45 if max(map(len, self.names)) > 6 else 0)
-        self.ax_.set_yticks(places, self.names)
-        self.ax_.set_xticks(places[1:] - 0.5, minor=True)
-        self.ax_.set_yticks(places[1:] - 0.5, minor=True)
+        self.ax_.set_xticks(cells, self.names, rotation=45 if max(map(len, self.names)) > 6 else 0)
+        self.ax_.set_yticks(cells, self.names)
+        self.ax_.set_xticks(cells[1:] - 0.5, minor=True)
+        self.ax_.set_yticks(cells[1:] - 0.5, minor=True)
         self.ax_.grid(which="minor", color="0.85", linewidth=0.8)
         self.ax_.tick_params(which="both", length=0)
         if not self.ax_.get_title():
@@ -216,41 +193,27 @@ class ConfusionDisplay:
             self.ax_.set_title(f"{np.trace(self.counts) / total:.1%} of {total:,} right", fontsize="medium")
 
 
-def _pair(y_true: Any, y_pred: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+def _pair(y_true: object, y_pred: object, X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return both columns of labels; raise ValueError unless there is one for each row."""
     if y_true is None:
         raise ValueError("y_true is needed: none was passed and X does not bring labels.")
-    y_true, y_pred = column_or_1d(np.asarray(y_true)), column_or_1d(np.asarray(y_pred))
+    truth, predicted = column_or_1d(np.asarray(y_true)), column_or_1d(np.asarray(y_pred))
     n = X.shape[0] if hasattr(X, "shape") else len(X)
-    if not len(y_true) == len(y_pred) == n:
-        raise ValueError(f"X has {n} rows, y_true {len(y_true)} labels, y_pred {len(y_pred)}.")
-    return y_true, y_pred
-
-
-def _stored_names(X: Any, labels: np.ndarray) -> list[str] | None:
-    """Return the names in X if the labels are numbers of classes, else None."""
-    names = X.class_names if isinstance(X, HDF5Data) else None
-    if names is None or labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= len(names):
-        return None
-    return [names[label] for label in labels]
+    if not len(truth) == len(predicted) == n:
+        raise ValueError(f"X has {n} rows, y_true {len(truth)} labels, y_pred {len(predicted)}.")
+    return truth, predicted
 
 
 def _count(y_true: np.ndarray, y_pred: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, dict[tuple[int, int], int]]:
     """Return the number of rows of each cell, and the first row of each cell that has some."""
-    n, order = len(labels), np.argsort(labels)
-    known = np.flatnonzero(np.isin(y_true, labels) & np.isin(y_pred, labels))
-    if len(known) == 0:
+    of_labels = np.flatnonzero(np.isin(y_true, labels) & np.isin(y_pred, labels))
+    if len(of_labels) == 0:
         raise ValueError("There is no row whose class and predicted class are both among the labels.")
-    place = [order[np.searchsorted(labels, column[known], sorter=order)] for column in (y_true, y_pred)]
-    cells, first, found = np.unique(place[0] * n + place[1], return_index=True, return_counts=True)
-    counts = np.zeros(n * n, dtype=np.int64)
-    counts[cells] = found
-    rows = {(int(cell) // n, int(cell) % n): int(known[k]) for cell, k in zip(cells, first, strict=True)}
-    return counts.reshape(n, n), rows
-
-
-def _brightness(rows: np.ndarray) -> np.ndarray:
-    """Return all values scaled to 0 to 1; black is 0 or the least value if that is negative."""
-    rows = rows.astype(np.float64)
-    low, high = min(0.0, rows.min()), rows.max()
-    return (rows - low) / ((high - low) or 1.0)
+    order = np.argsort(labels)
+    place = np.argsort(order)
+    counts = confusion_counts(y_true[of_labels], y_pred[of_labels], labels[order])[place][:, place]
+    first: dict[tuple[int, int], int] = {}
+    rows = [order[np.searchsorted(labels, column[of_labels], sorter=order)].tolist() for column in (y_true, y_pred)]
+    for row, cell in zip(of_labels.tolist(), zip(*rows, strict=True), strict=True):
+        first.setdefault(cell, row)
+    return counts, first

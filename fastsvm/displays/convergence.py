@@ -1,19 +1,18 @@
 """Convergence of a fit: objective, gap or loss against iterations or time."""
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.displays._canvas import axes_on, pyplot
+from fastsvm.displays._canvas import Axes, Display, Line2D, Look, pyplot
+from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS
 from fastsvm.tuning import current_tuning
 
-if TYPE_CHECKING:
-    from matplotlib.lines import Line2D
-
-__all__ = ["ConvergenceDisplay", "Curve"]
+__all__ = ["ConvergenceDisplay", "Curve", "loss_curve", "objective_name", "problem_curves"]
 
 _PALE, _TOLERANCE, _ENDS = "fastsvm mini-batches", "fastsvm tolerance", "fastsvm ends"  # what a later call recognises
 
@@ -26,7 +25,8 @@ class Curve(NamedTuple):
     y: np.ndarray
 
 
-class ConvergenceDisplay:
+@documented
+class ConvergenceDisplay(Display):
     """Convergence of a fit: objective, gap or loss after each iteration.
 
     Use `from_estimator` to collect the curves of a fitted model. To compare models, call it with the same `ax` and a
@@ -45,10 +45,6 @@ class ConvergenceDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes with the curves.
-    figure_ : matplotlib Figure
-        Figure of the axes.
     lines_ : list of Line2D
         The curves, in the order of `curves`.
     mean_lines_ : list of Line2D
@@ -56,8 +52,6 @@ class ConvergenceDisplay:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from sklearn.datasets import load_digits
     >>> from fastsvm import SGDClassifier
     >>> from fastsvm.displays import ConvergenceDisplay
@@ -77,13 +71,14 @@ class ConvergenceDisplay:
         self.curves, self.axis_names, self.tol, self.window = curves, axis_names, tol, window
 
     @classmethod
+    @documented_by(Display)
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
         x: str = "iteration",
         y: str = "objective",
-        ax: Any = None,
+        ax: Axes | None = None,
         label: str | None = None,
         **drawing: Any,
     ) -> "ConvergenceDisplay":
@@ -100,23 +95,13 @@ class ConvergenceDisplay:
             Quantity on the vertical axis. `SVC` has an objective, which is the dual one unless its solver is "primal",
             and a gap, the largest violation of the optimality conditions. The others have an objective and the loss of
             each mini-batch.
-        ax : matplotlib Axes or None
-            Axes to draw on; None makes a figure.
         label : str or None
             Name of the model in the legend.
-        **drawing
-            Parameters of `plot`.
-
-        Returns
-        -------
-        ConvergenceDisplay
 
         Raises
         ------
         ValueError
             If x or y is none of these, or the model did not record it.
-        ImportError
-            If matplotlib is missing.
         """
         pyplot()
         check_is_fitted(estimator)
@@ -126,59 +111,44 @@ class ConvergenceDisplay:
         return display.plot(ax, label=label, **drawing)
 
     @classmethod
-    def _of_history(cls, estimator: Any, x: str, y: str) -> "ConvergenceDisplay":
+    def _of_history(cls, estimator: BaseEstimator, x: str, y: str) -> "ConvergenceDisplay":
         history = _history(estimator)
-        known: list[str] = [name for name in ("objective", "gap") if name in history]
-        if y not in known:
-            known += ["loss"] if hasattr(estimator, "loss_curve_") else []
-            raise ValueError(f"y must be one of {known} for {type(estimator).__name__}, found {y!r}.")
-        if "problem" not in history:
-            at, step_name = (history["time"], "time (s)") if x == "time" else (history["epoch"], "epoch")
-            return cls([Curve(y, at, history[y])], axis_names=(step_name, "objective"))
-        step_name = "time (s)" if x == "time" else _steps_of(estimator)
-        problem = "dual" if SOLVERS[estimator.solver].is_dual else "primal"
-        names = {"objective": f"{problem} objective", "gap": "gap: largest violation"}
-        tol = estimator.tol if y == "gap" else None
-        return cls(_curves_of_problems(estimator, x, y), axis_names=(step_name, names[y]), tol=tol)
+        names: list[str] = [name for name in ("objective", "gap") if name in history]
+        if y not in names:
+            names += ["loss"] if hasattr(estimator, "loss_curve_") else []
+            raise ValueError(f"y must be one of {names} for {type(estimator).__name__}, found {y!r}.")
+        step, of_y, tol = "epoch", "objective", None
+        if "problem" in history:
+            of_y = objective_name(estimator) if y == "objective" else "gap: largest violation"
+            step = SOLVERS[estimator.solver].steps
+            step = step if getattr(estimator, "learning_rate", None) is None else "gradient steps"
+            tol = estimator.tol if y == "gap" else None
+        column = "epoch" if x == "iteration" and "problem" not in history else x
+        axis_names = ("time (s)" if x == "time" else step, of_y)
+        return cls(problem_curves(estimator, column, y), axis_names=axis_names, tol=tol)
 
     @classmethod
-    def _of_losses(cls, estimator: Any, x: str) -> "ConvergenceDisplay":
-        losses = getattr(estimator, "loss_curve_", None)
-        if losses is None:
+    def _of_losses(cls, estimator: BaseEstimator, x: str) -> "ConvergenceDisplay":
+        if getattr(estimator, "loss_curve_", None) is None:
             raise ValueError(f"y='loss' needs a loss_curve_, which {type(estimator).__name__} does not have.")
-        # With many batches, a point is the mean of 2, 4, 8, ... of them.
-        of_point = 2 ** int(np.ceil(np.log2(max(1.0, (estimator.t_ - 1) / max(1, len(losses))))))
-        steps = np.minimum(np.arange(1, len(losses) + 1) * of_point, estimator.t_ - 1)
-        if x == "time":
-            history = _history(estimator)
-            steps = np.interp(steps, [0, *history["steps"]], [0.0, *history["time"]])
+        curve = loss_curve(estimator, x)
         names = ("time (s)" if x == "time" else "mini-batch", "loss of a mini-batch")
-        name = "each mini-batch" if of_point == 1 else f"each {of_point} mini-batches"
-        return cls([Curve(name, steps, losses)], axis_names=names, window=max(1, len(losses) // 50))
+        return cls([curve], axis_names=names, window=max(1, len(curve.y) // 50))
 
+    @documented_by(Display)
     def plot(
-        self, ax: Any = None, *, label: str | None = None, legend: bool = True, **line_kwargs: Any
+        self, ax: Axes | None = None, *, label: str | None = None, legend: bool = True, **line_kwargs: Any
     ) -> "ConvergenceDisplay":
         """Draw the curves.
 
         Parameters
         ----------
-        ax : matplotlib Axes or None
-            Axes to draw on; None makes a figure.
         label : str or None
             Name of the model in the legend; all its curves then have one colour.
         legend : bool, default=True
             Whether to draw a legend, if a curve has a name.
-        **line_kwargs
-            For matplotlib's `plot`, which draws the curves.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            The display itself.
         """
-        ax = axes_on(ax, (6.4, 4.0))
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._axes_on(ax, (6.4, 4.0))
         self.lines_: list[Line2D] = []
         self.mean_lines_: list[Line2D] = []
         for curve, look in zip(self.curves, self._looks(label, line_kwargs), strict=True):
@@ -192,41 +162,43 @@ class ConvergenceDisplay:
             ax.legend(fontsize=9)
         return self
 
-    def _looks(self, label: str | None, given: dict[str, Any]) -> list[dict[str, Any]]:
+    def _looks(self, label: str | None, line_kwargs: Look) -> list[Look]:
         """Return line properties: few curves of a model without a name have a colour and a name each."""
         from matplotlib.cbook import normalize_kwargs
         from matplotlib.lines import Line2D
 
         # "c" and "lw" are short for "color" and "linewidth".
-        n, given, most = len(self.curves), normalize_kwargs(given, Line2D), current_tuning().look.ticks
+        n, most = len(self.curves), current_tuning().look.ticks
+        line_kwargs = normalize_kwargs(line_kwargs, Line2D)
         if label is None and n <= most:
             names = [curve.name if n > 1 or self.window > 1 else "_" for curve in self.curves]
-            return [{"label": name} | given for name in names]
+            return [{"label": name} | line_kwargs for name in names]
         (unseen,) = self.ax_.plot([], [])  # takes the next colour
         unseen.remove()
-        shared = {"color": unseen.get_color()} | ({"alpha": 0.5, "linewidth": 1} if n > most else {})
+        shared: Look = {"color": unseen.get_color()} | ({"alpha": 0.5, "linewidth": 1} if n > most else {})
         first = label or f"{n} two-class problems"
-        return [shared | {"label": name} | given for name in [first] + ["_"] * (n - 1)]
+        return [shared | {"label": name} | line_kwargs for name in [first] + ["_"] * (n - 1)]
 
-    def _draw(self, curve: Curve, look: dict[str, Any]) -> None:
+    def _draw(self, curve: Curve, look: Look) -> None:
         if self.window <= 1:
-            mark = {"marker": "o", "markersize": 4} if len(curve.x) < current_tuning().look.marked else {}
+            mark: Look = {"marker": "o", "markersize": 4} if len(curve.x) < current_tuning().look.marked else {}
             self.lines_ += self.ax_.plot(curve.x, curve.y, **(mark | look))
             return
         alone = look["label"] == curve.name
-        pale = {"alpha": 0.3, "linewidth": 0.8, "label": curve.name if alone else "_", "gid": _PALE}
+        pale: Look = {"alpha": 0.3, "linewidth": 0.8, "label": curve.name if alone else "_", "gid": _PALE}
         self.lines_ += self.ax_.plot(curve.x, curve.y, **(look | pale))
-        look = {"color": self.lines_[-1].get_color()} | look | ({"label": "running mean"} if alone else {})
+        colour: Look = {"color": self.lines_[-1].get_color()}
+        look = colour | look | ({"label": "running mean"} if alone else {})
         weights = np.full(self.window, 1 / self.window)
         middle, mean = (np.convolve(column, weights, "valid") for column in (curve.x, curve.y))
         self.mean_lines_ += self.ax_.plot(middle, mean, **look)
 
     def _draw_tolerance(self, tol: float) -> None:
         """Draw the tolerance, unless another model drew the same one in these axes."""
-        there = [line.get_ydata()[0] for line in self.ax_.lines if line.get_gid() == _TOLERANCE]
+        there = [np.asarray(line.get_ydata())[0] for line in self.ax_.lines if line.get_gid() == _TOLERANCE]
         before = self.ax_.get_ylim()[0] if there else np.inf
         if tol not in there:
-            look = {"color": "0.3", "linestyle": "--", "linewidth": 1, "gid": _TOLERANCE}
+            look: Look = {"color": "0.3", "linestyle": "--", "linewidth": 1, "gid": _TOLERANCE}
             self.ax_.axhline(tol, label=f"tol = {tol:g}", **look)
         self.ax_.set_yscale("log", nonpositive="mask")  # which warns if no line has positive values
         self.ax_.autoscale(axis="y")  # for curves that came after the limits were set
@@ -236,14 +208,11 @@ class ConvergenceDisplay:
         self.ax_.set_ylim(least, max(high, 10 * tol))
 
     def _say_what_is_recorded(self, label: str | None) -> None:
-        """Say, once in these axes, that a point is all there is: small problems are solved in one compiled call.
-
-        A gap of 0 has no place on a logarithmic axis, so the value of a single point is written.
-        """
+        """Say, once in these axes, that a fit records only its end, and a single value, which may have no place."""
         if any(text.get_gid() == _ENDS for text in self.ax_.texts):
             return
         value = f": {self.curves[0].y[0]:.3g}" if len(self.curves) == 1 and label is None else ""
-        place = {"transform": self.ax_.transAxes, "va": "top", "fontsize": 9, "color": "0.3", "gid": _ENDS}
+        place: Look = {"transform": self.ax_.transAxes, "va": "top", "fontsize": 9, "color": "0.3", "gid": _ENDS}
         self.ax_.text(0.02, 0.6, f"a fit that records only its end{value}", **place)
 
     def _dress(self) -> None:
@@ -255,31 +224,49 @@ class ConvergenceDisplay:
             self.ax_.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
             self.ax_.xaxis.set_major_formatter("{x:,.0f}")
         if self.mean_lines_:  # losses of the first batches may dwarf all others
-            tops = [np.quantile(line.get_ydata(), 0.99) for line in self.ax_.lines if line.get_gid() == _PALE]
+            tops = [
+                np.quantile(np.asarray(line.get_ydata()), 0.99) for line in self.ax_.lines if line.get_gid() == _PALE
+            ]
             self.ax_.set_ylim(0, 1.2 * max(tops))
 
 
-def _history(estimator: Any) -> dict[str, np.ndarray]:
+def _history(estimator: BaseEstimator) -> dict[str, np.ndarray]:
     history = getattr(estimator, "history_", None)
     if not history:
         raise ValueError(f"This {type(estimator).__name__} has no history_; `fit` keeps one, `partial_fit` does not.")
     return history
 
 
-def _steps_of(estimator: Any) -> str:
-    """Return the name of the iterations of an `SVC`."""
-    if getattr(estimator, "learning_rate", None) is not None:
-        return "gradient steps"
-    return SOLVERS[estimator.solver].steps
+# --- the numbers of the curves -----------------------------------------------------------------------------------
 
 
-def _curves_of_problems(estimator: Any, x: str, y: str) -> list[Curve]:
-    """Return the curve of each two-class problem, or of the one problem of a machine without classes."""
-    history, curves = estimator.history_, []
-    if not hasattr(estimator, "classes_"):
+def objective_name(estimator: BaseEstimator) -> str:
+    """Return whose objective the history of a kernel machine has."""
+    return f"{'dual' if SOLVERS[estimator.solver].is_dual else 'primal'} objective"
+
+
+def problem_curves(estimator: BaseEstimator, x: str, y: str, most: int | None = None) -> list[Curve]:
+    """Return columns of the history as a curve for each two-class problem, or for a share of them if they are many."""
+    history = estimator.history_
+    if "problem" not in history or not hasattr(estimator, "classes_"):
         return [Curve(y, history[x], history[y])]
-    for number, (a, b) in enumerate(combinations(estimator.classes_, 2)):
-        own = history["problem"] == number
-        if own.any():
-            curves.append(Curve(f"{a} or {b}", history[x][own], history[y][own]))
+    problems, pairs = np.unique(history["problem"]).astype(int), list(combinations(estimator.classes_, 2))
+    if most is not None:
+        problems = problems[np.unique(np.linspace(0, len(problems) - 1, most).astype(int))]
+    curves = []
+    for number in problems.tolist():
+        rows, (a, b) = history["problem"] == number, pairs[number]
+        curves.append(Curve(f"{a} or {b}", history[x][rows], history[y][rows]))
     return curves
+
+
+def loss_curve(estimator: BaseEstimator, x: str) -> Curve:
+    """Return the losses of mini-batches, over their number or, for x="time", over the time of the fit."""
+    losses = estimator.loss_curve_
+    # With many batches, a point is the mean of 2, 4, 8, ... of them.
+    of_point = 2 ** int(np.ceil(np.log2(max(1.0, (estimator.t_ - 1) / max(1, len(losses))))))
+    steps = np.minimum(np.arange(1, len(losses) + 1) * of_point, estimator.t_ - 1)
+    if x == "time":
+        history = _history(estimator)
+        steps = np.interp(steps, [0, *history["steps"]], [0.0, *history["time"]])
+    return Curve("each mini-batch" if of_point == 1 else f"each {of_point} mini-batches", steps, losses)

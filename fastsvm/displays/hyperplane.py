@@ -2,29 +2,29 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
-from fastsvm.displays._canvas import axes_on, colours_of, legend_on, pyplot
-from fastsvm.displays._plane import Points
+from fastsvm.displays._canvas import Axes, Colours, Display, Line2D, Look, colours_of, lines_for_legend, pyplot
+from fastsvm.displays._samples import Points
+from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.kernels import Linear
 
 __all__ = ["HyperplaneDisplay"]
 
 
-class HyperplaneDisplay:
+@documented
+class HyperplaneDisplay(Display):
     """Lines f = 0 of a linear model of two features after more and more iterations, the last with its margins.
 
     Use `from_estimator` to fit the models.
 
     Parameters
     ----------
-    points : Points
-        The samples, their labels, the two classes, and the names of the features.
     coef : ndarray of shape (n_lines, 2)
         Weights of each line.
     intercept : ndarray of shape (n_lines,)
@@ -34,10 +34,6 @@ class HyperplaneDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes with the plot.
-    figure_ : matplotlib Figure
-        Figure of the axes.
     lines_ : list of Line2D
         The lines f = 0, in the order of `max_iters`.
     margins_ : list of Line2D
@@ -49,8 +45,6 @@ class HyperplaneDisplay:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from sklearn.datasets import make_blobs
     >>> from fastsvm import SGDClassifier
     >>> from fastsvm.displays import HyperplaneDisplay
@@ -64,14 +58,15 @@ class HyperplaneDisplay:
         self.points, self.coef, self.intercept, self.max_iters = points, coef, intercept, tuple(max_iters)
 
     @classmethod
+    @documented_by(Display)
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
+        estimator: BaseEstimator,
+        X: object,
+        y: object = None,
         *,
         max_iters: Sequence[int] = (1, 3, 10, 30, 100, 1000),
-        ax: Any = None,
+        ax: Axes | None = None,
         **drawing: Any,
     ) -> "HyperplaneDisplay":
         """Fit a copy of the model with each `max_iter` and draw the lines.
@@ -87,22 +82,12 @@ class HyperplaneDisplay:
             Labels of two classes; None uses the labels of an `HDF5Data`.
         max_iters : sequence of int, default=(1, 3, 10, 30, 100, 1000)
             Iterations of each copy, in rising order: epochs of `SGDClassifier`, pair steps of `SVC`.
-        ax : matplotlib Axes or None
-            Axes to draw on; None makes a figure.
-        **drawing
-            Parameters of `plot`.
-
-        Returns
-        -------
-        HyperplaneDisplay
 
         Raises
         ------
         ValueError
             If there are not two features and two classes, the model is not linear or has no `max_iter`, or `max_iters`
             do not rise.
-        ImportError
-            If matplotlib is missing.
 
         Warns
         -----
@@ -119,44 +104,34 @@ class HyperplaneDisplay:
         intercept = np.array([np.ravel(model.intercept_)[0] for model in models], dtype=np.float64)
         return cls(points, coef, intercept, max_iters).plot(ax, **drawing)
 
+    @documented_by(Display)
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         legend: bool | str = True,
-        colors: Any = None,
+        colors: Colours = None,
         cmap: str = "viridis_r",
-        points_kwargs: dict[str, Any] | None = None,
+        points_kwargs: Look | None = None,
     ) -> "HyperplaneDisplay":
         """Draw points and lines.
 
         Parameters
         ----------
-        ax : matplotlib Axes or None
-            Axes to draw on; None makes a figure.
-        legend : bool or str, default=True
-            Whether to draw a legend, or its place within the axes.
         colors : sequence of colours or None
             A colour for each of the two classes.
         cmap : str, default="viridis_r"
             Colour map of the lines, from first to last.
-        points_kwargs : dict or None
-            Parameters of matplotlib's `scatter`, which draws the points.
-
-        Returns
-        -------
-        HyperplaneDisplay
-            The display itself.
         """
-        ax = axes_on(ax, (6.4, 4.4))
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._axes_on(ax, (6.4, 4.4))
         look = {"alpha": 0.55} | (points_kwargs or {})
         self.points_ = self.points.draw(ax, colours_of(2, colors), **look)
         self._draw_lines(cmap)
         limits = self.points.limits()
         ax.set(xlim=limits[0], ylim=limits[1])
-        handles = [*self.points_, *self._last_lines()]
-        legend_on(ax, self.points.place_of(legend), handles)
+        names = {"f = 0, last": "-", "f = ±1, last": "--"}
+        handles = [*self.points_, *lines_for_legend(names, self.margins_[0].get_color())]
+        self._draw_legend(self.points.place_of(legend), handles)
         return self
 
     def _draw_lines(self, cmap: str) -> None:
@@ -177,7 +152,7 @@ class HyperplaneDisplay:
         self.colorbar_.set_ticklabels([f"{steps:,}" for steps in self.max_iters])
         self.colorbar_.ax.minorticks_off()
 
-    def _line(self, ends: np.ndarray, look: dict[str, Any]) -> Any:
+    def _line(self, ends: np.ndarray, look: Look) -> Line2D:
         return self.ax_.plot(*ends.T, **look)[0]
 
     def _segments(self, which: slice, level: float) -> np.ndarray:
@@ -190,16 +165,8 @@ class HyperplaneDisplay:
         along = coef[:, ::-1] * [-1, 1] / np.sqrt(sq_norm) * length
         return np.stack([foot - along, foot + along], axis=1)
 
-    def _last_lines(self) -> list[Any]:
-        """Return handles of the last line and its margins for a legend."""
-        from matplotlib.lines import Line2D
 
-        colour = self.margins_[0].get_color()
-        names: dict[str, Literal["-", "--"]] = {"f = 0, last": "-", "f = ±1, last": "--"}
-        return [Line2D([], [], color=colour, linestyle=style, label=name) for name, style in names.items()]
-
-
-def _check(estimator: Any, max_iters: Sequence[int]) -> None:
+def _check(estimator: BaseEstimator, max_iters: Sequence[int]) -> None:
     if "max_iter" not in estimator.get_params():
         raise ValueError(f"{type(estimator).__name__} has no parameter max_iter.")
     kernel = getattr(estimator, "kernel", "linear")
@@ -209,7 +176,7 @@ def _check(estimator: Any, max_iters: Sequence[int]) -> None:
         raise ValueError(f"max_iters must be positive numbers that rise, found {tuple(max_iters)}.")
 
 
-def _fitted(estimator: Any, X: Any, y: Any, max_iter: int, last: bool) -> Any:
+def _fitted(estimator: BaseEstimator, X: object, y: object, max_iter: int, last: bool) -> BaseEstimator:
     """Return a fitted copy; all copies have the same `random_state`."""
     model = clone(estimator).set_params(max_iter=max_iter)
     if model.get_params().get("random_state", 0) is None:

@@ -1,15 +1,15 @@
 """Decision regions and margins of a classifier or an outlier detector of two features."""
 
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from sklearn.base import is_outlier_detector
+from sklearn.base import BaseEstimator, is_outlier_detector
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.displays._canvas import axes_on, circles_on, colours_of, legend_on, pyplot, tint
-from fastsvm.displays._plane import Points
-from fastsvm.displays._samples import circled_rows, decided, like, rows_of
+from fastsvm.displays._canvas import Artist, Axes, Colours, Display, Look, colours_of, lines_for_legend, pyplot, tint
+from fastsvm.displays._samples import Points, circled_rows, decided, like, rows_of
+from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.tuning import current_tuning
 
 __all__ = ["MarginDisplay"]
@@ -25,24 +25,19 @@ class _Detected(IntEnum):
     INLIER = 1
 
 
-class MarginDisplay:
+@documented
+class MarginDisplay(Display):
     """Decision values of a classifier or an outlier detector of two features, with its boundary and the samples.
 
     A classifier of two classes has margins too. Use `from_estimator` to compute them.
 
     Parameters
     ----------
-    points : Points
-        The samples, their labels, the classes, and the names of the features.
     grid : tuple of ndarray, each of shape (grid_resolution,)
         Values of the first and of the second feature.
     response : ndarray of shape (grid_resolution, grid_resolution)
         Row r and column c belong to the point (grid[0][c], grid[1][r]). For two classes this is the decision value,
         positive for the second class, else the number of the predicted class.
-    circled : ndarray of int or None, default=None
-        Numbers of the samples to circle.
-    circled_name : str, default="support vectors"
-        Name of the circled samples in the legend.
     shade : ndarray of shape (grid_resolution, grid_resolution) or None, default=None
         For two classes, the depth of the colour at each point, from -1 for the first class to 1 for the second; None
         uses the decision values.
@@ -51,10 +46,6 @@ class MarginDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes with the plot.
-    figure_ : matplotlib Figure
-        Figure of the axes.
     image_ : AxesImage
         The shades.
     lines_ : QuadContourSet or None
@@ -66,8 +57,6 @@ class MarginDisplay:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from sklearn.datasets import make_moons
     >>> from fastsvm import SVC
     >>> from fastsvm.displays import MarginDisplay
@@ -94,16 +83,17 @@ class MarginDisplay:
         self.shade = _depth(response, "decision_function") if shade is None else shade
 
     @classmethod
+    @documented_by(Display)
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
+        estimator: BaseEstimator,
+        X: object,
+        y: object = None,
         *,
         grid_resolution: int = 200,
         circle: bool = True,
         shade_by: str = "decision_function",
-        ax: Any = None,
+        ax: Axes | None = None,
         **drawing: Any,
     ) -> "MarginDisplay":
         """Compute the decision values of a fitted model and draw them.
@@ -127,14 +117,6 @@ class MarginDisplay:
             For two classes, the method of the estimator whose values the shades show: "decision_function"; "predict",
             for one shade a class; or another with values from -1 to 1, such as "soft_decision" of `SGDClassifier`. The
             lines always show the decision values.
-        ax : matplotlib Axes or None
-            Axes to draw on; None makes a figure.
-        **drawing
-            Parameters of `plot`.
-
-        Returns
-        -------
-        MarginDisplay
 
         Raises
         ------
@@ -143,8 +125,6 @@ class MarginDisplay:
             X does not hold the samples of the fit.
         TypeError
             If the estimator is neither a classifier nor an outlier detector, or has no `decision_function`.
-        ImportError
-            If matplotlib is missing.
         """
         pyplot()
         check_is_fitted(estimator)
@@ -154,55 +134,45 @@ class MarginDisplay:
         circled, name = circled_rows(estimator, points.X) if circle else (None, "")
         first, second = (np.linspace(low, high, grid_resolution) for low, high in points.limits())
         grid = first, second
-        places = np.stack(np.meshgrid(*grid), axis=-1)
-        rows = like(X, places.reshape(-1, 2))
-        given: dict[str, Any] = {"response": _response(estimator, rows).reshape(places.shape[:2])}
-        if is_outlier_detector(estimator):
-            given |= {"shade": _relative(given["response"]), "levels": (0,)}
+        points_of_grid = np.stack(np.meshgrid(*grid), axis=-1)
+        rows = like(X, points_of_grid.reshape(-1, 2))
+        response, shade = _response(estimator, rows).reshape(points_of_grid.shape[:2]), None
+        levels: tuple[float, ...] = (-1, 0, 1)
+        if is_outlier_detector(estimator):  # values of either sign are shaded by their share of the largest
+            largest = [max(float(np.max(sign * response)), np.finfo(float).tiny) for sign in (-1, 1)]
+            shade, levels = response / np.where(response > 0, largest[1], largest[0]), (0,)
             drawing = {"colors": colours_of(2)[::-1]} | drawing  # what is usual has the first colour
         if shade_by != "decision_function" and len(points.classes) == 2:
-            given["shade"] = _depth(_response(estimator, rows, shade_by), shade_by).reshape(places.shape[:2])
-        return cls(points, grid, **given, circled=circled, circled_name=name).plot(ax, **drawing)
+            shade = _depth(_response(estimator, rows, shade_by), shade_by).reshape(points_of_grid.shape[:2])
+        drawn = cls(points, grid, response, circled=circled, circled_name=name, shade=shade, levels=levels)
+        return drawn.plot(ax, **drawing)
 
+    @documented_by(Display)
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         legend: bool | str = True,
-        colors: Any = None,
-        points_kwargs: dict[str, Any] | None = None,
-        lines_kwargs: dict[str, Any] | None = None,
+        colors: Colours = None,
+        points_kwargs: Look | None = None,
+        lines_kwargs: Look | None = None,
     ) -> "MarginDisplay":
         """Draw shades, lines, points and circles.
 
         Parameters
         ----------
-        ax : matplotlib Axes or None
-            Axes to draw on; None makes a figure.
-        legend : bool or str, default=True
-            Whether to draw a legend, or its place within the axes.
-        colors : sequence of colours or None
-            A colour for each class.
-        points_kwargs : dict or None
-            Parameters of matplotlib's `scatter`, which draws the points.
         lines_kwargs : dict or None
             Parameters of matplotlib's `contour`, which draws boundary and margins.
-
-        Returns
-        -------
-        MarginDisplay
-            The display itself.
         """
         legend = "beside" if ax is None and legend is True else self.points.place_of(legend)
-        ax = axes_on(ax, (6.4, 4.4))
+        ax = self._axes_on(ax, (6.4, 4.4))
         colours = colours_of(len(self.points.classes), colors)
-        self.ax_, self.figure_ = ax, ax.figure
         self._draw_shades(colours)
         handles = self._draw_lines(lines_kwargs or {})
         self.points_ = self.points.draw(ax, colours, **(points_kwargs or {}))
-        self.circles_ = circles_on(ax, self.points.X, self.circled, self.circled_name, self.points_[0])
+        self.circles_ = self._draw_circles(self.points.X, self.points_[0])
         ax.set(xlim=self.grid[0][[0, -1]], ylim=self.grid[1][[0, -1]])
-        legend_on(ax, legend, [*self.points_, self.circles_, *handles])
+        self._draw_legend(legend, [*self.points_, self.circles_, *handles])
         return self
 
     def _draw_shades(self, colours: np.ndarray) -> None:
@@ -211,14 +181,12 @@ class MarginDisplay:
         else:
             shades = tint(colours[self.response], 0.8 * current_tuning().look.tint)
         halves = [np.array([-0.5, 0.5]) * (values[1] - values[0]) for values in self.grid]
-        extent = [*(self.grid[0][[0, -1]] + halves[0]), *(self.grid[1][[0, -1]] + halves[1])]
-        self.image_ = self.ax_.imshow(
-            shades, extent=extent, origin="lower", aspect="auto", interpolation="bilinear", zorder=0
-        )
+        extent = np.concatenate([values[[0, -1]] + half for values, half in zip(self.grid, halves, strict=True)])
+        look: Look = {"extent": extent, "origin": "lower", "aspect": "auto", "interpolation": "bilinear", "zorder": 0}
+        self.image_ = self.ax_.imshow(shades, **look)
 
-    def _draw_lines(self, look: dict[str, Any]) -> list[Any]:
+    def _draw_lines(self, look: Look) -> list[Artist]:
         """Draw the levels that are in view, since matplotlib warns of others; return handles for a legend."""
-        from matplotlib.lines import Line2D
         from matplotlib.patheffects import withStroke
 
         self.lines_ = None
@@ -227,18 +195,18 @@ class MarginDisplay:
         inside = [level for level in self.levels if self.response.min() < level < self.response.max()]
         styles = ["-" if level == 0 else "--" for level in inside]
         above = 4 if self.points.are_many() else 2
-        look = {"colors": "0.1", "linestyles": styles, "linewidths": 1.4, "zorder": above} | look
+        usual: Look = {"colors": "0.1", "linestyles": styles, "linewidths": 1.4, "zorder": above}
         if inside:
-            self.lines_ = self.ax_.contour(*self.grid, self.response, inside, **look)
+            self.lines_ = self.ax_.contour(*self.grid, self.response, inside, **(usual | look))
             if self.points.are_many():
                 self.lines_.set_path_effects([withStroke(linewidth=3.5, foreground="white")])
-        names: dict[str, Literal["-", "--"]] = {"f = 0": "-"} if 0 in inside else {}
+        names = {"f = 0": "-"} if 0 in inside else {}
         others = sorted({abs(level) for level in inside} - {0})
         names |= {"f = " + ", ".join(f"±{level:g}" for level in others): "--"} if others else {}
-        return [Line2D([], [], color="0.1", linestyle=style, label=name) for name, style in names.items()]
+        return lines_for_legend(names)
 
 
-def _classes_of(estimator: Any) -> np.ndarray:
+def _classes_of(estimator: BaseEstimator) -> np.ndarray:
     """Return the classes, from the negative to the positive side."""
     if is_outlier_detector(estimator):
         return np.array([_Detected.OUTLIER, _Detected.INLIER])
@@ -250,7 +218,7 @@ def _classes_of(estimator: Any) -> np.ndarray:
     return estimator.classes_
 
 
-def _points_of(estimator: Any, X: Any, y: Any) -> Points:
+def _points_of(estimator: BaseEstimator, X: object, y: object) -> Points:
     """Return samples with their labels; those without labels of an outlier detector have its predictions."""
     classes = _classes_of(estimator)
     if not is_outlier_detector(estimator):
@@ -261,26 +229,18 @@ def _points_of(estimator: Any, X: Any, y: Any) -> Points:
     return points._replace(y=_DETECTED[(points.y == _Detected.INLIER).astype(int)], classes=_DETECTED)
 
 
-def _response(estimator: Any, places: Any, method: str = "decision_function") -> np.ndarray:
+def _response(estimator: BaseEstimator, rows: object, method: str = "decision_function") -> np.ndarray:
     """Return the values of a method for two classes, the numbers of predicted classes for more."""
     classes = _classes_of(estimator)
     if len(classes) > 2:
-        return np.searchsorted(classes, decided(estimator, "predict", places))
+        return np.searchsorted(classes, decided(estimator, "predict", rows))
     if not hasattr(estimator, method):
-        asked = "of which margins are drawn" if method == "decision_function" else "which shades are to follow"
-        raise TypeError(f"{type(estimator).__name__} has no {method}, {asked}.")
-    found = decided(estimator, method, places)
-    if method == "predict":
-        return np.where(found == classes[1], 1.0, -1.0)
-    return found.astype(np.float64).reshape(len(places))
+        purpose = "of which margins are drawn" if method == "decision_function" else "which shades are to follow"
+        raise TypeError(f"{type(estimator).__name__} has no {method}, {purpose}.")
+    values = decided(estimator, method, rows)
+    return np.where(values == classes[1], 1.0, -1.0) if method == "predict" else values.astype(np.float64).ravel()
 
 
 def _depth(values: np.ndarray, method: str) -> np.ndarray:
     """Return the values of a method as shades from -1 to 1."""
     return np.clip(values / _DEEPEST.get(method, 1.0), -1, 1)
-
-
-def _relative(values: np.ndarray) -> np.ndarray:
-    """Return values as shades: those of either sign as shares of the largest."""
-    largest = [max(float(np.max(sign * values)), np.finfo(float).tiny) for sign in (-1, 1)]
-    return values / np.where(values > 0, largest[1], largest[0])

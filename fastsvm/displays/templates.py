@@ -1,13 +1,16 @@
 """The weights of a linear model of images, as images."""
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.displays._canvas import figure_on, pyplot
-from fastsvm.displays._images import as_images, names_of
+from fastsvm.displays._canvas import Axes, AxesImage, Display, Figure, figure_on, pyplot
+from fastsvm.displays._samples import as_images, names_of
+from fastsvm.estimators.fitting.documentation import documented_by
 from fastsvm.estimators.linear.prediction import dense_coef
 
 __all__ = ["TemplatesDisplay"]
@@ -36,8 +39,6 @@ class TemplatesDisplay:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from sklearn.datasets import load_digits
     >>> from fastsvm import SGDClassifier
     >>> from fastsvm.displays import TemplatesDisplay
@@ -52,14 +53,15 @@ class TemplatesDisplay:
         self.templates, self.names = templates, names
 
     @classmethod
+    @documented_by(Display)
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         image_shape: tuple[int, ...],
         *,
-        class_names: Any = None,
+        class_names: Sequence[str] | None = None,
         channels: str | None = None,
-        figure: Any = None,
+        figure: Figure | None = None,
         **drawing: Any,
     ) -> "TemplatesDisplay":
         """Take the weights of a fitted model and draw them.
@@ -73,23 +75,13 @@ class TemplatesDisplay:
             Shape of the image in a row: (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
         class_names : sequence of str or None
             Names of the classes in the order of `classes_`.
-        channels : {"first", "last"} or None
-            Place of the channels in `image_shape`; None infers it if it is unambiguous.
         figure : matplotlib Figure, SubFigure or None
             Figure to draw on; None makes one.
-        **drawing
-            Parameters of `plot`.
-
-        Returns
-        -------
-        TemplatesDisplay
 
         Raises
         ------
         ValueError
             If the model has no `coef_`, or names or shape do not fit the model.
-        ImportError
-            If matplotlib is missing.
         """
         pyplot()
         check_is_fitted(estimator)
@@ -99,8 +91,14 @@ class TemplatesDisplay:
         templates = as_images(coef, image_shape, channels)
         return cls(templates, _titles(estimator, len(coef), class_names)).plot(figure, **drawing)
 
+    @documented_by(Display)
     def plot(
-        self, figure: Any = None, *, n_columns: int | None = None, quantile: float = 0.995, cmap: str = "RdBu"
+        self,
+        figure: Figure | None = None,
+        *,
+        n_columns: int | None = None,
+        quantile: float = 0.995,
+        cmap: str = "RdBu",
     ) -> "TemplatesDisplay":
         """Draw the images, each with its own scale, which is symmetric around 0.
 
@@ -114,11 +112,6 @@ class TemplatesDisplay:
             Quantile of the absolute weights of an image that is its scale; larger weights have the last colour.
         cmap : str, default="RdBu"
             Diverging colour map of images without colours.
-
-        Returns
-        -------
-        TemplatesDisplay
-            The display itself.
         """
         n = len(self.templates)
         n_columns = n_columns or -(-n // max(1, round(np.sqrt(n / 2.2))))
@@ -135,7 +128,7 @@ class TemplatesDisplay:
             bar.set_ticklabels(["against", "0", "for"])
         return self
 
-    def _draw(self, ax: Any, number: int, quantile: float, cmap: str) -> Any:
+    def _draw(self, ax: Axes, number: int, quantile: float, cmap: str) -> AxesImage:
         image = self.templates[number]
         image = image / (np.quantile(np.abs(image), quantile) or np.abs(image).max() or 1.0)
         ax.set_title(self.names[number], fontsize="medium")
@@ -144,7 +137,7 @@ class TemplatesDisplay:
         return ax.imshow(image, cmap=cmap, vmin=-1, vmax=1)
 
 
-def _titles(estimator: Any, n: int, class_names: Any) -> list[str]:
+def _titles(estimator: BaseEstimator, n: int, class_names: Sequence[str] | None) -> list[str]:
     """Return the meaning of each row of `coef_`."""
     classes = getattr(estimator, "classes_", None)
     if classes is None:

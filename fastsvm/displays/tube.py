@@ -3,11 +3,12 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.base import BaseEstimator, is_regressor
+from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.displays._canvas import are_many, axes_on, circles_on, colours_of, legend_on, point_look, pyplot, tint
-from fastsvm.displays._samples import circled_rows, decided, final_model, like, rows_of
+from fastsvm.displays._canvas import Axes, Colours, Display, Look, are_many, colours_of, point_look, pyplot, tint
+from fastsvm.displays._samples import circled_rows, column_of, decided, final_model, like, padded, rows_of
+from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.fitting.validation import labels_of
 from fastsvm.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from fastsvm.tuning import current_tuning
@@ -15,7 +16,8 @@ from fastsvm.tuning import current_tuning
 __all__ = ["TubeDisplay"]
 
 
-class TubeDisplay:
+@documented
+class TubeDisplay(Display):
     """Predictions of a regressor with its tube of ± ε, the samples, and the support vectors.
 
     The vertical distance of a sample from the curve is its residual y - f(x). So the samples in the tube are those
@@ -29,19 +31,11 @@ class TubeDisplay:
         Places of the curve, from left to right.
     epsilon : float
         Half width of the tube.
-    circled : ndarray of int or None, default=None
-        Numbers of the samples to circle.
-    circled_name : str, default="support vectors"
-        Name of the circled samples in the legend.
     axis_names : tuple of str, default=("feature 0", "target")
         Labels of the axes.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Axes with the plot.
-    figure_ : matplotlib Figure
-        Figure of the axes.
     line_ : Line2D
         The curve.
     tube_ : FillBetweenPolyCollection
@@ -59,8 +53,6 @@ class TubeDisplay:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import numpy as np
     >>> from fastsvm import SVR
     >>> from fastsvm.displays import TubeDisplay
@@ -86,16 +78,17 @@ class TubeDisplay:
         self.circled, self.circled_name, self.axis_names = circled, circled_name, axis_names
 
     @classmethod
+    @documented_by(Display)
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
+        estimator: BaseEstimator,
+        X: object,
+        y: object = None,
         *,
         feature: int | str | None = None,
         grid_resolution: int = 300,
         circle: bool = True,
-        ax: Any = None,
+        ax: Axes | None = None,
         **drawing: Any,
     ) -> "TubeDisplay":
         """Compute the curve of a fitted regressor and draw it.
@@ -117,14 +110,6 @@ class TubeDisplay:
             Number of places of the curve.
         circle : bool, default=True
             Whether to circle the samples of `support_`.
-        ax : matplotlib Axes or None
-            Axes to draw on; None makes a figure.
-        **drawing
-            Parameters of `plot`.
-
-        Returns
-        -------
-        TubeDisplay
 
         Raises
         ------
@@ -133,25 +118,26 @@ class TubeDisplay:
             does not hold the samples of the fit.
         TypeError
             If the estimator is no regressor, or has no ε.
-        ImportError
-            If matplotlib is missing.
         """
         pyplot()
         check_is_fitted(estimator)
         epsilon = _epsilon_of(estimator)
         rows, names = rows_of(X)
-        targets, target = _targets_of(X, y, len(rows)), str(getattr(y, "name", None) or "target")
+        targets, target = labels_of(X, y), str(getattr(y, "name", None) or "target")
+        if targets is None:
+            raise ValueError("y is needed to draw the targets: none was passed and X does not bring any.")
+        targets = column_of(targets, len(rows), "targets", np.float64)
         if grid_resolution < 2:
             raise ValueError(f"grid_resolution must be at least 2, found {grid_resolution}.")
         circled, name = circled_rows(estimator, rows) if circle else (None, "")
         fitted = decided(estimator, "predict", like(X, rows))
         column = _column_of(feature, names)
         if column is None:
-            at = _grid(fitted, grid_resolution)
+            at = np.linspace(*padded(fitted), grid_resolution)
             points, curve = np.column_stack([fitted, targets]), np.column_stack([at, at])
             axis_names = "prediction f", target
         else:
-            at = _grid(rows[:, column], grid_resolution)
+            at = np.linspace(*padded(rows[:, column]), grid_resolution)
             curve = np.column_stack([at, _along(estimator, X, rows, column, at)])
             heights = targets
             axis_names = names[column], target
@@ -162,60 +148,49 @@ class TubeDisplay:
         drawn = cls(points, curve, epsilon, circled=circled, circled_name=name, axis_names=axis_names)
         return drawn.plot(ax, **drawing)
 
+    @documented_by(Display)
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         legend: bool | str = True,
-        colors: Any = None,
-        points_kwargs: dict[str, Any] | None = None,
-        line_kwargs: dict[str, Any] | None = None,
+        colors: Colours = None,
+        points_kwargs: Look | None = None,
+        line_kwargs: Look | None = None,
     ) -> "TubeDisplay":
         """Draw tube, curve, points and circles.
 
         Parameters
         ----------
-        ax : matplotlib Axes or None
-            Axes to draw on; None makes a figure.
-        legend : bool or str, default=True
-            Whether to draw a legend, or its place within the axes.
         colors : sequence of two colours or None
             Colours of the samples and of the tube.
-        points_kwargs : dict or None
-            Parameters of matplotlib's `scatter`, which draws the points.
         line_kwargs : dict or None
             Parameters of matplotlib's `plot`, which draws the curve.
-
-        Returns
-        -------
-        TubeDisplay
-            The display itself.
         """
         from matplotlib.cbook import normalize_kwargs
         from matplotlib.lines import Line2D
 
         many = are_many(self.points)
         legend = ("upper left" if many else "best") if legend is True else legend  # the best place is slow to find
-        ax = axes_on(ax, (6.4, 4.4))
+        ax = self._axes_on(ax, (6.4, 4.4))
         colours, above = colours_of(2, colors), 4 if many else 2
-        self.ax_, self.figure_ = ax, ax.figure
         at, values = self.curve.T
         low, high = values - self.epsilon, values + self.epsilon
-        edge = {"color": "0.1", "linestyle": "--", "linewidth": 1, "zorder": above}
+        edge: Look = {"color": "0.1", "linestyle": "--", "linewidth": 1, "zorder": above}
         pale = tint(colours[1], current_tuning().look.tube)
         self.tube_ = ax.fill_between(at, low, high, color=pale, linewidth=0, zorder=1)
         self.edges_ = [*ax.plot(at, low, **edge), *ax.plot(at, high, label=f"f ± {self.epsilon:.3g}", **edge)]
-        line = {"color": "0.1", "linewidth": 1.6, "zorder": above, "label": "f"}
+        line: Look = {"color": "0.1", "linewidth": 1.6, "zorder": above, "label": "f"}
         (self.line_,) = ax.plot(at, values, **(line | normalize_kwargs(line_kwargs or {}, Line2D)))
         look = point_look(self.points) | {"c": [colours[0]], "label": f"samples ({len(self.points):,})"}
         self.points_ = ax.scatter(*self.points.T, **(look | (points_kwargs or {})))
-        self.circles_ = circles_on(ax, self.points, self.circled, self.circled_name, self.points_)
+        self.circles_ = self._draw_circles(self.points, self.points_)
         ax.set(xlim=at[[0, -1]], xlabel=self.axis_names[0], ylabel=self.axis_names[1])
-        legend_on(ax, legend, [self.points_, self.circles_, self.line_, self.edges_[1]])
+        self._draw_legend(legend, [self.points_, self.circles_, self.line_, self.edges_[1]])
         return self
 
 
-def _epsilon_of(estimator: Any) -> float:
+def _epsilon_of(estimator: BaseEstimator) -> float:
     """Return the half width of the tube."""
     if not is_regressor(estimator):
         raise TypeError(
@@ -239,16 +214,6 @@ def _epsilon_of(estimator: Any) -> float:
     return float(parameters["epsilon"])
 
 
-def _targets_of(X: Any, y: Any, n: int) -> np.ndarray:
-    targets = labels_of(X, y)
-    if targets is None:
-        raise ValueError("y is needed to draw the targets: none was passed and X does not bring any.")
-    targets = column_or_1d(np.asarray(targets, dtype=np.float64))
-    if len(targets) != n:
-        raise ValueError(f"X has {n} rows, y has {len(targets)} targets.")
-    return targets
-
-
 def _column_of(feature: int | str | None, names: tuple[str, ...]) -> int | None:
     """Return the number of the feature along which to draw; None if there are many and none is chosen."""
     if feature is None:
@@ -260,15 +225,8 @@ def _column_of(feature: int | str | None, names: tuple[str, ...]) -> int | None:
     return range(len(names))[column]
 
 
-def _grid(values: np.ndarray, n: int) -> np.ndarray:
-    """Return n places over the range of values, with some padding."""
-    low, high = values.min(), values.max()
-    padding = current_tuning().look.padding * (high - low or 1.0)
-    return np.linspace(low - padding, high + padding, n)
-
-
-def _along(estimator: Any, X: Any, rows: np.ndarray, column: int, at: np.ndarray) -> np.ndarray:
+def _along(estimator: BaseEstimator, X: object, rows: np.ndarray, column: int, at: np.ndarray) -> np.ndarray:
     """Return predictions where one feature takes given values and the others their medians."""
-    places = np.tile(np.median(rows, axis=0), (len(at), 1))
-    places[:, column] = at
-    return decided(estimator, "predict", like(X, places))
+    points = np.tile(np.median(rows, axis=0), (len(at), 1))
+    points[:, column] = at
+    return decided(estimator, "predict", like(X, points))

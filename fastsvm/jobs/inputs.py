@@ -1,5 +1,6 @@
 """Data files of commands: HDF5, or any other known format, which is converted to HDF5 on the way."""
 
+import hashlib
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,24 +9,36 @@ from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
+from sklearn.base import BaseEstimator, is_classifier, is_outlier_detector
+from sklearn.utils.multiclass import type_of_target
 
 from fastsvm.estimators.fitting.validation import origin_of
 from fastsvm.files.atomic_file import check_input, remove_left, scratch_folder
-from fastsvm.formats import FORMATS, Summary, convert, recognise
+from fastsvm.formats import FORMATS, convert, recognise
 from fastsvm.jobs.say import in_options, say
-from fastsvm.sources import HDF5Data, Origin, error_in_file
+from fastsvm.sources import HDF5Data, Origin, error_in_file, open_hdf5
+from fastsvm.tuning import current_tuning
 
 __all__ = [
     "Expected",
     "InputOptions",
+    "Json",
+    "UnknownLabels",
     "as_hdf5",
+    "check_labels",
+    "classes_of",
     "converted",
+    "fingerprint",
     "is_hdf5",
+    "labels_of",
+    "listed",
     "naming",
     "remove_left_tables",
     "rows_named",
-    "tell",
 ]
+
+Json = dict[str, Any]
+"""An object of JSON."""
 
 
 class InputOptions(NamedTuple):
@@ -43,8 +56,7 @@ class InputOptions(NamedTuple):
 class Expected(NamedTuple):
     """The features that a file should have, with their names if they are known.
 
-    `coarse` says whether the model was fitted to values of at most float32, so that values to predict may be rounded as
-    those of a fit are. Otherwise they are not rounded: a few rows to predict do not show what the fit distinguished.
+    If the model was fitted to values of at most float32, it is `coarse`, and values to predict may be rounded too.
     """
 
     n_features: int
@@ -54,7 +66,7 @@ class Expected(NamedTuple):
     n_more: int = 0  # Sparse text may have so many more: a model's text does not say whether index 0 is one.
 
     @classmethod
-    def by(cls, model: Any, of_text: bool) -> "Expected":
+    def by(cls, model: BaseEstimator, of_text: bool) -> "Expected":
         """Return the features of a fitted model, or of one that was read from text."""
         model = getattr(model, "best_estimator_", model)
         names = getattr(model, "feature_names_in_", None)
@@ -109,14 +121,11 @@ def as_hdf5(
     expected: Expected | None = None,
     *,
     beside: str | Path | None = None,
-    memory: int | None = None,
     **more: Any,
 ) -> Iterator[Path]:
     """Yield the file itself, or the HDF5 file that it was converted to, which is removed at the end.
 
-    The converted file is in a folder beside the path `beside`, or in the system's folder of temporary files. `memory`
-    is the bytes of rows in memory, None for 256 MiB; `more` are parameters of `convert`. FileNotFoundError or
-    ValueError says that there is no such file, or that it is damaged or not of a known format.
+    The converted file is in a folder beside the path `beside`, or in the system's folder of temporary files.
     """
     check_input(path)
     if is_hdf5(path):
@@ -128,7 +137,7 @@ def as_hdf5(
         yield Path(path)
         return
     with scratch_folder(_temporary() if beside is None else Path(beside)) as folder:
-        file = converted(path, folder / "data.h5", options, expected, memory=memory, **more)
+        file = converted(path, folder / "data.h5", options, expected, **more)
         with naming(path, file):
             yield file
 
@@ -148,22 +157,20 @@ def converted(
     destination: Path,
     options: InputOptions | None = None,
     expected: Expected | None = None,
-    *,
-    memory: int | None = None,
     **more: Any,
 ) -> Path:
-    """Convert a file to HDF5, say so, and return the HDF5 file."""
+    """Convert a file to HDF5, say what was read and what the user should know, and return the HDF5 file."""
     options = InputOptions() if options is None else options
     kind = recognise(path) if options.format is None else options.format
     if kind not in FORMATS:
         raise ValueError(f"There is no format {kind!r}; there are {', '.join(FORMATS)}.")
-    names = ("label", "id", "split", "sample_weight", "first_index")
-    given: dict[str, Any] = {name: getattr(options, name) for name in names}
-    if not options.last_label and "last_label" in FORMATS[kind].options:
-        given["last_label"] = False
+    parameters = options._asdict()
+    del parameters["format"]
+    if options.last_label or "last_label" not in FORMATS[kind].options:
+        del parameters["last_label"]
     if expected is not None:
         exact = "float64" if FORMATS[kind].text else "exact"  # text is seldom exact in float32, which needs a pass more
-        wanted: dict[str, Any] = {
+        of_model = {
             "least_features": expected.n_features + expected.n_more,
             "model_features": expected.n_features,
             "model_label": expected.origin.label,
@@ -171,17 +178,88 @@ def converted(
             "feature_names": expected.names,
             "dtype": None if expected.coarse else exact,
         }
-        given |= {name: value for name, value in wanted.items() if name in FORMATS[kind].options}
-    given = {name: value for name, value in given.items() if value is not None}
-    given |= {"progress": True} | ({} if memory is None else {"memory": memory}) | more
-    summary = convert(path, destination, format=kind, **given)
-    tell(summary, path)
-    return summary.path
-
-
-def tell(summary: Summary, path: str | Path) -> None:
-    """Say that a file was converted, where its labels were found, and what else the user should know."""
+        parameters |= {name: value for name, value in of_model.items() if name in FORMATS[kind].options}
+    parameters = {name: value for name, value in parameters.items() if value is not None} | more
+    summary = convert(path, destination, format=kind, progress=True, **parameters)
     labels = f"; labels: {summary.labels}" if summary.labels else ""
     say(f"{path} is read as {summary.n_samples:,} rows of {summary.n_features:,} features{labels}.")
     for note in summary.notes:
         say(in_options(f"note: {note}"))
+    return summary.path
+
+
+def fingerprint(path: str | Path) -> Json:
+    """Return what tells an HDF5 file with X from others: size, time of the last change, shape, type and a digest."""
+    of_file = Path(path).stat()
+    with open_hdf5(path) as data:
+        digest = hashlib.blake2b(data.X.digest().encode(), digest_size=16)
+        for column in (data.y, data.sample_weight):
+            if column is not None:
+                digest.update((np.strings.encode(column, "utf-8") if column.dtype.kind == "U" else column).tobytes())
+        return {
+            "file": str(path),
+            "bytes": of_file.st_size,
+            "changed_ns": of_file.st_mtime_ns,
+            "shape": list(data.shape),
+            "dtype": str(data.X.dtype),
+            "digest": digest.hexdigest(),
+        }
+
+
+# --- labels ------------------------------------------------------------------------------------------------------
+
+
+class UnknownLabels(ValueError):
+    """No label of a file is a class of the model, or the labels cannot be compared with predictions."""
+
+
+def labels_of(data: HDF5Data) -> np.ndarray:
+    """Return the labels of a file to learn from; ValueError says that it has none."""
+    if data.y is None:
+        raise ValueError(
+            f"{data.path} has no labels; training needs them. They are the dataset y of HDF5 files, --label of others."
+        )
+    return data.y
+
+
+def check_labels(classes: np.ndarray | None, data: HDF5Data, path: object) -> str:
+    """Return a note on rows whose class a model does not know, "" if there are none or it is a regressor.
+
+    UnknownLabels says that the labels are those of another question, or from another column.
+    """
+    if data.y is None:
+        return ""
+    if classes is None:
+        if data.y.dtype.kind not in "biuf" or not np.isfinite(data.y).all():
+            raise UnknownLabels(f"The labels in {path} must be finite numbers, for the model is a regression.")
+        return ""
+    if data.y.dtype.kind == "f" and not np.isfinite(data.y).all():
+        raise UnknownLabels(f"The labels in {path} contain NaN or infinity, which name no class.")
+    if type_of_target(data.y).startswith("continuous"):
+        raise UnknownLabels(f"The labels in {path} are real numbers, but the model predicts classes.")
+    labels, counts = np.unique(data.y, return_counts=True)
+    n = len(classes)
+    in_one_type = np.concatenate([classes, labels])
+    unknown = ~np.isin(in_one_type[n:], in_one_type[:n])
+    if unknown.all():
+        raise UnknownLabels(
+            f"No label in {path} is a class of the model: the labels are {listed(labels)}, the classes are "
+            f"{listed(classes)}. Name the column of the labels by --label, or its values as in the training."
+        )
+    rows = int(counts[unknown].sum())
+    note = f"{rows:,} of {len(data):,} rows have a class that the model does not know: {listed(labels[unknown])}."
+    return note if rows else ""
+
+
+def classes_of(model: BaseEstimator) -> np.ndarray | None:
+    """Return the classes of a classifier, -1 and 1 for outliers and others, or None for a regressor."""
+    if is_outlier_detector(model):
+        return np.array([-1, 1])
+    return model.classes_ if is_classifier(model) else None
+
+
+def listed(things: np.ndarray) -> str:
+    """Return the first of some labels or names, and how many there are more."""
+    most = current_tuning().limits.shown
+    more = f" and {len(things) - most:,} more" if len(things) > most else ""
+    return ", ".join(map(str, things[:most].tolist())) + more

@@ -1,55 +1,74 @@
-"""Models that commands take: files of fastsvm, and the text of LIBSVM and LIBLINEAR."""
+"""Models that commands take, files of fastsvm and the text of LIBSVM and LIBLINEAR: opened, described, converted and
+compressed.
+"""
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
+from fastsvm.compression import compress
+from fastsvm.displays._samples import names_of
 from fastsvm.estimators import SVCSearch
 from fastsvm.estimators.fitting.validation import origin_of
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.exchange.model_text import is_libsvm_text, is_linear, load_libsvm, save_libsvm
+from fastsvm.files.atomic_file import check_output
+from fastsvm.jobs.inputs import Expected, InputOptions, Json, as_hdf5, listed
 from fastsvm.jobs.say import say
 from fastsvm.memory import parse_memory
 from fastsvm.persistence.model_file import is_model_file, load, save
-from fastsvm.sources import Source
-from fastsvm.sources.hdf5 import HDF5CSRSource
+from fastsvm.sources import HDF5Data, HDF5Source, Source, open_hdf5
+from fastsvm.sources.hdf5 import HDF5CSRSource, reading
+from fastsvm.tuning import current_tuning
 
-__all__ = ["convert_model", "fitting_model", "is_model", "load_model"]
+__all__ = ["CompressionReport", "compress_model", "convert_model", "describe", "fitting_model", "load_model", "opened"]
 
+_CERTIFICATE = ("objective", "duality_gap", "kkt_violation", "converged", "stop_reason")  # a model has some of these
 _BY_FEATURE = ("support_vectors_", "components_", "_centre", "_shift", "_scale")
 
 
-def is_model(path: str | Path) -> bool:
-    """Return whether a file begins like a model."""
-    return is_model_file(path) or is_libsvm_text(path)
-
-
-def load_model(path: str | Path) -> Any:
+def load_model(path: str | Path) -> BaseEstimator:
     """Read a model; FileNotFoundError or ValueError says that there is none, or that it is not a model or damaged."""
     return load_libsvm(path) if is_libsvm_text(path) else load(path)
 
 
-def fitting_model(model: Any, path: str | Path, rows: Source) -> Any:
+@contextmanager
+def opened(
+    model_path: str | Path, path: str | Path, options: InputOptions | None, output: str | Path | None = None
+) -> Iterator[tuple[BaseEstimator, HDF5Data]]:
+    """Yield the model and the samples to predict; other formats are converted, in the order of the file."""
+    model = load_model(model_path)
+    expected = Expected.by(model, is_libsvm_text(model_path))
+    with as_hdf5(path, options, expected, beside=output, shuffle=False) as file, open_hdf5(file) as data:
+        if len(data) == 0:
+            raise ValueError(f"{path} has no samples.")
+        yield fitting_model(model, model_path, data.X), data
+
+
+def fitting_model(model: BaseEstimator, path: str | Path, rows: Source) -> BaseEstimator:
     """Return a model for rows of svmlight text that have more features than it; other models as they are.
 
-    A feature that no row of the training had was 0 in all. So it is 0 in the support vectors, as in LIBSVM: it has no
-    weight, but counts in distances. Rows of such text that have fewer features get the rest, which is 0.
+    A feature that no row of the training had is 0 in the support vectors, as in LIBSVM: it counts in distances.
     """
     fit, is_text = origin_of(model), is_libsvm_text(path)
     is_shifted = is_text and rows.origin.first_index == 0 and fit.first_index == 1 and not fit.sure  # a feature more
-    known = model.n_features_in_ + is_shifted
+    n_known = model.n_features_in_ + is_shifted
     if isinstance(rows, HDF5CSRSource) and rows.origin.first_index is not None:
-        rows.widen(known)
-    n = max(rows.shape[1], known)
+        rows.widen(n_known)
+    n = max(rows.shape[1], n_known)
     if is_text:
-        given = {"n_features": n, "first_index": 0 if is_shifted else None}
-        return model if n == model.n_features_in_ else load_libsvm(path, **given)
+        of_text = {"n_features": n, "first_index": 0 if is_shifted else None}
+        return model if n == model.n_features_in_ else load_libsvm(path, **of_text)
     model = getattr(model, "best_estimator_", model)
-    n_more = n - known
+    n_more = n - n_known
     if n_more == 0 or rows.origin.first_index is None or (isinstance(model, KernelMachine) and is_precomputed(model)):
         return model
     say(
@@ -59,9 +78,9 @@ def fitting_model(model: Any, path: str | Path, rows: Source) -> Any:
     return _widened(model, n)
 
 
-def _widened(model: Any, n_features: int) -> Any:
+def _widened(model: BaseEstimator, n_features: int) -> BaseEstimator:
     """Return a copy of a model for more features, which were 0 in the fit."""
-    found, more = copy(model), n_features - model.n_features_in_
+    widened, more = copy(model), n_features - model.n_features_in_
     names = (*_BY_FEATURE, *(("coef_",) if is_linear(model) else ()))
     arrays = {name: vars(model)[name] for name in names if vars(model).get(name) is not None}
     n_values = sum(array.size for array in arrays.values() if not sparse.issparse(array))
@@ -74,16 +93,16 @@ def _widened(model: Any, n_features: int) -> Any:
     for name, values in arrays.items():
         if sparse.issparse(values):
             parts = (values.data, values.indices, values.indptr)
-            setattr(found, name, type(values)(parts, shape=(values.shape[0], n_features)))
+            setattr(widened, name, type(values)(parts, shape=(values.shape[0], n_features)))
         else:
             width = [(0, 0)] * (values.ndim - 1) + [(0, more)]
-            setattr(found, name, np.pad(values, width, constant_values=int(name == "_scale")))
-    found.n_features_in_ = n_features
+            setattr(widened, name, np.pad(values, width, constant_values=int(name == "_scale")))
+    widened.n_features_in_ = n_features
     if hasattr(model, "shape_fit_"):
-        found.shape_fit_ = (model.shape_fit_[0], n_features)
+        widened.shape_fit_ = (model.shape_fit_[0], n_features)
     if hasattr(model, "exact_machine_"):
-        found.exact_machine_ = _widened(model.exact_machine_, n_features)
-    return found
+        widened.exact_machine_ = _widened(model.exact_machine_, n_features)
+    return widened
 
 
 def convert_model(
@@ -92,13 +111,8 @@ def convert_model(
     range_path: str | Path | None = None,
     n_features: int | None = None,
     first_index: int | None = None,
-) -> dict[str, Any]:
-    """Write the text of a model of fastsvm, or a model of fastsvm from text, and return values for JSON.
-
-    `range_path` is a range file to write, as for `save_libsvm`; `n_features` and `first_index` are as for
-    `load_libsvm`. FileNotFoundError, TypeError or ValueError says that there is no such file, or that the model cannot
-    be read or written.
-    """
+) -> Json:
+    """Write the text of a model of fastsvm, with a range file if there is a path, or a model of fastsvm from text."""
     is_text = is_libsvm_text(source)
     if is_text and range_path is not None:
         raise ValueError(f"A range file is written for a model of fastsvm with standardize=True; {source} is text.")
@@ -113,3 +127,93 @@ def convert_model(
         save_libsvm(model, destination, range_path=range_path)
     written = {} if range_path is None else {"range": str(range_path)}
     return {"file": str(destination), "estimator": type(model).__name__, "n_features": model.n_features_in_, **written}
+
+
+class CompressionReport(NamedTuple):
+    """The result of `compress_model`: support vectors before and after, and differences of decision values."""
+
+    output: str
+    n_support_before: int
+    n_support: int
+    max_difference: float
+    rms_difference: float
+    seconds: float
+
+
+def compress_model(
+    model_path: str | Path,
+    path: str | Path,
+    output: str | Path,
+    options: InputOptions | None = None,
+    *,
+    refit: bool = False,
+    **parameters: Any,
+) -> CompressionReport:
+    """Write a model with fewer support vectors, whose decision values agree on the rows of the file `path`.
+
+    With `refit` the labels of the file are used. `parameters` are those of `fastsvm.compress`.
+    """
+    begin = time.perf_counter()
+    check_output(output, model_path, path)
+    with opened(model_path, path, options) as (model, data):
+        model = model.best_estimator_ if isinstance(model, SVCSearch) else model
+        if refit and data.y is None:
+            raise ValueError(f"{path} has no labels, which --refit needs.")
+        compression = compress(model, data.X, y=data.y if refit else None, **parameters)
+    if compression.n_support == len(model.support_):
+        say("note: nothing is gained: as many support vectors are needed. Pass a larger --tol, or --n-support.")
+    save(compression.model, output)
+    return CompressionReport(
+        str(output),
+        len(model.support_),
+        compression.n_support,
+        compression.max_difference,
+        compression.rms_difference,
+        time.perf_counter() - begin,
+    )
+
+
+# --- descriptions ------------------------------------------------------------------------------------------------
+
+
+def describe(path: str | Path, options: InputOptions | None = None) -> Json:
+    """Describe a data set by its shape and classes, or a model by its parameters and certificate."""
+    if is_model_file(path) or is_libsvm_text(path):
+        return {"file": str(path), "kind": "model", **_of_model(load_model(path))}
+    with as_hdf5(path, options, shuffle=False) as file, open_hdf5(file) as data, reading(file):
+        return {"file": str(path), "kind": "data set", **_of_data(data)}
+
+
+def _of_data(data: HDF5Data) -> Json:
+    words: Json = {
+        "n_samples": data.shape[0],
+        "n_features": data.shape[1],
+        "storage": "CSR" if data.X.sparse else "dense",
+        "dtype": str(data.X.dtype),
+        "megabytes": data.X.nbytes / 1e6,
+        "chunks": None if data.X.sparse else cast(HDF5Source, data.X).node.chunks,
+        "labels": None if data.y is None else str(data.y.dtype),
+        "sample_weight": data.sample_weight is not None,
+        "feature_names": None if data.feature_names is None else listed(data.feature_names),
+        "first_index": data.X.origin.first_index,
+    }
+    if data.y is not None:
+        labels, counts = np.unique(data.y, return_counts=True)
+        words["n_classes"] = len(labels)
+        if len(labels) <= current_tuning().jobs.counted_classes:
+            words["class_counts"] = dict(zip(names_of(labels, None, data), counts.tolist(), strict=True))
+    return words
+
+
+def _of_model(model: BaseEstimator) -> Json:
+    fitted = vars(model)
+    return {
+        "estimator": type(model).__name__,
+        "parameters": model.get_params(),
+        "n_features": model.n_features_in_,
+        "feature_names": listed(fitted["feature_names_in_"]) if "feature_names_in_" in fitted else None,
+        "first_index": origin_of(model).first_index,
+        "classes": fitted["classes_"].tolist() if "classes_" in fitted else None,
+        "n_support": len(fitted["support_"]) if "support_" in fitted else None,
+        **{name: fitted.get(f"{name}_") for name in _CERTIFICATE},
+    }

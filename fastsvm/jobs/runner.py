@@ -9,25 +9,20 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from fastsvm.files.atomic_file import check_input
 from fastsvm.formats import FORMATS, recognise
-from fastsvm.jobs.fingerprint import fingerprint
-from fastsvm.jobs.inputs import Expected, InputOptions, converted, is_hdf5, naming
+from fastsvm.jobs.inputs import Expected, InputOptions, Json, converted, fingerprint, is_hdf5, naming
 from fastsvm.jobs.report.page import write_report
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import Stopped, StopSignals
-from fastsvm.jobs.training.checkpoint_file import Checkpoints, FoundCheckpoint, check_bound
-from fastsvm.jobs.training.checkpointer import JobCheckpointer
-from fastsvm.jobs.training.cluster import estimators_of
-from fastsvm.jobs.training.finished import written_surely
-from fastsvm.jobs.training.job_file import OF_FORMATS, Job, learns_labels
+from fastsvm.jobs.training.checkpoints import Checkpoint, Checkpoints, JobCheckpointer, check_bound
+from fastsvm.jobs.training.job_file import Job, estimators_of
 from fastsvm.jobs.training.run_folder import RunFolder
 from fastsvm.jobs.training.search import best_of, check_grid, search
-from fastsvm.jobs.training.train import Trained, TrainingReport, measured, train
+from fastsvm.jobs.training.train import Trained, TrainingReport, measured, train, written_surely
 from fastsvm.memory import parse_memory
 from fastsvm.persistence.model_file import load
 from fastsvm.sources import open_hdf5
@@ -41,39 +36,40 @@ _BAD_INPUT = (ValueError, TypeError, BlockingIOError, FileNotFoundError)
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
 
 
-def run(job: Job, path: str | Path) -> dict[str, Any]:
+def run(job: Job, path: str | Path) -> Json:
     """Run a job in a new folder, which does not exist or is empty; return the result, which `result.json` has too.
 
-    ValueError or FileNotFoundError says that the folder, a file or a parameter is not usable, or that another process
-    has the folder. If nothing was trained until then, the folder is left as it was found, so that the corrected job can
-    have it. After SIGTERM, SIGHUP or Ctrl-C, Stopped is raised, and the run can be resumed.
+    After an error in the job the folder is left as it was found if nothing was trained, so that the corrected job can
+    have it. After a signal Stopped is raised, and the run can be resumed.
     """
     _check_files(job)
     check_grid(job)
-    own: RunFolder | None = None  # until then it may be that of another process
+    begun: RunFolder | None = None  # until then it may be that of another process
     try:
         with RunFolder.begun(path, _settled(job)) as folder:
-            own = folder
+            begun = folder
             return _Run(folder, folder.job).go()
     except _BAD_INPUT:
-        if own is not None and not own.has_results():
-            own.undo()
+        if begun is not None and not begun.has_results():
+            begun.undo()
         raise
 
 
-def resume(path: str | Path, scheduler: str | None = None) -> dict[str, Any]:
+def resume(path: str | Path, scheduler: str | None = None) -> Json:
     """Resume a run from its latest checkpoint; return the result, of `result.json` if the run has already ended.
 
-    `scheduler` is the address of the scheduler of a cluster, in place of that of the job. FileNotFoundError says that
-    the folder holds no run, ValueError that the job or the data changed, or that all checkpoints are damaged. After
-    SIGTERM, SIGHUP or Ctrl-C, Stopped is raised, and the run can be resumed again.
+    `scheduler` is the address of the scheduler of a cluster, in place of that of the job.
     """
     folder = RunFolder.found(path)
     with folder.locked():
-        found = folder.result
-        if found is not None:
-            _complete(folder, found)
-            return found
+        result = folder.result
+        if result is not None:  # the process may have been killed since it wrote this
+            if not folder.report_file.exists():
+                with _result_stays(folder):
+                    if folder.job.report:
+                        _Run(folder, folder.job).report(result)
+            _clear(folder)
+            return result
         job = folder.job
         if scheduler is not None:
             if job.cluster is None:
@@ -82,14 +78,12 @@ def resume(path: str | Path, scheduler: str | None = None) -> dict[str, Any]:
         return _Run(folder, job).go()
 
 
-def status(path: str | Path) -> dict[str, Any]:
-    """Return the state of a run ("running", "interrupted" or "done"), its progress or result, and its checkpoint.
-
-    It raises FileNotFoundError if the folder holds no run, ValueError if `result.json` is damaged.
-    """
+def status(path: str | Path) -> Json:
+    """Return the state of a run ("running", "interrupted" or "done"), its progress or result, and its checkpoint."""
     folder = RunFolder.found(path)
     process, result, events = folder.runner(), folder.result, folder.events(last=True)
-    progress, checkpoint = _last(events, "progress"), _last(events, "checkpoint")
+    latest = {event.get("event"): event for event in events}
+    progress, checkpoint = latest.get("progress", {}), latest.get("checkpoint", {})
     last = events[-1] if events else {}
     state = "done" if result else "running" if process else "interrupted"
     shown = {name: value for name, value in progress.items() if name not in ("event", "time") and not result}
@@ -107,41 +101,32 @@ def status(path: str | Path) -> dict[str, Any]:
     }
 
 
-def _last(events: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    return next((event for event in reversed(events) if event["event"] == name), {})
-
-
 class _Run:
     """The work of one process on a run."""
 
     def __init__(self, folder: RunFolder, job: Job) -> None:
         self.folder, self.job = folder, job
-        self.cells: list[dict[str, Any]] = []
-        self.unwritten: dict[str, Any] | None = None  # cells of the search for which the disk had no room
+        self.cells: list[Json] = []
+        self.unwritten: Json | None = None  # cells of the search for which the disk had no room
         self.stops = StopSignals()
         self.begin = time.perf_counter()
 
-    def go(self) -> dict[str, Any]:
+    def go(self) -> Json:
         """Do the rest of the job and return the result."""
         folder = self.folder
         folder.clear_parts()
         job = self._converted()
         bound = {"job": _digest(job), "training data": fingerprint(job.train)}
         checkpointer = JobCheckpointer(folder, Checkpoints(folder.path, bound), job.checkpoint_seconds, self.stops)
-        found = checkpointer.checkpoints.latest()
-        checkpoint = None if found is None else found.tree
-        checkpointer.before = 0.0 if checkpoint is None else checkpoint["seconds"]
-        self._log_begin(found, checkpointer.before)
+        checkpoint = checkpointer.checkpoints.latest()
+        checkpointer.before = 0.0 if checkpoint is None else checkpoint.tree["seconds"]
+        self._log_begin(checkpoint, checkpointer.before)
         try:
             with self.stops.listening(), naming(self.job.train, job.train), naming(str(self.job.test), str(job.test)):
                 best = self._searched(job, bound)
                 checkpointer.start()
-                trained = train(
-                    _with_time(best, checkpointer.before),
-                    folder.model_file,
-                    checkpointer,
-                    checkpoint and checkpoint["tree"],
-                )
+                state = None if checkpoint is None else checkpoint.tree["tree"]
+                trained = train(_with_time(best, checkpointer.before), folder.model_file, checkpointer, state)
                 return self._finished(best, trained, checkpointer)
         except Stopped as stop:
             folder.log("stopped", signal=stop.number)
@@ -150,51 +135,48 @@ class _Run:
             folder.log("failed", error=f"{type(error).__name__}: {error}")
             raise
 
-    def _log_begin(self, found: FoundCheckpoint | None, before: float) -> None:
-        event = "resume" if found is not None or self.folder.search else "begin"
-        self.folder.log(event, checkpoint=found and found.number, versions=_versions())
-        if found is None:
+    def _log_begin(self, checkpoint: Checkpoint | None, before: float) -> None:
+        from fastsvm import __version__
+
+        event = "resume" if checkpoint is not None or self.folder.search else "begin"
+        versions = {"fastsvm": __version__, "python": platform.python_version()}
+        versions |= {name: version(name) for name in _PACKAGES}
+        self.folder.log(event, checkpoint=checkpoint and checkpoint.number, versions=versions)
+        if checkpoint is None:
             return
-        for reason in found.refused:
+        for reason in checkpoint.refused:
             self.folder.log("checkpoint refused", error=reason)
             say(f"{reason} The checkpoint before it is used.")
         say(f"resumed after {before:.0f} s of work.")
 
-    def _searched(self, job: Job, bound: dict[str, Any]) -> Job:
-        """Return the job with the best parameters of its grid.
-
-        Cells that an earlier process evaluated are not evaluated again. The search takes at most half of the time
-        limit.
-        """
+    def _searched(self, job: Job, bound: Json) -> Job:
+        """Return the job with the best parameters of its grid, of which earlier processes may have evaluated cells."""
         if not job.grid:
             return job
-        known = self.folder.search or {"bound_to": bound, "cells": []}
-        check_bound(known["bound_to"], bound, self.folder.search_file)
+        before = self.folder.search or {"bound_to": bound, "cells": []}
+        check_bound(before["bound_to"], bound, self.folder.search_file)
 
-        def keep(cells: list[dict[str, Any]]) -> None:
-            self._keep_search(job, {"bound_to": bound, "cells": cells})
+        def keep(cells: list[Json]) -> None:
+            self._write_search({"bound_to": bound, "cells": cells})
+            self.folder.log("compared", n_cells=len(cells), **best_of(job, cells))
             self.stops.raise_if_asked()
 
         self.folder.log("search", cells=int(np.prod([len(values) for values in job.grid.values()])))
         seconds = np.inf if job.seconds is None else job.seconds * current_tuning().jobs.search_share
         begin = time.perf_counter()
-        self.cells = search(job, known["cells"], keep, seconds)
+        self.cells = search(job, before["cells"], keep, seconds)
         best = best_of(job, self.cells)
         self.folder.log("searched", **best)
         job = job._replace(parameters={**job.parameters, **best["parameters"]})
         return _with_time(job, min(seconds, time.perf_counter() - begin))
 
-    def _keep_search(self, job: Job, known: dict[str, Any]) -> None:
+    def _write_search(self, words: Json) -> None:
         """Write the cells that are evaluated; on a full disk they stay in memory and the run continues."""
-        self._write_search(known)
-        self.folder.log("compared", n_cells=len(known["cells"]), **best_of(job, known["cells"]))
-
-    def _write_search(self, known: dict[str, Any]) -> None:
         try:
-            self.folder.write(self.folder.search_file, known)
+            self.folder.write(self.folder.search_file, words)
             self.unwritten = None
         except OSError as error:
-            self.unwritten = known
+            self.unwritten = words
             say(f"cannot write {self.folder.search_file}: {error}. The run continues.")
 
     def _converted(self) -> Job:
@@ -214,20 +196,11 @@ class _Run:
         if not file.exists():
             self.folder.log("convert", file=path)
             has_parts = "split" in FORMATS[job.format or recognise(path)].options and Path(path).is_dir()
-            part = name if has_parts else None
-            options = InputOptions(
-                job.format,
-                job.label,
-                job.id,
-                part,
-                learns_labels(job.kind),
-                job.sample_weight,
-                job.first_index,
-            )
+            options = job.inputs()._replace(split=name if has_parts else None)
             converted(path, file, options, expected, seed=job.seed)
         return str(file)
 
-    def _finished(self, job: Job, trained: Trained, checkpointer: JobCheckpointer) -> dict[str, Any]:
+    def _finished(self, job: Job, trained: Trained, checkpointer: JobCheckpointer) -> Json:
         """Write the result and the report, then remove the checkpoints; return the result."""
         folder = self.folder
         seconds = checkpointer.before + time.perf_counter() - self.begin
@@ -245,7 +218,7 @@ class _Run:
         _clear(folder)
         return result
 
-    def report(self, result: dict[str, Any]) -> None:
+    def report(self, result: Json) -> None:
         """Write the report of a run that has ended, from its model and its result."""
         job, best = self._converted(), result.get("search")
         if best is not None and self.folder.search is not None:
@@ -254,15 +227,6 @@ class _Run:
         model = load(self.folder.model_file)
         report = TrainingReport(**{name: result[name] for name in TrainingReport._fields if name in result})
         write_report(self.folder, job, Trained(model, report, measured(model, job)), result, self.cells)
-
-
-def _complete(folder: RunFolder, result: dict[str, Any]) -> None:
-    """Complete a run whose process was killed after it had written the result."""
-    if not folder.report_file.exists():
-        with _result_stays(folder):
-            if folder.job.report:
-                _Run(folder, folder.job).report(result)
-    _clear(folder)
 
 
 @contextmanager
@@ -283,28 +247,21 @@ def _clear(folder: RunFolder) -> None:
 
 
 def _settled(job: Job) -> Job:
-    """Return the job with fixed values for parameters whose "auto" depends on free memory or on the speed of reads.
-
-    A resumed run would otherwise end with another model than an uninterrupted one.
-    """
+    """Return the job with values for "auto" that depends on free memory: a resumed run must have the same."""
     parameters = dict(job.parameters)
-    known = signature(estimators_of(job.cluster)[job.kind]).parameters
-    if "window_visits" in known and parameters.get("window_visits", "auto") == "auto":
+    names = signature(estimators_of(job.cluster)[job.kind]).parameters
+    if "window_visits" in names and parameters.get("window_visits", "auto") == "auto":
         parameters["window_visits"] = 1
     return job._replace(parameters=parameters, memory=parse_memory("auto" if job.memory is None else job.memory))
 
 
 def _check_files(job: Job) -> None:
-    """Raise an error for a file that cannot be read, before the folder is made.
-
-    It is FileNotFoundError without such a file, and ValueError if keys say how to read a table and no file is one.
-    """
+    """Raise the error of a file that cannot be read, or of keys that no file needs, before the folder is made."""
     files = [path for path in (job.train, job.test) if path is not None]
     for path in files:
         check_input(path)
-    given = {name: getattr(job, name) for name in OF_FORMATS}
-    given["label"] = None if job.label is False else job.label
-    names = [f"data.{name}" for name, value in given.items() if value is not None]
+    options = job.inputs()._replace(last_label=True, label=None if job.label is False else job.label)
+    names = [f"data.{name}" for name, value in options._asdict().items() if value != InputOptions._field_defaults[name]]
     if names and all(map(is_hdf5, files)):
         raise ValueError(
             f"{' and '.join(names)} cannot be used: {job.train} is an HDF5 file, whose labels are its dataset y. These "
@@ -321,9 +278,3 @@ def _digest(job: Job) -> str:
 def _with_time(job: Job, spent: float) -> Job:
     """Return the job with the rest of its time limit."""
     return job if job.seconds is None else job._replace(seconds=max(1e-3, job.seconds - spent))
-
-
-def _versions() -> dict[str, str]:
-    from fastsvm import __version__
-
-    return {"fastsvm": __version__, "python": platform.python_version()} | {name: version(name) for name in _PACKAGES}

@@ -93,8 +93,8 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 def _stop_signals() -> set[int]:
     """Return the signals that stop this process: all but those that its parent told it to ignore, as nohup does."""
-    found = {getattr(signal, name) for name in _NAMES if hasattr(signal, name)}
-    return {one for one in found if one == signal.SIGINT or signal.getsignal(one) is not signal.SIG_IGN}
+    signals = {getattr(signal, name) for name in _NAMES if hasattr(signal, name)}
+    return {one for one in signals if one == signal.SIGINT or signal.getsignal(one) is not signal.SIG_IGN}
 
 
 @contextmanager

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import ParameterGrid
+from sklearn.model_selection._search import _yield_masked_array_for_each_param
 
 from fastsvm.estimators import ESTIMATORS, SVCSearch
 from fastsvm.estimators.fitting.drafts import view_of
-from fastsvm.estimators.search.cv_results import parameter_columns
 from fastsvm.files.array_file import is_array_file, read_arrays, write_arrays
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.kernels import KERNELS, Kernel, is_kernel, kernel_name
@@ -329,7 +329,7 @@ def _search_of(header: Attributes, arrays: dict[str, np.ndarray]) -> SVCSearch:
             raise ValueError(f"the column {name} of cv_results_ has no number for each of {len(cells)} cells")
     times = {name: column for name, column in columns.items() if name.endswith("_time")}
     scores = {name: column for name, column in columns.items() if name not in times}
-    search.cv_results_ = times | parameter_columns(cells) | {"params": cells} | scores
+    search.cv_results_ = times | dict(_yield_masked_array_for_each_param(cells)) | {"params": cells} | scores
     unknown = set(attributes) - set(_OF_SEARCH)
     if unknown:
         raise ValueError(f"{sorted(unknown)} are not attributes of a search")

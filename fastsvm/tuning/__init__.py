@@ -9,11 +9,10 @@ Each number has a whole sentence: what it is, its unit, and how it was found whe
 
 from fastsvm.tuning.cluster import ClusterTuning
 from fastsvm.tuning.current import Tuning, changed, current_tuning, tuned
-from fastsvm.tuning.jobs import JobsTuning
+from fastsvm.tuning.jobs import JobsTuning, Look
 from fastsvm.tuning.kernel import KernelTuning
 from fastsvm.tuning.limits import Limits
 from fastsvm.tuning.linear import LinearTuning
-from fastsvm.tuning.look import Look
 from fastsvm.tuning.nystroem import NystroemTuning
 from fastsvm.tuning.products import ProductsTuning
 from fastsvm.tuning.search import SearchTuning

@@ -19,3 +19,5 @@ class ClusterTuning(NamedTuple):
     # The states of shards are kept after so many rounds, or after so many bytes were told.
     kept_rounds: int = 10
     kept_bytes: int = 1 << 27
+    # Dask writes results to disk from this share of the memory of a worker on, or .7.
+    spilled: float = 0.6

@@ -6,11 +6,10 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from fastsvm.tuning.cluster import ClusterTuning
-from fastsvm.tuning.jobs import JobsTuning
+from fastsvm.tuning.jobs import JobsTuning, Look
 from fastsvm.tuning.kernel import KernelTuning
 from fastsvm.tuning.limits import Limits
 from fastsvm.tuning.linear import LinearTuning
-from fastsvm.tuning.look import Look
 from fastsvm.tuning.nystroem import NystroemTuning
 from fastsvm.tuning.products import ProductsTuning
 from fastsvm.tuning.search import SearchTuning

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 import fastsvm
 import fastsvm.dask
 from fastsvm.estimators.fitting.checkpoints import checkpointed
-from fastsvm.jobs.training.checkpoint_file import read, write
+from fastsvm.jobs.training.checkpoints import read, write
 
 pytestmark = pytest.mark.dask
 

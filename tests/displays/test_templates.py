@@ -9,7 +9,7 @@ from fastsvm import SVC, SGDClassifier
 from fastsvm.displays import (
     TemplatesDisplay,
 )
-from fastsvm.displays._images import as_images
+from fastsvm.displays._samples import as_images
 
 
 def test_templates_are_the_weights(digits_model):

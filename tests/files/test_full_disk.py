@@ -15,9 +15,8 @@ import fastsvm
 from fastsvm.cli import main
 from fastsvm.files.array_file import read_arrays
 from fastsvm.files.hdf5_output import hdf5_written
-from fastsvm.jobs.training import finished
-from fastsvm.jobs.training.finished import save_surely, written_surely
 from fastsvm.jobs.training.run_folder import RunFolder
+from fastsvm.jobs.training.train import save_surely, written_surely
 
 # `written(kind, folder)` writes each kind of file. `sizes` are the sizes of the file system in bytes.
 PROGRAM = """
@@ -26,9 +25,9 @@ from pathlib import Path
 import numpy as np
 import fastsvm
 from fastsvm.formats import convert
-from fastsvm.jobs.training.checkpoint_file import Checkpoints
-from fastsvm.jobs.prediction.layouts import HDF5Layout
-from fastsvm.jobs.prediction.resumable_file import PredictionFile
+from fastsvm.jobs.training.checkpoints import Checkpoints
+from fastsvm.jobs.prediction_file import HDF5Layout
+from fastsvm.jobs.prediction_file import PredictionFile
 
 rng = np.random.default_rng(0)
 source, out = map(Path, sys.argv[1:])
@@ -273,7 +272,7 @@ def test_a_model_without_room_is_kept_elsewhere(tmp_path, monkeypatch, choose):
             raise OSError(errno.ENOSPC, "No space left on device")
         real(model, to)
 
-    monkeypatch.setattr(finished, "save", save)
+    monkeypatch.setattr("fastsvm.jobs.training.train.save", save)
     with pytest.raises(OSError, match="not lost: it was saved to ") as caught:
         save_surely(model, path)
     assert caught.value.errno == errno.ENOSPC
@@ -311,7 +310,7 @@ RUN = (
     + """
 mount(sys.argv[2], "size=200k")
 from pathlib import Path
-import fastsvm.jobs.training.checkpointer as checkpointer
+import fastsvm.jobs.training.checkpoints as checkpointer
 from fastsvm.cli import main
 from fastsvm.tuning import changed, tuned
 

@@ -107,7 +107,7 @@ def test_outputs_are_refused_before_the_work(words, data, rows, model, tmp_path,
         raise AssertionError("it worked")
 
     monkeypatch.setattr(fastsvm.SVC, "fit", worked)
-    monkeypatch.setattr("fastsvm.jobs.prediction.predict._score", worked)
+    monkeypatch.setattr("fastsvm.jobs.predict._score", worked)
     monkeypatch.setattr("fastsvm.formats.conversion._write", worked)
     words = [words[0], *({"data": data, "model": model, "rows": rows}[word] for word in words[1:])]
     words += ["-o"] if words[0] != "convert" else []

@@ -24,9 +24,9 @@ from scipy import sparse
 import fastsvm
 from fastsvm import tuning
 from fastsvm.formats import convert
-from fastsvm.jobs.inspection import describe
-from fastsvm.jobs.prediction import predict
-from fastsvm.jobs.training import checkpoint_file
+from fastsvm.jobs import predict
+from fastsvm.jobs.models import describe
+from fastsvm.jobs.training import checkpoints
 from fastsvm.jobs.training.job_file import read_job
 
 __all__ = ["MODELS", "SPECIMENS", "Specimen", "digest", "training"]
@@ -204,11 +204,11 @@ def _tree() -> dict[str, Any]:
 
 
 def _make_checkpoint(folder: Path) -> None:
-    checkpoint_file.write(folder / "checkpoint-00000001.fastsvm", _tree(), _BOUND)
+    checkpoints.write(folder / "checkpoint-00000001.fastsvm", _tree(), _BOUND)
 
 
 def _read_checkpoint(folder: Path) -> str:
-    tree = checkpoint_file.read(folder / "checkpoint-00000001.fastsvm", _BOUND)
+    tree = checkpoints.read(folder / "checkpoint-00000001.fastsvm", _BOUND)
     return digest(*tree.values())
 
 

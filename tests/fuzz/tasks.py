@@ -10,9 +10,9 @@ from fuzz.specimens import digest, training
 
 import fastsvm
 from fastsvm.formats import convert
-from fastsvm.jobs.prediction import predict
+from fastsvm.jobs import predict
 from fastsvm.jobs.runner import resume, run
-from fastsvm.jobs.training import checkpoint_file
+from fastsvm.jobs.training import checkpoints
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.tuning import changed, tuned
 
@@ -71,19 +71,19 @@ def _tree(number: int) -> dict[str, Any]:
 
 
 def _prepare_checkpoint(folder: Path) -> None:
-    checkpoint_file.Checkpoints(folder, _BOUND).save(_tree(1))
+    checkpoints.Checkpoints(folder, _BOUND).save(_tree(1))
 
 
 def _keep(folder: Path) -> None:
-    checkpoint_file.Checkpoints(folder, _BOUND).save(_tree(2))
+    checkpoints.Checkpoints(folder, _BOUND).save(_tree(2))
 
 
 def _kept(folder: Path) -> str:
-    found = checkpoint_file.Checkpoints(folder, _BOUND).latest()
+    found = checkpoints.Checkpoints(folder, _BOUND).latest()
     if found.tree["number"] not in (1, 2) or found.refused:
         raise RuntimeError(f"the last checkpoint is {found.tree['number']}, refused were {found.refused}")
     _keep(folder)
-    return digest(checkpoint_file.Checkpoints(folder, _BOUND).latest().tree["alpha"])
+    return digest(checkpoints.Checkpoints(folder, _BOUND).latest().tree["alpha"])
 
 
 # --- conversions -----------------------------------------------------------------------------------------

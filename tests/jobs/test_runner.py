@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import fastsvm
 from fastsvm.cli import main
 from fastsvm.jobs.runner import resume, run, status
-from fastsvm.jobs.training.checkpoint_file import Checkpoints
+from fastsvm.jobs.training.checkpoints import Checkpoints
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.run_folder import RunFolder
 

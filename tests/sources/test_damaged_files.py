@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 
 import fastsvm
 from fastsvm import SVC, open_hdf5
-from fastsvm.jobs.inspection import describe
+from fastsvm.jobs.models import describe
 
 X, Y = load_iris(return_X_y=True)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 __all__ = ["COMMAND", "OURS", "THEIRS", "Forks", "Process", "beginning"]
 
-OURS = "fastsvm.formats", "fastsvm.jobs.prediction.predict", "fastsvm.jobs.runner"
+OURS = "fastsvm.formats", "fastsvm.jobs.predict", "fastsvm.jobs.runner"
 """Modules that import most of fastsvm."""
 THEIRS = "numba", "joblib", "h5py", "scipy.stats", "sklearn.svm"
 """Modules that fastsvm imports and that take long."""

@@ -5,7 +5,7 @@ import os
 
 import h5py
 
-from fastsvm.jobs.prediction.resumable_file import parts_of
+from fastsvm.jobs.prediction_file import parts_of
 
 N, BLOCK = 2000, 100
 

@@ -8,7 +8,7 @@ import pytest
 from fastsvm.files.array_file import read_arrays
 from fastsvm.jobs.runner import run
 from fastsvm.jobs.stopping import Stopped
-from fastsvm.jobs.training.checkpointer import JobCheckpointer
+from fastsvm.jobs.training.checkpoints import JobCheckpointer
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.run_folder import RunFolder
 

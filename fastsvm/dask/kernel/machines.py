@@ -13,7 +13,7 @@ from distributed import Future, get_worker
 from sklearn.base import clone
 
 from fastsvm._compiled.threads import at_most
-from fastsvm.dask.scaling import moments_of_shards, scaling_of
+from fastsvm.dask.rows import moments_of_shards, scaling_of
 from fastsvm.dask.tasks import Tasks, counting
 from fastsvm.dask.worker import ShardFacts, ShardRows
 from fastsvm.estimators.kernel.kernel_parameter import resolve_gamma

@@ -3,16 +3,15 @@
 The client gets the coefficients of each pair, and every support vector once.
 """
 
-import time
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 from distributed import Future
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
-from fastsvm.dask.estimator import DecisionMixin, DistributedEstimator
+from fastsvm.dask.estimator import ClusterFit, DecisionMixin, DistributedEstimator, made_from
 from fastsvm.dask.kernel.machines import (
     MachinePlan,
     fitted,
@@ -21,13 +20,10 @@ from fastsvm.dask.kernel.machines import (
     learnt_rows,
     seen_rows,
 )
-from fastsvm.dask.made_from import made_from
-from fastsvm.dask.rows import load_shards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardRows, joined, rows_at
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
 from fastsvm.estimators.fitting.labels import class_weights
-from fastsvm.estimators.fitting.validation import forget
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines import classifiers
 from fastsvm.estimators.kernel.one_vs_one import Outcome
@@ -115,31 +111,29 @@ class SVC(DecisionMixin, DistributedEstimator):
         """Return whether a fit was completed."""
         return hasattr(self, "dual_coef_")
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+    _warn = staticmethod(warn_of_violation)
+
+    def _checked(self) -> BaseEstimator:
         if is_precomputed(self):
             raise ValueError(
                 "kernel='precomputed' needs the kernel values of all samples in one place: take fastsvm.SVC."
             )
-        local = self._checked()
-        forget(self)
-        begin, tasks = time.perf_counter(), Tasks.of(self._client())
-        deadline = begin + (np.inf if self.max_time is None else self.max_time)
-        rows, facts = load_shards(tasks, X, y, sample_weight, self.n_shards, of_classes=True)
-        known = self._known(facts, of_classes=True)
+        return super()._checked()
+
+    def _learn(self, fit: ClusterFit) -> None:
+        local, tasks, rows, known = self._unfitted_local(), fit.tasks, fit.rows, fit.whole
         geometry = geometry_of_shards(tasks, rows, known, self)
         self.__dict__.update(geometry)
         numbers = np.arange(len(known.labels))
         factors = class_weights(self.class_weight, known.labels, numbers, known.weights)
         machine = clone(local).set_params(gamma=geometry["_gamma"], standardize=False, class_weight=None)
         plan = MachinePlan(machine, Standardization.of_model(self), known.labels, factors, self.memory)
-        pairs = pairs_of_shards(tasks, rows, [one.shape[0] for one in facts], plan, deadline)
+        pairs = pairs_of_shards(tasks, rows, fit.sizes, plan, fit.session.deadline)
         found = local._solution(pairs, known.labels)
         places = found["support_"]
         found = local._with_vectors(found, pairs.vectors[places], known.shape)
         self.__dict__.update(found | {"support_": pairs.support[places], "class_weight_": factors})
         self.history_ = pairs.history()
-        self.workers_ = tasks.accounts(time.perf_counter() - begin)
-        warn_of_violation(self)
 
 
 class PairPart(NamedTuple):

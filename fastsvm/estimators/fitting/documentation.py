@@ -1,14 +1,16 @@
-"""Docstrings of estimators: what several of them share is stated once, in the docstring of a base."""
+"""Docstrings of public classes and functions: what several of them share is stated once, in the docstring of a base."""
 
 import functools
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-__all__ = ["PublicEstimator", "described", "documentation", "documented"]
+__all__ = ["PublicEstimator", "described", "documentation", "documented", "documented_by"]
 
 _Estimator = TypeVar("_Estimator", bound=type)
+_Function = TypeVar("_Function", bound=Callable)
+_STARS: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 _TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 _ENTRY = re.compile(r"\n(?=\S)")
 
@@ -61,7 +63,38 @@ def documentation(cls: type, names: Sequence[str], parameters: Mapping[str, str]
     for base in _described_by(cls)[::-1]:
         sections |= {title: text for title, text in _sections(base.__doc__ or "").items() if title == "References"}
     sections |= {title: text for title, text in rest if title not in sections}
-    return "\n\n".join([summary, *(f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items())]) + "\n"
+    return _joined(summary, sections)
+
+
+def documented_by(shared: type) -> Callable[[_Function], _Function]:
+    """Complete the docstring of a function by that of a class, which describes what several functions share.
+
+    It has the parameters that the function does not describe, what is returned if the function does not say, and what
+    is raised beside what the function says.
+    """
+
+    def complete(function: _Function) -> _Function:
+        if function.__doc__ and shared.__doc__:  # python -OO has none
+            (_, summary), *rest = _sections(function.__doc__).items()
+            parameters = described(shared, "Parameters") | _entries(function, "Parameters")
+            arguments = inspect.signature(function).parameters.values()
+            names = [_STARS.get(one.kind, "") + one.name for one in arguments if one.name not in ("self", "cls")]
+            own, common = dict(rest), _sections(shared.__doc__)
+            sections = {"Parameters": "\n".join(parameters[name] for name in names)}
+            sections["Returns"] = own.get("Returns", common.get("Returns", ""))
+            sections["Raises"] = "\n".join(filter(None, (own.get("Raises"), common.get("Raises"))))
+            function.__doc__ = _joined(
+                summary, sections | {title: own[title] for title in own if title not in sections}
+            )
+        return function
+
+    return complete
+
+
+def _joined(summary: str, sections: Mapping[str, str]) -> str:
+    """Return a docstring of the sections that are not empty."""
+    texts = (f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items() if text)
+    return "\n\n".join([summary, *texts]) + "\n"
 
 
 def described(cls: type, title: str) -> dict[str, str]:
@@ -80,10 +113,10 @@ def _described_by(cls: type) -> list[type]:
     return [base for base in cls.__mro__ if base.__module__.partition(".")[0] not in ("builtins", "sklearn")]
 
 
-def _entries(cls: type, title: str) -> dict[str, str]:
-    """Return the entries of a section of a class's own docstring."""
+def _entries(cls: type | Callable, title: str) -> dict[str, str]:
+    """Return the entries of a section of the own docstring of a class or a function."""
     text = _sections(cls.__doc__ or "").get(title)
-    return {} if text is None else {entry.partition(" : ")[0]: entry for entry in _ENTRY.split(text)}
+    return {} if text is None else {entry.partition("\n")[0].partition(" : ")[0]: entry for entry in _ENTRY.split(text)}
 
 
 @functools.cache

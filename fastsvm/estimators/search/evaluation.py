@@ -4,31 +4,39 @@ import inspect
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.convergence_warnings import warn_caller
+from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.search.fold_models import may_share
-from fastsvm.estimators.search.search_data import SearchData
-from fastsvm.estimators.search.shared_fits import KernelGroup, SharedFits, Split
+from fastsvm.estimators.search.shared_fits import KernelGroup, SharedFits, Split, may_share
 from fastsvm.memory import parse_memory, threads_within
+from fastsvm.sources import as_source, is_stored
 
-__all__ = ["Rules", "Scored", "evaluate", "row_numbers"]
+__all__ = ["Rules", "Scored", "SearchData", "evaluate"]
+
+
+Samples: TypeAlias = Any
+"""Samples of any kind that an estimator takes."""
+
+Score: TypeAlias = float | str | dict[str, float] | None
+"""A number, or several by name; None if the fit failed."""
 
 
 class Rules(NamedTuple):
     """How cells are scored.
 
-    `scorer` returns a number, or a dict of several. `error_score` is the score of a fit that fails, or "raise". If
-    `train_score`, training samples are scored too. `n_jobs` counts processes as joblib does, and `pre_dispatch` says
-    how many tasks are sent to them in advance.
+    `scorer` returns a number, or a dict of several. `error_score` is the score of a fit that fails, or "raise".
+    `n_jobs` and `pre_dispatch` are those of joblib.
     """
 
     scorer: Callable
@@ -39,44 +47,82 @@ class Rules(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """Scores of a fit. They are numbers, or dicts of several; None if the fit failed.
-
-    `cell` and `split` are the numbers of the model and the split. `error` is the traceback of a fit that failed.
-    """
+    """Scores of the fit of a model, `cell`, on a split; `error` is the traceback if it failed."""
 
     cell: int
     split: int
-    test: Any
-    train: Any
+    test: Score
+    train: Score
     fit_seconds: float
     score_seconds: float
     error: str = ""
 
 
-def row_numbers(rows: Any) -> np.ndarray:
-    """Return the row numbers of a split, given as numbers or as a mask."""
-    rows = np.asarray(rows)
-    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
+class SearchData(NamedTuple):
+    """Samples, labels and further arguments of `fit`, as the user passed them."""
+
+    X: Samples
+    y: np.ndarray | None
+    fit_params: dict[str, object]
+
+    def to_split(self) -> Samples:
+        """Return the samples for a splitter; for samples in a file, an array of the same length without columns."""
+        return np.empty((len(as_source(self.X)), 0)) if is_stored(self.X) else self.X
+
+    def to_fit(self, model: BaseEstimator, split: Split) -> tuple[Samples, np.ndarray | None, dict[str, object]]:
+        """Return training samples, labels and further arguments of `fit`."""
+        cut = {name: self._cut(value, split.train) for name, value in self.fit_params.items()}
+        return *self._of(model, split.train), cut
+
+    def to_score(self, model: BaseEstimator, split: Split) -> tuple[Samples, np.ndarray | None]:
+        """Return test samples and labels; a precomputed kernel matrix keeps the columns of the training set only."""
+        return self._of(model, split.test, split.train)
+
+    def weight(self, rows: np.ndarray) -> object:
+        """Return the weights of some samples, None if there are none."""
+        weight = self.fit_params.get("sample_weight")
+        return None if weight is None else self._cut(weight, rows)
+
+    def _of(
+        self, model: BaseEstimator, rows: np.ndarray, columns: np.ndarray | None = None
+    ) -> tuple[Samples, np.ndarray | None]:
+        if is_stored(self.X):
+            return as_source(self.X).take(rows), None if self.y is None else np.asarray(self.y)[rows]
+        return _safe_split(model, self.X, self.y, rows, columns)
+
+    def _cut(self, value: Any, rows: np.ndarray) -> object:
+        """Return the entries of these rows if `value` has one entry for each row, else `value`."""
+        whole = hasattr(value, "__len__") and not isinstance(value, (str, bytes)) and np.ndim(value) > 0
+        return np.asarray(value)[rows] if whole and len(value) == _num_samples(self.to_split()) else value
 
 
-def evaluate(models: list[Any], rows: SearchData, splits: list[Split], rules: Rules) -> Iterator[Scored]:
+def evaluate(models: list[BaseEstimator], rows: SearchData, splits: list[Split], rules: Rules) -> Iterator[Scored]:
     """Fit and score all models on all splits; yield the scores in any order."""
     left = {(cell, k) for cell in range(len(models)) for k in range(len(splits))}
     for scored in _together(models, rows, splits, rules):
         left.remove((scored.cell, scored.split))
         yield scored
-    told = _Told(_within_one_share(models, rules), rows, splits, rules)
+    common = _Common(dict(enumerate(_within_one_share(models, rules))), rows, splits, rules)
     if _in_this_process(rules, len(left)):
-        yield from (_fitted_and_scored(told, *place) for place in sorted(left))
+        yield from (_fitted_and_scored(common, *place) for place in sorted(left))
     else:
-        yield from _parallel(rules)(delayed(_fitted_and_scored)(told, *place) for place in sorted(left))
+        yield from _parallel(rules)(delayed(_fitted_and_scored)(common, *place) for place in sorted(left))
 
 
-class _Told:
-    """What all tasks of a search are told; an object of its own, so that a cluster sends it once to each worker."""
+class _Common:
+    """What all tasks of a search need; an object of its own, so that a cluster sends it once to each worker."""
 
-    def __init__(self, models: Any, rows: SearchData, splits: list[Split], rules: Rules, *more: Any) -> None:
-        self.models, self.rows, self.splits, self.rules, self.more = models, rows, splits, rules, more
+    def __init__(
+        self,
+        models: dict[int, BaseEstimator],
+        rows: SearchData,
+        splits: list[Split],
+        rules: Rules,
+        data: TrainingSet | None = None,
+        checked: KernelMachine | None = None,
+    ) -> None:
+        self.models, self.rows, self.splits, self.rules = models, rows, splits, rules
+        self.data, self.checked = data, checked
 
     def __sizeof__(self) -> int:
         """Return about the bytes, by which joblib's Dask backend decides and Dask counts."""
@@ -93,7 +139,7 @@ def _parallel(rules: Rules) -> Parallel:
     return Parallel(n_jobs=rules.n_jobs, pre_dispatch=rules.pre_dispatch, return_as=return_as)
 
 
-def _within_one_share(models: list[Any], rules: Rules) -> list[Any]:
+def _within_one_share(models: list[BaseEstimator], rules: Rules) -> list[BaseEstimator]:
     """Return the models; with several processes, those with `memory="auto"` get a share of the memory each."""
     n_jobs = effective_n_jobs(rules.n_jobs)
     if n_jobs == 1:
@@ -106,7 +152,7 @@ def _within_one_share(models: list[Any], rules: Rules) -> list[Any]:
 # --- fits that share kernel values -------------------------------------------------------------------------
 
 
-def _together(models: list[Any], rows: SearchData, splits: list[Split], rules: Rules) -> Iterator[Scored]:
+def _together(models: list[BaseEstimator], rows: SearchData, splits: list[Split], rules: Rules) -> Iterator[Scored]:
     """Yield the scores of fits that can share kernel values. A group of them is a task for a process."""
     models = _within_one_share(models, rules)
     sharing = {cell: clone(model) for cell, model in enumerate(models) if may_share(model)}
@@ -116,32 +162,29 @@ def _together(models: list[Any], rows: SearchData, splits: list[Split], rules: R
     data = checked._checked(rows.X, rows.y, rows.fit_params.get("sample_weight"))
     with Pool.open(most=threads_within(checked.memory)) as pool:
         fits = SharedFits(sharing, data, splits, pool)
-        groups = _groups(fits, rules)
+        try:
+            groups = fits.groups()
+        except Exception:
+            if rules.error_score == "raise":
+                raise
+            return  # fits by themselves will tell which of them fail
         if _in_this_process(rules, len(groups)):
             for group in groups:
                 yield from _scores_of_group(fits, group, rows, checked, rules)
             return
-    told = _Told(sharing, rows, splits, rules, data, checked)
-    tasks = (delayed(_group_alone)(told, group) for group in groups)
+    common = _Common(sharing, rows, splits, rules, data, checked)
+    tasks = (delayed(_group_alone)(common, group) for group in groups)
     for scores in _parallel(rules)(tasks):
         yield from scores
 
 
-def _groups(fits: SharedFits, rules: Rules) -> list[KernelGroup]:
-    try:
-        return fits.groups()
-    except Exception:
-        if rules.error_score == "raise":
-            raise
-        return []  # fits by themselves will tell which of them fail
-
-
-def _group_alone(told: _Told, group: KernelGroup) -> list[Scored]:
+def _group_alone(common: _Common, group: KernelGroup) -> list[Scored]:
     """Return the scores of a group, in a process of its own."""
-    data, checked = told.more
+    data, checked = common.data, common.checked
+    assert data is not None and checked is not None
     with Pool.open(most=threads_within(checked.memory)) as pool:
-        fits = SharedFits(told.models, data, told.splits, pool)
-        return list(_scores_of_group(fits, group, told.rows, checked, told.rules))
+        fits = SharedFits(common.models, data, common.splits, pool)
+        return list(_scores_of_group(fits, group, common.rows, checked, common.rules))
 
 
 def _scores_of_group(
@@ -153,13 +196,13 @@ def _scores_of_group(
             begin, split = time.perf_counter(), fits.splits[part.split]
             model.__dict__.update(vars(checked) | vars(model))  # number and names of features
             X, y = rows.to_score(model, split)
-            model.know_test(X)
+            model.decided = X, model.of_test
             test = _score(rules, model, X, y, rows.weight(split.test))
             train = None
             scored = time.perf_counter()
             if rules.train_score:
                 X, y, _ = rows.to_fit(model, split)
-                model.know_train(X)
+                model.decided = X, model.of_train
                 train = _score(rules, model, X, y, rows.weight(split.train))
             yield Scored(part.model, part.split, test, train, seconds, scored - begin)
     except Exception:
@@ -170,11 +213,11 @@ def _scores_of_group(
 # --- fits by themselves ------------------------------------------------------------------------------------
 
 
-def _fitted_and_scored(told: _Told, cell: int, k: int) -> Scored:
+def _fitted_and_scored(common: _Common, cell: int, k: int) -> Scored:
     """Fit and score a model on a split."""
-    begin, rows, split, rules = time.perf_counter(), told.rows, told.splits[k], told.rules
+    begin, rows, split, rules = time.perf_counter(), common.rows, common.splits[k], common.rules
     try:
-        model = clone(told.models[cell])
+        model = clone(common.models[cell])
         X, y, beside = rows.to_fit(model, split)
         model.fit(X, y, **beside) if y is not None else model.fit(X, **beside)
     except Exception:
@@ -188,26 +231,32 @@ def _fitted_and_scored(told: _Told, cell: int, k: int) -> Scored:
     return Scored(cell, k, test, train, fitted - begin, scored - fitted)
 
 
-def _score(rules: Rules, model: Any, X: Any, y: Any, weight: Any) -> Any:
+def _score(rules: Rules, model: BaseEstimator, X: object, y: np.ndarray | None, weight: object) -> Score:
     """Return the score of a model; weights are passed to scorers that accept them, as in scikit-learn's searches."""
-    beside = {} if weight is None or not _takes_weight(rules.scorer) else {"sample_weight": weight}
+    scorer, beside = rules.scorer, {}
+    if hasattr(scorer, "_accept_sample_weight"):
+        takes_weight = scorer._accept_sample_weight()
+    else:
+        takes_weight = inspect.isfunction(scorer) and "sample_weight" in inspect.signature(scorer).parameters
+    if weight is not None and takes_weight:
+        beside = {"sample_weight": weight}
     try:
-        found = rules.scorer(model, X, y, **beside) if y is not None else rules.scorer(model, X, **beside)
+        score = scorer(model, X, y, **beside) if y is not None else scorer(model, X, **beside)
     except Exception as error:
         if rules.error_score == "raise":
             raise
         _warn_of_scoring(rules, str(error))
         return rules.error_score
-    if not isinstance(found, dict):
-        return _number(found)
-    for name, value in found.items():  # a scorer of several scores returns the traceback of one that failed
+    if not isinstance(score, dict):
+        return _number(score)
+    for name, value in score.items():  # a scorer of several scores returns the traceback of one that failed
         if isinstance(value, str):
             _warn_of_scoring(rules, value)
-            found[name] = rules.error_score
-    return {name: _number(value) for name, value in found.items()}
+            score[name] = rules.error_score
+    return {name: _number(value) for name, value in score.items()}
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any) -> float:
     if np.ndim(value) != 0 or isinstance(value, str) or not isinstance(float(value), float):
         raise ValueError(f"scoring must return a number, or numbers by name; it returned {value!r}.")
     return value
@@ -218,9 +267,3 @@ def _warn_of_scoring(rules: Rules, error: str) -> None:
         f"Scoring failed. The score of this fit is set to {rules.error_score}. The error: {error}",
         UserWarning,
     )
-
-
-def _takes_weight(scorer: Callable) -> bool:
-    if hasattr(scorer, "_accept_sample_weight"):
-        return scorer._accept_sample_weight()
-    return inspect.isfunction(scorer) and "sample_weight" in inspect.signature(scorer).parameters

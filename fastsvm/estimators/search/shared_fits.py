@@ -6,41 +6,98 @@ before. Decision values of the test samples are computed from the same matrix.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.kernel_parameter import (
     check_values,
+    is_precomputed,
     resolve_gamma,
     resolve_kernel,
     training_pairwise,
     training_rows,
-)  # fmt: skip
+)
+from fastsvm.estimators.kernel.machines.classifiers import SVC, NuSVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
+from fastsvm.estimators.kernel.machines.one_class_svm import OneClassSVM
+from fastsvm.estimators.kernel.machines.regressors import SVR, NuSVR
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, solve_paths
 from fastsvm.estimators.kernel.prepare import Statement, plan_shared
 from fastsvm.estimators.kernel.progress import KernelMonitor
-from fastsvm.estimators.kernel.solver_parameter import most_steps, solver_of
+from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
 from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of
-from fastsvm.estimators.search.fold_models import FoldModel, fold_model
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.rows import SharedKernel
-from fastsvm.kernels import is_kernel
+from fastsvm.kernels import Kernel, is_kernel
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.kernel_dual.problem import Problems
 from fastsvm.solvers.outer_loop import Limits
 from fastsvm.sources import Source, feature_statistics
 from fastsvm.tuning import SearchTuning, current_tuning
 
-__all__ = ["KernelGroup", "Part", "SharedFits", "Split"]
+__all__ = ["FoldModel", "KernelGroup", "Part", "SharedFits", "Split", "may_share"]
 
-_PROBLEM_BYTES = 48  # A row of a two-class problem takes so many: number, label, bound, multiplier and gradient.
+_MACHINES = SVC, SVR, NuSVC, NuSVR, OneClassSVM  # a user's subclass may fit in another way
+
+
+# --- models of a split -------------------------------------------------------------------------------------------
+
+
+def may_share(model: BaseEstimator) -> bool:
+    """Return whether a model may share kernel values and starts with others without a change of its solution."""
+    return (
+        type(model) in _MACHINES
+        and is_dual(model)
+        and not is_precomputed(model)
+        and model.max_iter == -1  # the result of a limited fit depends on its start
+        and model.max_time is None
+        and not hasattr(model, "_skl_callbacks")
+    )
+
+
+class FoldModel(KernelMachine):
+    """A model of a split, which knows the decision values of its test samples, and may know those of training."""
+
+    decided: tuple[object, np.ndarray | None] = None, None  # samples, and their decision values
+    of_test: np.ndarray
+    of_train: np.ndarray | None
+    _source: Source
+    _support_rows: np.ndarray
+
+    def __reduce__(self) -> tuple:
+        """Return how to make the model anew: its class has no name in this module."""
+        return _new, (type(self).__mro__[2],), self.__getstate__()
+
+    @property
+    def support_vectors_(self) -> np.ndarray | csr_matrix:
+        """Support vectors, copied on each access."""
+        return self._source.as_passed(self._source.rows(self._support_rows))
+
+    def _decided_by(self, X: object, *forms: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
+        values = self.decided[1] if X is self.decided[0] else None
+        return super()._decided_by(X, *forms) if values is None else [form(values.copy()) for form in forms]
+
+
+_KINDS: dict[type, type[FoldModel]] = {
+    machine: type(machine.__name__, (FoldModel, machine), {})  # messages of scorers use the name
+    for machine in _MACHINES
+}
+
+
+def _new(machine: type) -> FoldModel:
+    return _KINDS[machine].__new__(_KINDS[machine])
+
+
+# --- fits of a kernel --------------------------------------------------------------------------------------------
 
 
 class Split(NamedTuple):
@@ -48,6 +105,12 @@ class Split(NamedTuple):
 
     train: np.ndarray
     test: np.ndarray
+
+    @classmethod
+    def of(cls, *parts: ArrayLike) -> "Split":
+        """Return a split whose parts are row numbers or masks."""
+        rows = map(np.asarray, parts)
+        return cls(*(np.flatnonzero(part) if part.dtype == bool else part.astype(np.int64) for part in rows))
 
 
 class Part(NamedTuple):
@@ -58,30 +121,24 @@ class Part(NamedTuple):
 
 
 class KernelGroup(NamedTuple):
-    """Fits with one kernel, whose `gamma` is a number, with "scale" and "auto" resolved.
+    """Fits with one kernel, whose `gamma` is a number, of samples that one split may standardise."""
 
-    `standardization` maps samples to standardised ones, and is that of one split.
-    """
-
-    kernel: Any
+    kernel: Kernel | Callable | None
     gamma: float
     standardization: Standardization | None
     parts: list[Part]
 
 
-class _Given(NamedTuple):
+class _Shared(NamedTuple):
     """Common to all fits of a kernel: the kernel matrix, the geometry of the samples, and the memory plan."""
 
     kernel: SharedKernel
     geometry: SampleGeometry
-    spent: Plan
+    plan: Plan
 
 
 class SharedFits:
-    """Fits of some models on some splits of a training set.
-
-    The models are unfitted ones for which `may_share` holds, by number. Their parameters are valid.
-    """
+    """Fits of unfitted models for which `may_share` holds, by number, on some splits of a training set."""
 
     def __init__(self, models: dict[int, KernelMachine], data: TrainingSet, splits: list[Split], pool: Pool) -> None:
         self.models, self.data, self.splits, self.pool = models, data, splits, pool
@@ -119,7 +176,7 @@ class SharedFits:
                 group.parts.append(Part(number, k))
         return [group for group in groups if len(group.parts) > 1]  # a single one has nothing to share
 
-    def _kernel(self, model: KernelMachine, split: int) -> tuple[Any, float]:
+    def _kernel(self, model: KernelMachine, split: int) -> tuple[Kernel | Callable | None, float]:
         """Return the kernel and gamma of a model on a split, whose training set defines gamma="scale"."""
         by_name = isinstance(model.kernel, str)
         varies = by_name and model.gamma == "scale" and "gamma" in getattr(resolve_kernel(model), "_fields", ())
@@ -150,54 +207,54 @@ class SharedFits:
     def fit(self, group: KernelGroup, train_score: bool = False) -> Iterator[tuple[Part, FoldModel, float]]:
         """Yield the fits of a group: the fit, its model, and the seconds.
 
-        Yields nothing if the memory is too small for a shared kernel matrix, or a fit by itself takes less time. If
-        `train_score`, a model knows the decision values of its training samples too.
+        Yields nothing if the memory is too small for a shared kernel matrix, or a fit by itself takes less time.
         """
         begin = time.perf_counter()
         stated = self._stated(group.parts)
         if any(_are_many_and_small(one, self._tuning.search) for one in stated.values()):
             return
         tasks_of = {part: self._in_place(part.split, one) for part, one in stated.items()}
-        given = self._given(group, stated, tasks_of) if stated else None
-        if given is None:
+        shared = self._shared(group, stated, tasks_of) if stated else None
+        if shared is None:
             return
-        tasks = {part: self._task(part, given, stated[part], problems) for part, problems in tasks_of.items()}
+        kernel, geometry, plan = shared
+        tasks = {
+            part: OneVsOneFit(kernel, problems, stated[part].labels, lambda: plan, solver_of(self.models[part.model]))
+            for part, problems in tasks_of.items()
+        }
         paths = [[tasks[part] for part in path] for path in self._paths(list(tasks))]
         limits = Limits(most_steps(self.models[group.parts[0].model], len(self.data.y)), np.inf)
         solve_paths(paths, limits, KernelMonitor())
         seconds = (time.perf_counter() - begin) / len(tasks)
         for k in dict.fromkeys(part.split for part in tasks):
             parts = [part for part in tasks if part.split == k]
-            models = [self._model(part, tasks[part], stated[part], given.geometry) for part in parts]
+            models = [self._model(part, tasks[part], stated[part], geometry) for part in parts]
             for model in models:
                 model.__dict__.update(attributes_of(group.standardization))
-            of_test = self._decisions(given.kernel, tasks[parts[0]], models, self.splits[k].test)
-            of_train: list[Any] = [None] * len(models)
+            of_test = self._decisions(kernel, tasks[parts[0]], models, self.splits[k].test)
+            of_train: Sequence[np.ndarray | None] = [None] * len(models)
             if train_score:
-                of_train = self._decisions(given.kernel, tasks[parts[0]], models, self.splits[k].train)
+                of_train = self._decisions(kernel, tasks[parts[0]], models, self.splits[k].train)
             for part, model, test, train in zip(parts, models, of_test, of_train, strict=True):
-                model._of_test, model._of_train = test, train
+                model.of_test, model.of_train = test, train
                 model._warns(model)
                 yield part, model, seconds
 
     def _stated(self, parts: list[Part]) -> dict[Part, Statement]:
         """Return what models ask of their training samples; a fit by itself will say why one of them cannot."""
-        found: dict[Part, Statement] = {}
+        statements: dict[Part, Statement] = {}
         labels: dict[int, np.ndarray] = {}
         for part in parts:
             weight, train = np.zeros(len(self.data.y)), self.splits[part.split].train
             weight[train] = self.data.weight[train]
             with suppress(ValueError):
                 one = self.models[part.model]._state(self.data._replace(weight=weight))
-                known = labels.setdefault(part.split, one.labels)  # kept once
-                found[part] = one._replace(labels=known) if np.array_equal(known, one.labels) else one
-        return found
+                first = labels.setdefault(part.split, one.labels)  # kept once
+                statements[part] = one._replace(labels=first) if np.array_equal(first, one.labels) else one
+        return statements
 
     def _in_place(self, split: int, stated: Statement) -> Problems:
-        """Return the problems of a fit, with their rows in the order of the kernel matrix.
-
-        The fits of a split have the same rows and signs, which are kept once.
-        """
+        """Return the problems of a fit in the order of the kernel matrix, with the rows and signs of its split."""
         problems = stated.problems(stated.labels, stated.upper)
         problems = problems.sorted_by(self._place[problems.rows])
         first = self._problems.setdefault(split, problems)
@@ -206,9 +263,9 @@ class SharedFits:
         target = first.y if problems.target is problems.y else problems.target
         return problems._replace(rows=first.rows, y=first.y, target=target)
 
-    def _given(
+    def _shared(
         self, group: KernelGroup, stated: dict[Part, Statement], problems: dict[Part, Problems]
-    ) -> _Given | None:
+    ) -> _Shared | None:
         """Return what the fits of a group share, None if the memory is too small."""
         most = max(float(one.upper.max()) for one in stated.values())
         models = [self.models[part.model] for part in group.parts]
@@ -228,23 +285,18 @@ class SharedFits:
         check_values(gram, rows.statistics.sq_norm)
         every = list(problems.values())
         longest, n_problems = max(int(one.sizes.max()) for one in every), sum(one.n_problems for one in every)
-        budget -= sum(len(one.y) for one in every) * _PROBLEM_BYTES
+        budget -= sum(len(one.y) for one in every) * self._tuning.search.multiplier_bytes
         budget -= 8 * n_problems * max(len(self.splits[part.split].test) for part in problems)  # decision values
-        spent = plan_shared(first, gram, longest, every[0].rows_of_sample, budget)
-        if spent is None:
+        plan = plan_shared(first, gram, longest, every[0].rows_of_sample, budget)
+        if plan is None:
             return None
-        if len(self._arena) < spent.tile_bytes:
+        if len(self._arena) < plan.tile_bytes:
             self._arena = np.empty(0, np.uint8)  # freed before the next is allocated
-            self._arena = np.empty(spent.tile_bytes, np.uint8)
-        kernel = SharedKernel(gram, self._arena[: spent.tile_bytes], place)
+            self._arena = np.empty(plan.tile_bytes, np.uint8)
+        kernel = SharedKernel(gram, self._arena[: plan.tile_bytes], place)
         if any(one.n_problems > 1 for one in every):
             kernel.fill()  # almost all rows are needed by some problem
-        return _Given(kernel, SampleGeometry.of(group.gamma, rows.statistics), spent)
-
-    def _task(self, part: Part, given: _Given, stated: Statement, problems: Problems) -> OneVsOneFit:
-        """Return the problems of a fit."""
-        model = self.models[part.model]
-        return OneVsOneFit(given.kernel, problems, stated.labels, lambda: given.spent, solver_of(model))
+        return _Shared(kernel, SampleGeometry.of(group.gamma, rows.statistics), plan)
 
     def _paths(self, parts: list[Part]) -> list[list[Part]]:
         """Return lists of fits that differ only in what their machine follows, in increasing order."""
@@ -252,20 +304,22 @@ class SharedFits:
         for part in parts:
             model = self.models[part.model]
             others = model.get_params(deep=False) | dict.fromkeys(model.follows)
-            found = next((path for path in paths if path[1] == part.split and _equal(path[0], others)), None)
-            if found is None:
-                paths.append(found := (others, part.split, []))
-            found[2].append(part)
-        return [sorted(path, key=self._followed) for _, _, path in paths]
+            path_of_part = next((path for path in paths if path[1] == part.split and _equal(path[0], others)), None)
+            if path_of_part is None:
+                paths.append(path_of_part := (others, part.split, []))
+            path_of_part[2].append(part)
 
-    def _followed(self, part: Part) -> tuple[float, ...]:
-        model = self.models[part.model]
-        return tuple(getattr(model, name) for name in model.follows)
+        def followed(part: Part) -> tuple[float, ...]:
+            model = self.models[part.model]
+            return tuple(getattr(model, name) for name in model.follows)
+
+        return [sorted(path, key=followed) for _, _, path in paths]
 
     def _model(self, part: Part, task: OneVsOneFit, stated: Statement, geometry: SampleGeometry) -> FoldModel:
         """Return the fitted model of a part, with indices relative to its training set."""
         train = self.splits[part.split].train
-        model = fold_model(self.models[part.model])
+        machine = self.models[part.model]
+        model = _KINDS[type(machine)](**machine.get_params(deep=False))
         model.__dict__.update(model._solution(task, stated.classes), solver_=model.solver)
         place = np.empty(len(stated.labels), np.int64)
         place[train] = np.arange(len(train))
@@ -281,10 +335,7 @@ class SharedFits:
     def _decisions(
         self, kernel: SharedKernel, task: OneVsOneFit, models: list[FoldModel], test: np.ndarray
     ) -> list[np.ndarray]:
-        """Return each model's decision values of the rows `test`, one for each problem.
-
-        `task` is that of one of the models, whose labels and pairs of classes are those of all.
-        """
+        """Return the decision values of the rows `test` for each model; `task` has the labels and pairs of all."""
         pairs, labels = task.problems.classes.tolist(), task.labels
         n_rows = len(models[0].dual_coef_)
         coef = np.zeros((len(labels), n_rows, len(models)))
@@ -317,7 +368,7 @@ def _are_many_and_small(stated: Statement, tuning: SearchTuning) -> bool:
     return k * (k - 1) // 2 >= tuning.many_pairs and int(np.sort(counts)[-2:].sum()) <= tuning.few_rows
 
 
-def _same(group: KernelGroup, kernel: Any, standardization: Standardization | None) -> bool:
+def _same(group: KernelGroup, kernel: Kernel | Callable | None, standardization: Standardization | None) -> bool:
     """Return whether a group has this kernel, of samples standardised by this very map; functions must be identical."""
     a, b = group.kernel, kernel
     is_same = a is b or (type(a) is type(b) and is_kernel(a) and a == b)

@@ -1,33 +1,38 @@
 """Grid search with cross-validation for kernel machines; fits share their kernel values."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.model_selection import BaseCrossValidator, ParameterGrid, check_cv
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fastsvm._compiled.threads import one_threaded_blas
+from fastsvm.estimators.fitting.convergence_warnings import warn_caller
 from fastsvm.estimators.fitting.documentation import PublicEstimator, documented
 from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators.fitting.validation import labels_of
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.search.cv_results import SearchTable
-from fastsvm.estimators.search.evaluation import Rules, evaluate, row_numbers
-from fastsvm.estimators.search.search_data import SearchData
+from fastsvm.estimators.search.evaluation import Rules, Scored, SearchData, evaluate
 from fastsvm.estimators.search.shared_fits import Split
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data, MemorySource, check_finite, is_stored, of_open_file
 
 __all__ = ["SVCSearch"]
+
+Results = dict[str, Any]
+"""Columns of `cv_results_`, of which one holds the parameters of the cells."""
 
 
 _SPLITS = Rule(
@@ -42,20 +47,10 @@ _RULES = {
 }
 
 
-def _best_has(name: str) -> Callable[[Any], bool]:
-    """Return a check that the best model, or the estimator has a method; it raises AttributeError."""
-
-    def check(search: "SVCSearch") -> bool:
-        getattr(search.best_estimator_ if hasattr(search, "best_estimator_") else search._given(), name)
-        return True
-
-    return check
-
-
-def _of_best(name: str, words: str) -> Any:
+def _of_best(name: str, words: str) -> Callable[..., np.ndarray]:
     """Return a method that calls the best model's method of this name; it is missing where that model has none."""
 
-    def method(self: "SVCSearch", X: Any) -> Any:
+    def method(self: "SVCSearch", X: object) -> np.ndarray:
         return getattr(self._best(name), name)(X)
 
     method.__name__ = name
@@ -72,7 +67,12 @@ def _of_best(name: str, words: str) -> Any:
         ndarray
             What `best_estimator_.{name}` returns.
         """
-    return available_if(_best_has(name))(method)
+
+    def is_available(search: "SVCSearch") -> bool:
+        getattr(search.best_estimator_ if hasattr(search, "best_estimator_") else search._given(), name)
+        return True  # else AttributeError is raised
+
+    return available_if(is_available)(method)
 
 
 @documented
@@ -155,11 +155,11 @@ class SVCSearch(PublicEstimator, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: BaseEstimator | None = None,
         param_grid: dict | list[dict] | None = None,
         *,
-        cv: Any = None,
-        scoring: Any = None,
+        cv: int | BaseCrossValidator | Iterable | None = None,
+        scoring: str | Callable | list | tuple | dict | None = None,
         refit: bool | str | Callable = True,
         n_jobs: int | None = None,
         pre_dispatch: int | str = "2*n_jobs",
@@ -180,18 +180,21 @@ class SVCSearch(PublicEstimator, BaseEstimator):
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: those of the estimator."""
-        tags, given = super().__sklearn_tags__(), get_tags(self._given())
-        tags.estimator_type, tags.classifier_tags = given.estimator_type, given.classifier_tags
-        tags.regressor_tags = given.regressor_tags
-        tags.input_tags.pairwise, tags.input_tags.sparse = given.input_tags.pairwise, given.input_tags.sparse
+        tags, of_estimator = super().__sklearn_tags__(), get_tags(self._given())
+        tags.estimator_type, tags.classifier_tags = of_estimator.estimator_type, of_estimator.classifier_tags
+        tags.regressor_tags = of_estimator.regressor_tags
+        tags.input_tags.pairwise, tags.input_tags.sparse = (
+            of_estimator.input_tags.pairwise,
+            of_estimator.input_tags.sparse,
+        )
         return tags
 
-    def _given(self) -> Any:
+    def _given(self) -> BaseEstimator:
         return SVC() if self.estimator is None else self.estimator
 
     @drafted
     @one_threaded_blas
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **fit_params: Any) -> "SVCSearch":
+    def fit(self, X: object, y: object = None, *, groups: object = None, **fit_params: object) -> "SVCSearch":
         """Score all cells of the grid. If `refit`, fit the best one to all samples.
 
         Parameters
@@ -223,30 +226,29 @@ class SVCSearch(PublicEstimator, BaseEstimator):
         X = of_open_file(X)
         rows = self._rows(X, labels_of(X, y), fit_params)
         cv = check_cv(self.cv, rows.y, classifier=is_classifier(self._given()))
-        splits = [Split(*map(row_numbers, split)) for split in cv.split(rows.to_split(), rows.y, groups)]
+        splits = [Split.of(*split) for split in cv.split(rows.to_split(), rows.y, groups)]
         if not splits:
             raise ValueError(f"cv={self.cv!r} gives no splits.")
-        table = SearchTable(cells, len(splits))
-        n_fits = len(models) * len(splits)
-        with progress_bar(shown=self.verbose, total=n_fits, unit="fit", desc="SVCSearch") as bar:
-            for scored in evaluate(models, rows, splits, rules):
-                table.note(scored)
+        fits: list[Scored] = []
+        with progress_bar(shown=self.verbose, total=len(models) * len(splits), unit="fit", desc="SVCSearch") as bar:
+            for fit in evaluate(models, rows, splits, rules):
+                fits.append(fit)
                 bar.update(1)
-        if self.error_score != "raise":
-            table.fill(float(self.error_score))
-        self.multimetric_, self.n_splits_ = table.named, len(splits)
+        fits = self._completed(fits)
+        self.multimetric_, self.n_splits_ = isinstance(fits[0].test, dict), len(splits)
         self.scorer_ = self._scorers()
-        self._choose(table, rows)
-        self.cv_results_ = table.results()
+        results = self._results(cells, fits)
+        self._choose(results, list(fits[0].test) if isinstance(fits[0].test, dict) else [], rows)
+        self.cv_results_ = results
         return self
 
-    def _rows(self, X: Any, y: Any, fit_params: dict[str, Any]) -> SearchData:
+    def _rows(self, X: Any, y: Any, fit_params: dict[str, object]) -> SearchData:
         """Return samples and labels, checked if the estimator is a kernel machine, and weights that come with X."""
         if not is_stored(X):
             X, y = indexable(X, y)
-        given = X.sample_weight if isinstance(X, HDF5Data) and fit_params.get("sample_weight") is None else None
-        if given is not None and has_fit_parameter(self._given(), "sample_weight"):
-            fit_params = fit_params | {"sample_weight": given}  # which samples of a split, a source, come without
+        weight = X.sample_weight if isinstance(X, HDF5Data) and fit_params.get("sample_weight") is None else None
+        if weight is not None and has_fit_parameter(self._given(), "sample_weight"):
+            fit_params = fit_params | {"sample_weight": weight}  # which samples of a split, a source, come without
         if isinstance(self._given(), KernelMachine):
             data = clone(self._given())._checked(X, y, fit_params.get("sample_weight"))
             y = data.y if self._given().has_targets else y
@@ -256,7 +258,7 @@ class SVCSearch(PublicEstimator, BaseEstimator):
 
     # --- grid and scores ------------------------------------------------------------------------------------
 
-    def _cells(self) -> tuple[list[dict], list[Any]]:
+    def _cells(self) -> tuple[list[dict], list[BaseEstimator]]:
         """Return the cells of the grid and an unfitted model for each, with valid parameters."""
         if self.param_grid is None:
             raise ValueError('param_grid is missing: pass values by name, such as {"C": [0.1, 1, 10]}.')
@@ -285,7 +287,7 @@ class SVCSearch(PublicEstimator, BaseEstimator):
         if not isinstance(self.scoring, (list, tuple, set, dict)):
             return self._scorer()
         named = self.scoring if isinstance(self.scoring, dict) else dict.fromkeys(self.scoring)
-        return {name: check_scoring(self._given(), given or name) for name, given in named.items()}
+        return {name: check_scoring(self._given(), scoring or name) for name, scoring in named.items()}
 
     def _check_refit(self, names: list[str]) -> None:
         if self.refit is not False and self.refit not in names and not callable(self.refit):
@@ -296,22 +298,52 @@ class SVCSearch(PublicEstimator, BaseEstimator):
 
     # --- results ----------------------------------------------------------------------------------------
 
-    def _choose(self, table: SearchTable, rows: SearchData) -> None:
-        """Set the attributes of the best cell, and fit its model if `refit`."""
-        if table.named:
-            self._check_refit(table.metrics)
-        if not self.refit and table.named:
+    def _completed(self, fits: list[Scored]) -> list[Scored]:
+        """Return the fits in order, with `error_score` for those that failed, of which some may: they are warned of."""
+        errors, fits = [fit.error for fit in fits if fit.error], sorted(fits, key=lambda fit: fit[:2])
+        if not errors:
+            return fits
+        if len(errors) == len(fits):
+            raise ValueError(
+                f"All the {len(fits)} fits failed. error_score='raise' shows where. The first error:\n{errors[0]}"
+            )
+        score, number = next(fit.test for fit in fits if not fit.error), float(self.error_score)
+        score = dict.fromkeys(score, number) if isinstance(score, dict) else number
+        warn_caller(
+            f"{len(errors)} fits failed out of a total of {len(fits)}. Their scores are set to {self.error_score}. If "
+            f"these failures are not expected, debug them by error_score='raise'. The first error:\n{errors[0]}",
+            FitFailedWarning,
+        )
+        return [fit._replace(test=score, train=score) if fit.error else fit for fit in fits]
+
+    def _results(self, cells: list[dict], fits: list[Scored]) -> Results:
+        """Return the columns of `cv_results_` as scikit-learn makes them."""
+        names = {
+            "test_scores": "test",
+            "train_scores": "train",
+            "fit_time": "fit_seconds",
+            "score_time": "score_seconds",
+        }
+        out = [{name: getattr(fit, field) for name, field in names.items()} for fit in fits]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of scores that are not finite
+            return BaseSearchCV._format_results(self, cells, self.n_splits_, out)
+
+    def _choose(self, results: Results, metrics: list[str], rows: SearchData) -> None:
+        """Set the attributes of the best cell, and fit its model if `refit`; `metrics` name several scores."""
+        if metrics:
+            self._check_refit(metrics)
+        if not self.refit and metrics:
             return
-        results = table.results()
-        metric = self.refit if table.named else "score"
+        cells, metric = results["params"], self.refit if metrics else "score"
         if callable(self.refit):
             self.best_index_ = self.refit(results)
-            if not isinstance(self.best_index_, Integral) or self.best_index_ not in range(len(table.cells)):
+            if not isinstance(self.best_index_, Integral) or self.best_index_ not in range(len(cells)):
                 raise ValueError(f"refit must return the number of a cell; it returned {self.best_index_!r}.")
         else:
             self.best_index_ = int(results[f"rank_test_{metric}"].argmin())
             self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
-        self.best_params_ = table.cells[self.best_index_]
+        self.best_params_ = cells[self.best_index_]
         if self.refit:
             model = clone(self._given()).set_params(**clone(self.best_params_, safe=False))
             begin = time.perf_counter()
@@ -338,7 +370,7 @@ class SVCSearch(PublicEstimator, BaseEstimator):
             raise AttributeError("SVCSearch has no n_features_in_: it has no fitted model.")
         return self.best_estimator_.n_features_in_
 
-    def _best(self, name: str) -> Any:
+    def _best(self, name: str) -> BaseEstimator:
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(f"{name} needs a model fitted to all rows; refit={self.refit!r} makes none.")
@@ -353,7 +385,7 @@ class SVCSearch(PublicEstimator, BaseEstimator):
     inverse_transform = _of_best("inverse_transform", "the samples, transformed back by the steps")
 
     @of_one_model
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: object, y: object = None) -> float:
         """Return the score of the best model, by `scoring`. With several scores, return the one that `refit` names.
 
         Parameters
@@ -369,5 +401,5 @@ class SVCSearch(PublicEstimator, BaseEstimator):
             Score; higher is better.
         """
         scorer = self.scorer_[self.refit] if isinstance(self.__dict__.get("scorer_"), dict) else None
-        found = (scorer or self._scorer())(self._best("score"), X, y)
-        return found[self.refit] if isinstance(found, dict) else found
+        score = (scorer or self._scorer())(self._best("score"), X, y)
+        return score[self.refit] if isinstance(score, dict) else score

@@ -1,20 +1,43 @@
-"""HTML of a report: readable numbers, tables, sections and the page.
+"""HTML of a report: readable numbers, tables, charts as SVG, images as PNG, sections and the page.
 
 `shown` alone turns text into HTML: it escapes everything that is not `Html` already.
 """
 
+import base64
 import html
 import json
 import math
+import struct
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from importlib.resources import files
+from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.jobs.visible import visible
-from fastsvm.tuning import Look
+from fastsvm.jobs.say import visible
+from fastsvm.tuning import Look, current_tuning
 
-__all__ = ["Html", "amount", "duration", "facts", "joined", "page", "rounded", "section", "shown", "table"]
+__all__ = [
+    "Axes",
+    "Html",
+    "Line",
+    "amount",
+    "chart",
+    "duration",
+    "facts",
+    "joined",
+    "note",
+    "page",
+    "pair",
+    "picture",
+    "png",
+    "rounded",
+    "section",
+    "shown",
+    "style",
+    "table",
+]
 
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
@@ -40,12 +63,11 @@ def rounded(value: float, digits: int = Look().digits) -> str:
     if value == 0 or -4 <= exponent < 9:
         text = _without_zeros(f"{value:,.{max(0, digits - 1 - exponent)}f}")
     else:
-        text = f"{_without_zeros(mantissa)} × 10{raised(exponent)}"
+        text = f"{_without_zeros(mantissa)} × 10{_raised(exponent)}"
     return text.replace("-", "−") if text != "-0" else "0"
 
 
-def raised(exponent: int) -> str:
-    """Return an exponent in superscript digits."""
+def _raised(exponent: int) -> str:
     return str(exponent).translate(_RAISED)
 
 
@@ -62,7 +84,7 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def shown(value: Any) -> Html:
+def shown(value: object) -> Html:
     """Return any value as escaped HTML."""
     if isinstance(value, Html):
         return value
@@ -83,11 +105,8 @@ def shown(value: Any) -> Html:
     return Html(html.escape(visible(str(value))))
 
 
-def amount(name: str, value: Any, words: str | None = None, unit: str = "") -> Html:
-    """Return a number with a unit as a `data` element: programs find its exact value by the name, which is its id.
-
-    `words` are shown instead of the rounded value.
-    """
+def amount(name: str, value: object, words: str | None = None, unit: str = "") -> Html:
+    """Return a number with a unit, or `words`, as a `data` element, whose id and exact value are for programs."""
     if value is None:
         return shown(None)
     value = value.item() if isinstance(value, np.generic) else value
@@ -97,18 +116,18 @@ def amount(name: str, value: Any, words: str | None = None, unit: str = "") -> H
     return Html(f'<data id="{name}" value="{json.dumps(value)}">{text}</data>{f" {unit}" if unit else ""}')
 
 
-def joined(parts: Iterable[Any], between: str = "") -> Html:
+def joined(parts: Iterable[object], between: str = "") -> Html:
     """Return parts joined by `between`, as HTML."""
     return Html(between.join(shown(part) for part in parts))
 
 
-def facts(rows: Iterable[tuple[str, Any]]) -> Html:
+def facts(rows: Iterable[tuple[str, object]]) -> Html:
     """Return a table of names and values."""
     lines = joined(Html(f'<tr><th scope="row">{shown(name)}</th><td>{shown(value)}</td></tr>') for name, value in rows)
     return Html(f'<table class="facts">{lines}</table>') if lines else lines
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[Any]], look: str = "list") -> Html:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], look: str = "list") -> Html:
     """Return a table with a head; the numbers of a column are right-aligned with the same number of decimals."""
     rows = list(rows)
     columns = [_column(values) for values in zip(*rows, strict=True)]
@@ -122,11 +141,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], look: str = "list"
     return Html(f'<div class="wide"><table class="{look}">{body}</table></div>')
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
-def _column(values: Sequence[Any]) -> list[Html]:
+def _column(values: Sequence[object]) -> list[Html]:
     """Return the cells of a column; real numbers have the decimals that the largest needs for a few digits."""
     largest = max((abs(value) for value in values if isinstance(value, float)), default=0.0)
     if not 1e-4 <= largest < 1e9:
@@ -136,10 +155,26 @@ def _column(values: Sequence[Any]) -> list[Html]:
     return [shown(value) for value in in_line]
 
 
+def note(words: str) -> Html:
+    """Return a paragraph that explains what follows or precedes."""
+    return Html(f'<p class="note">{shown(words)}</p>')
+
+
+def pair(*parts: Html) -> Html:
+    """Return parts side by side, nothing if all are empty."""
+    body = joined(parts)
+    return Html(f'<div class="pair">{body}</div>') if body else body
+
+
 def section(title: str, *parts: Html) -> Html:
     """Return a section with a title, nothing if it is empty."""
     body = joined(parts)
     return Html(f"<section><h2>{shown(title)}</h2>{body}</section>") if body else body
+
+
+def style() -> str:
+    """Return the style sheet of reports."""
+    return files(__package__).joinpath("style.css").read_text(encoding="utf-8")
 
 
 def page(title: str, body: Html) -> str:
@@ -147,78 +182,159 @@ def page(title: str, body: Html) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{shown(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"<title>{shown(title)}</title>\n<style>\n{style()}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
 
-# Colours are those of Okabe and Ito, lighter in the dark scheme. Cells are translucent, so that text stays readable.
-_STYLE = """
-:root { color-scheme: light dark; --ground: #fff; --ink: #1b1f24; --quiet: #5b6470; --rule: #dfe3e8; --tile: #f5f7f9;
-  --first: #0072b2; --second: #d55e00; --third: #00805c; --right: 0 114 178; --wrong: 213 94 0 }
-@media (prefers-color-scheme: dark) {
-  :root { --ground: #14171b; --ink: #e6e9ed; --quiet: #9aa4b0; --rule: #30363d; --tile: #1c2127;
-    --first: #56b4e9; --second: #ff9248; --third: #3ccf9e; --right: 60 165 235; --wrong: 240 125 40 } }
-* { box-sizing: border-box }
-body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif;
-  color: var(--ink); background: var(--ground); max-width: 64rem; margin: 0 auto; padding: 3rem 1.5rem 5rem;
-  font-variant-numeric: tabular-nums }
-h1 { font-size: 2rem; line-height: 1.2; margin: .1rem 0 .6rem; overflow-wrap: anywhere }
-h2 { font-size: 1.2rem; margin: 0 0 1rem }
-section { border-top: 1px solid var(--rule); margin-top: 2.5rem; padding-top: 1.5rem }
-p { margin: 0 0 1rem; max-width: 46rem }
-.above { color: var(--quiet); margin: 0 }
-.outcome { font-size: 1.15rem }
-.note, figcaption, .tile span { color: var(--quiet); font-size: .875rem }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem; margin-top: 1.75rem }
-.tile { background: var(--tile); border-radius: 8px; padding: .75rem 1rem }
-.tile b { display: block; font-size: 1.35rem; font-weight: 600; white-space: nowrap }
-.pair { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)); gap: 1.75rem 2.5rem }
-.wide { overflow-x: auto }
-table { border-collapse: collapse; font-size: .9375rem }
-th { text-align: left; font-weight: 500; color: var(--quiet) }
-.facts { width: 100%; align-self: start }
-.facts th, .facts td, .list th, .list td { border-bottom: 1px solid var(--rule); padding: .35rem 0;
-  vertical-align: top }
-.facts th { width: 11rem; padding-right: 1rem }
-.facts td { overflow-wrap: anywhere }
-.list { width: 100% }
-.list th, .list td { padding-right: 1.5rem }
-.list .number { text-align: right; padding: .35rem 0 .35rem 1.5rem; width: 7rem }
-.list .number:first-child { padding-left: 0; width: 4rem }
-.list .number + :not(.number) { padding-left: 2.5rem }
-.counts { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: .1rem 2.5rem;
-  margin-top: .5rem; font-size: .9375rem }
-.counts div { display: flex; justify-content: space-between; gap: 1rem; border-bottom: 1px solid var(--rule);
-  padding: .3rem 0; overflow-wrap: anywhere }
-.counts span { color: var(--quiet) }
-details { margin-top: 1rem }
-summary { cursor: pointer; color: var(--quiet); margin-bottom: .5rem }
-figure { margin: 0 }
-figcaption { margin-top: .35rem }
-figcaption:empty { display: none }
-figure > b { font-weight: 600 }
-.key { display: inline-block; width: 1.25em; border-top: 3px solid; margin: 0 .4em .25em .9em }
-.key.first { border-color: var(--first) } .key.second { border-color: var(--second) }
-.key.third { border-color: var(--third) } .key.limit { border-top: 2px dashed var(--quiet) }
-svg { display: block; width: 100%; height: auto; overflow: visible }
-svg text { font-size: 13px; fill: var(--quiet) }
-svg path { fill: none; stroke-linecap: round; stroke-linejoin: round }
-.grid { stroke: var(--rule); stroke-width: 1 } .axis { stroke: var(--quiet); stroke-width: 1 }
-.line { stroke-width: 2 } .dot { stroke-width: 6 } .cloud { stroke-width: 4.5; opacity: .45 }
-.pale { stroke-width: 1.25; opacity: .5 } .limit { stroke: var(--quiet); stroke-width: 1.5; stroke-dasharray: 5 5 }
-.first { stroke: var(--first) } .second { stroke: var(--second) } .third { stroke: var(--third) }
-.confusion { font-size: .875rem; border-collapse: separate; border-spacing: 2px }
-.confusion th { padding: .3rem .5rem; white-space: nowrap }
-.confusion thead th { text-align: center; vertical-align: bottom }
-.confusion .tall span { writing-mode: vertical-rl; transform: rotate(180deg) }
-.confusion td { text-align: right; padding: .4rem .55rem; min-width: 2.9rem; border-radius: 3px }
-.confusion td.of { background: rgb(var(--shade) / var(--depth)) }
-.confusion td.none { color: var(--quiet); opacity: .55 }
-.confusion .diagonal { --shade: var(--right) } .confusion .beside { --shade: var(--wrong) }
-.images { display: grid; grid-template-columns: repeat(auto-fill, minmax(6.4rem, 1fr)); gap: 1.25rem 1rem }
-.images img { width: 100%; aspect-ratio: 1; image-rendering: pixelated; border-radius: 4px; display: block;
-  background: var(--tile) }
-.images figcaption { line-height: 1.35; overflow-wrap: anywhere }
-.images b { color: var(--ink); font-weight: 600 }
-@media print { section { break-inside: avoid } }
-"""
+# --- charts and images --------------------------------------------------------------------------------------------
+
+
+class Line(NamedTuple):
+    """A curve: its name, which may be empty, its points, and its classes in the style sheet."""
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    look: str = "line first"
+
+
+class Axes(NamedTuple):
+    """Title and names of the axes; whether y is logarithmic, begins at 0, or has the range of x."""
+
+    title: str
+    x_name: str
+    y_name: str
+    log: bool = False
+    from_zero: bool = False
+    square: bool = False
+
+
+class _Scale(NamedTuple):
+    """An axis: maps values from `low` to `high` to positions from `start` to `stop`, with ticks."""
+
+    low: float
+    high: float
+    start: float
+    stop: float
+    ticks: np.ndarray
+    labels: list[str]
+    unit: str
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        return self.start + (self.stop - self.start) * (np.asarray(values) - self.low) / (self.high - self.low)
+
+
+def chart(lines: Sequence[Line], axes: Axes, note: str = "") -> Html:
+    """Return a figure with some curves, without points that have no place on the axes, and a note as caption."""
+    lines = [line for line in (_drawable(line, axes.log, len(lines)) for line in lines) if len(line.x)]
+    if not lines:
+        return Html("")
+    every_x, every_y = (np.concatenate([getattr(line, name) for line in lines]) for name in "xy")
+    if axes.square:
+        every_x = every_y = np.concatenate([every_x, every_y])
+    look = current_tuning().look
+    width, height = look.width, look.width * 9 // 16
+    floor = height - 3 * look.line  # of the x axis, below which there are three lines of text
+    y = (_decades if axes.log else _even)(every_y, floor, 2 * look.line, axes.from_zero)
+    left = (1 + max(map(len, y.labels))) * look.line / 2
+    late = every_x.min() > every_x.max() / 2  # an axis from 0 would be empty for the most part
+    x = _even(every_x, left, width - look.line, not (axes.square or late))
+    drawn = joined(_path(line, x, y, axes.log) for line in lines)
+    picture = (
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{shown(axes.title)}">'
+        f"{_frame(x, y, axes, floor)}{drawn}</svg>"
+    )
+    named = joined(Html(f'<span class="key {_colour(line)}"></span>{shown(line.name)}') for line in lines if line.name)
+    return Html(f"<figure><b>{shown(axes.title)}</b>{named}{picture}<figcaption>{shown(note)}</figcaption></figure>")
+
+
+def _drawable(line: Line, log: bool, n_lines: int) -> Line:
+    """Return the points that can be drawn, thinned out if they are many."""
+    x, y = np.asarray(line.x, np.float64), np.asarray(line.y, np.float64)
+    good = np.isfinite(x) & np.isfinite(y) & ((y > 0) | (not log))
+    x, y = x[good], y[good]
+    most = max(8, current_tuning().look.points // max(1, n_lines))
+    if len(x) > most:
+        kept = np.unique(np.linspace(0, len(x) - 1, most).round().astype(int))
+        x, y = x[kept], y[kept]
+    return line._replace(x=x, y=y)
+
+
+def _colour(line: Line) -> str:
+    return line.look.split()[-1]
+
+
+def _even(values: np.ndarray, start: float, stop: float, from_zero: bool) -> _Scale:
+    """Return a linear scale with round ticks, in units of a power of 1,000 if the numbers are large or small."""
+    low, high = float(values.min()), float(values.max())
+    low = min(low, 0.0) if from_zero else low
+    if high - low <= 1e-12 * max(abs(low), abs(high)):
+        low, high = (0.0, 2 * high) if high > 0 else (2 * low, 0.0) if high < 0 else (0.0, 1.0)
+    margin = current_tuning().look.padding * (high - low)
+    low, high = low - margin * (not from_zero), high + margin
+    least = (high - low) / current_tuning().look.ticks
+    unit = 10.0 ** math.floor(math.log10(least))
+    step = next(unit * factor for factor in (1, 2, 2.5, 5, 10) if unit * factor >= least * (1 - 1e-9))
+    ticks = step * np.arange(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+    largest = max(abs(low), abs(high))
+    power = 3 * math.floor(math.log10(largest) / 3) if largest >= 1e5 or largest < 1e-2 else 0
+    decimals = max(0, -math.floor(math.log10(step / 10**power) + 1e-9))
+    decimals += not np.isclose(step / 10**power * 10**decimals % 1, 0) and decimals < 9
+    labels = [f"{tick / 10**power:,.{decimals}f}".replace("-", "−") for tick in ticks]
+    return _Scale(low, high, start, stop, ticks, labels, f"10{_raised(power)}" if power else "")
+
+
+def _decades(values: np.ndarray, start: float, stop: float, from_zero: bool) -> _Scale:
+    """Return a logarithmic scale; it maps exponents of ten."""
+    low, high = math.floor(math.log10(values.min()) + 1e-9), math.ceil(math.log10(values.max()) - 1e-9)
+    high = max(high, low + 1)
+    ticks = np.arange(low, high + 1, max(1, math.ceil((high - low) / current_tuning().look.ticks)))
+    labels = [f"10{_raised(tick)}" if tick else "1" for tick in ticks.tolist()]
+    return _Scale(low, high, start, stop, ticks, labels, "")
+
+
+def _frame(x: _Scale, y: _Scale, axes: Axes, floor: int) -> Html:
+    parts, line = [], current_tuning().look.line
+    for place, label in zip(y(y.ticks), y.labels, strict=True):
+        parts.append(f'<path class="grid" d="M{x.start:.1f} {place:.1f}H{x.stop:.1f}"/>')
+        parts.append(f'<text x="{x.start - 8:.1f}" y="{place + 4.5:.1f}" text-anchor="end">{label}</text>')
+    for place, label in zip(x(x.ticks), x.labels, strict=True):
+        parts.append(f'<path class="axis" d="M{place:.1f} {floor}v5"/>')
+        parts.append(f'<text x="{place:.1f}" y="{floor + 20}" text-anchor="middle">{label}</text>')
+    parts.append(f'<path class="axis" d="M{x.start:.1f} {floor}H{x.stop:.1f}"/>')
+    names = (f"{name} / {scale.unit}" if scale.unit else name for name, scale in ((axes.x_name, x), (axes.y_name, y)))
+    x_name, y_name = map(shown, names)
+    parts.append(f'<text x="0" y="{line}">{y_name}</text>')
+    parts.append(f'<text x="{x.stop:.1f}" y="{floor + 2.5 * line:g}" text-anchor="end">{x_name}</text>')
+    return Html("".join(parts))
+
+
+def _path(line: Line, x: _Scale, y: _Scale, log: bool) -> Html:
+    """Return a curve, with marked points if they are few; a cloud has points only."""
+    heights = y(np.log10(line.y) if log else line.y)
+    points = list(zip(x(line.x).round(1).tolist(), heights.round(1).tolist(), strict=True))
+    dots = "".join(f"M{across:g} {down:g}h0" for across, down in points)
+    if "cloud" in line.look:
+        return Html(f'<path class="{line.look}" d="{dots}"/>')
+    curve = "M" + "L".join(f"{across:g} {down:g}" for across, down in points) if len(points) > 1 else ""
+    marked = "line" in line.look and len(points) <= current_tuning().look.marked
+    dotted = f'<path class="dot {_colour(line)}" d="{dots}"/>' if marked else ""
+    return Html(f'<path class="{line.look}" d="{curve}"/>{dotted}')
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """Return a PNG file of pixels in uint8: grey of shape (height, width), or colours of shape (height, width, 3)."""
+    height, width = pixels.shape[:2]
+    colours = 0 if pixels.ndim == 2 else 2  # colour types of the PNG format
+    header = struct.pack(">IIBBBBB", width, height, 8, colours, 0, 0, 0)
+    lines = b"".join(b"\0" + line.tobytes() for line in pixels)
+    parts = (b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in parts
+    )
+
+
+def picture(pixels: np.ndarray, words: str) -> Html:
+    """Return an embedded image with alternative text."""
+    text = base64.b64encode(png(pixels)).decode()
+    return Html(f'<img src="data:image/png;base64,{text}" alt="{shown(words)}">')

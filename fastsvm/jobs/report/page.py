@@ -6,17 +6,36 @@ The report is one HTML file. Its pictures are embedded, and it has no scripts.
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from fastsvm.files.atomic_file import atomic_write
-from fastsvm.jobs.inspection import describe
-from fastsvm.jobs.report.curves import fit_curves, moment_of, process_curves
-from fastsvm.jobs.report.errors import confusions, errors, scatter
-from fastsvm.jobs.report.html import Html, amount, duration, facts, joined, page, rounded, section, shown, table
-from fastsvm.jobs.report.search import search_results
+from fastsvm.jobs.inputs import Json
+from fastsvm.jobs.models import describe
+from fastsvm.jobs.report.figures import (
+    confusions,
+    errors,
+    fit_curves,
+    moment_of,
+    process_curves,
+    scatter,
+    search_results,
+)
+from fastsvm.jobs.report.html import (
+    Html,
+    amount,
+    duration,
+    facts,
+    joined,
+    note,
+    page,
+    pair,
+    rounded,
+    section,
+    shown,
+    table,
+)
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.run_folder import RunFolder
 from fastsvm.jobs.training.train import Trained
@@ -62,20 +81,19 @@ _OF_JOB = {
 }  # fmt: skip
 
 
-def write_report(
-    folder: RunFolder, job: Job, trained: Trained, result: dict[str, Any], cells: Sequence[dict[str, Any]] = ()
-) -> None:
-    """Write the report of a run into its folder, whose log it reads; OSError says that it cannot be written.
-
-    The job's files are in HDF5. `result` is the content of `result.json`, `cells` are those that a search evaluated.
-    """
-    events = folder.events()
-    model, tested, found = trained.model, trained.tested, describe(job.train)
+def write_report(folder: RunFolder, job: Job, trained: Trained, result: Json, cells: Sequence[Json] = ()) -> None:
+    """Write the report of a run into its folder, from its log, its result and the cells that a search evaluated."""
+    events, data, title = (
+        folder.events(),
+        describe(job.train),
+        f"{type(trained.model).__name__} on {Path(job.train).name}",
+    )
+    model, tested = trained.model, trained.tested
     parts = [
-        _head(job, model, result, events),
-        section("Certificate and cost", _side_by_side(_certificate(result), _cost(result))),
+        _head(title, job, result, events),
+        section("Certificate and cost", pair(_certificate(result), _cost(result))),
         section("Search", search_results(cells, job)),
-        section("Job and data", _side_by_side(_job(job, model), _data(job, found, model)), _classes(found, model)),
+        section("Job and data", pair(_job(job, model), _data(job, data, model)), _classes(data, model)),
         section("The fit", fit_curves(model)),
         section("Memory and reads", process_curves(events, model)),
         section("Workers", _workers(result)),
@@ -86,21 +104,13 @@ def write_report(
         parts += [section("Predictions and targets", scatter(tested)), section("Errors", errors(tested, model))]
     parts += [section("Interruptions", _interruptions(events)), section("Versions", _versions(events))]
     with atomic_write(folder.report_file) as part:
-        part.write_text(page(_title(job, model), joined(parts, "\n")), encoding="utf-8")
-
-
-def _title(job: Job, model: Any) -> str:
-    return f"{type(model).__name__} on {Path(job.train).name}"
-
-
-def _side_by_side(*parts: Html) -> Html:
-    return Html(f'<div class="pair">{joined(parts)}</div>')
+        part.write_text(page(title, joined(parts, "\n")), encoding="utf-8")
 
 
 # --- result ------------------------------------------------------------------------------------------------------
 
 
-def _head(job: Job, model: Any, result: dict[str, Any], events: Sequence[dict[str, Any]]) -> Html:
+def _head(title: str, job: Job, result: Json, events: Sequence[Json]) -> Html:
     """Return title, outcome and the most important numbers."""
     above = joined(["fastsvm run", *map(_moment, events[-1:])], " · ")
     tiles = joined(
@@ -108,12 +118,12 @@ def _head(job: Job, model: Any, result: dict[str, Any], events: Sequence[dict[st
         for name, value in _numbers(result)
     )
     return Html(
-        f'<header><p class="above">{above}</p><h1>{shown(_title(job, model))}</h1>'
+        f'<header><p class="above">{above}</p><h1>{shown(title)}</h1>'
         f'<p class="outcome">{shown(_outcome(job, result, events))}</p><div class="tiles">{tiles}</div></header>'
     )
 
 
-def _outcome(job: Job, result: dict[str, Any], events: Sequence[dict[str, Any]]) -> str:
+def _outcome(job: Job, result: Json, events: Sequence[Json]) -> str:
     """Return in sentences how the fit ended and how well the model predicts."""
     reason = result["stop_reason"]
     ends = _ENDS if result["duality_gap"] is not None else _ENDS | _ENDS_WITHOUT_GAP
@@ -127,7 +137,7 @@ def _outcome(job: Job, result: dict[str, Any], events: Sequence[dict[str, Any]])
     return f"{fit} The model was not tested, for the job has no test samples."
 
 
-def _work(result: dict[str, Any], events: Sequence[dict[str, Any]]) -> str:
+def _work(result: Json, events: Sequence[Json]) -> str:
     """Return the fit time or, after interruptions, the run time."""
     n = sum(event.get("event") == "resume" for event in events)
     if not n:
@@ -139,7 +149,7 @@ def _percent(share: float) -> str:
     return f"{rounded(100 * share)} %"
 
 
-def _numbers(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _numbers(result: Json) -> Iterator[tuple[str, str]]:
     """Yield the numbers at the top."""
     if result["accuracy"] is not None:
         yield "accuracy", _percent(result["accuracy"])
@@ -154,51 +164,52 @@ def _numbers(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "peak memory", f"{rounded(result['peak_memory_mb'], 3)} MB"
 
 
-def _certificate(result: dict[str, Any]) -> Html:
-    known = [name for name in _CERTIFICATE if result.get(name) is not None and (name != "n_test" or result[name])]
-    found = {_CERTIFICATE[name]: amount(name, result[name]) for name in known}
+def _certificate(result: Json) -> Html:
+    names = [name for name in _CERTIFICATE if result.get(name) is not None and (name != "n_test" or result[name])]
+    words = {name: amount(name, result[name]) for name in names}
     gap, objective = result["duality_gap"], result["objective"]
     if gap is not None and objective:
-        found["Duality gap"] = joined([found["Duality gap"], f" ({rounded(gap / abs(objective), 3)} of the objective)"])
-    return facts(found.items())
+        relative = f" ({rounded(gap / abs(objective), 3)} of the objective)"
+        words["duality_gap"] = joined([words["duality_gap"], relative])
+    return facts((_CERTIFICATE[name], text) for name, text in words.items())
 
 
-def _cost(result: dict[str, Any]) -> Html:
+def _cost(result: Json) -> Html:
     times = [(label, amount(name, result[name], duration(result[name]))) for name, label in _TIMES.items()]
     use = [(label, amount(name, result.get(name), unit=unit)) for name, (label, unit) in _USE.items()]
     return facts([*times, *use, ("Model", Path(result["model"]).name)])
 
 
-def _workers(result: dict[str, Any]) -> Html:
+def _workers(result: Json) -> Html:
     """Return a table of what each worker of a cluster did, nothing without a cluster."""
     workers = result.get("workers") or {}
     rows = [(address, *(one[name] for name in _WORK)) for address, one in workers.items()]
     if not rows:
         return Html("")
-    note = Html('<p class="note">Seconds are summed over the threads of a worker. Lost workers are not listed.</p>')
-    return joined([table(("worker", *_WORK.values()), rows), note])
+    words = note("Seconds are summed over the threads of a worker. Lost workers are not listed.")
+    return joined([table(("worker", *_WORK.values()), rows), words])
 
 
 # --- job and data ------------------------------------------------------------------------------------------------
 
 
-def _job(job: Job, model: Any) -> Html:
+def _job(job: Job, model: BaseEstimator) -> Html:
     """Return the keys of the job and, folded, all parameters of the estimator."""
     words = job._asdict()
-    given = [("Estimator", type(model).__name__), *sorted(job.parameters.items())]
-    given += [(label, words[name]) for name, label in _OF_JOB.items() if words[name] or name == "seed"]
+    rows = [("Estimator", type(model).__name__), *sorted(job.parameters.items())]
+    rows += [(label, words[name]) for name, label in _OF_JOB.items() if words[name] or name == "seed"]
     if job.seconds is not None:
-        given.append(("Time limit", duration(job.seconds)))
+        rows.append(("Time limit", duration(job.seconds)))
     every = facts(sorted(model.get_params().items()))
-    return Html(f"<div>{facts(given)}<details><summary>All parameters</summary>{every}</details></div>")
+    return Html(f"<div>{facts(rows)}<details><summary>All parameters</summary>{every}</details></div>")
 
 
-def _data(job: Job, found: dict[str, Any], model: Any) -> Html:
-    """Return a table about the files; `found` describes the training file."""
-    rows = [("File", found["file"]), ("Samples × features", _shape(found))]
-    rows += [(label, found.get(name)) for name, label in _OF_DATA.items() if found.get(name)]
+def _data(job: Job, words: Json, model: BaseEstimator) -> Html:
+    """Return a table about the files; `words` describe the training file."""
+    rows = [("File", words["file"]), ("Samples × features", _shape(words))]
+    rows += [(label, words.get(name)) for name, label in _OF_DATA.items() if words.get(name)]
     if is_classifier(model):
-        rows.append(("Classes", found["n_classes"]))
+        rows.append(("Classes", words["n_classes"]))
     elif is_regressor(model):
         rows.append(("Targets", _targets(job.train)))
     if job.test is not None:
@@ -207,19 +218,18 @@ def _data(job: Job, found: dict[str, Any], model: Any) -> Html:
     return facts(rows)
 
 
-def _classes(found: dict[str, Any], model: Any) -> Html:
+def _classes(words: Json, model: BaseEstimator) -> Html:
     """Return the number of samples of each class, folded if there are many classes; nothing for a regression."""
-    counts = found.get("class_counts")
+    counts = words.get("class_counts")
     if not counts or not is_classifier(model):
         return Html("")
     unfolded = " open" if len(counts) <= current_tuning().limits.shown else ""
     each = joined(Html(f"<div><span>{shown(name)}</span>{shown(count)}</div>") for name, count in counts.items())
-    words = "Samples per class"
-    return Html(f'<details{unfolded}><summary>{words}</summary><div class="counts">{each}</div></details>')
+    return Html(f'<details{unfolded}><summary>Samples per class</summary><div class="counts">{each}</div></details>')
 
 
-def _shape(found: dict[str, Any]) -> str:
-    return f"{found['n_samples']:,} × {found['n_features']:,}"
+def _shape(words: Json) -> str:
+    return f"{words['n_samples']:,} × {words['n_features']:,}"
 
 
 def _targets(path: str) -> str:
@@ -231,7 +241,7 @@ def _targets(path: str) -> str:
 # --- log ---------------------------------------------------------------------------------------------------------
 
 
-def _interruptions(events: Sequence[dict[str, Any]]) -> Html:
+def _interruptions(events: Sequence[Json]) -> Html:
     """Return a table of interruptions: when, by what, when the run was resumed, and from which checkpoint."""
     rows = []
     for i, event in enumerate(events):
@@ -239,14 +249,14 @@ def _interruptions(events: Sequence[dict[str, Any]]) -> Html:
             last = next((_moment(one) for one in reversed(events[:i]) if _moment(one)), "")
             rows.append((last, _cause(events[i - 1]), _moment(event), event.get("checkpoint")))
     lost = sum(event.get("event") in ("checkpoint failed", "checkpoint refused") for event in events)
-    note = Html(f"<p>{lost:,} checkpoints could not be written or read; see log.jsonl.</p>") if lost else Html("")
+    missed = Html(f"<p>{lost:,} checkpoints could not be written or read; see log.jsonl.</p>") if lost else Html("")
     if not rows:
-        return joined([Html("<p>None.</p>"), note])
-    counted = Html('<p class="note">Passes and read speed above count from the last resumption.</p>')
-    return joined([counted, table(("last event", "interrupted by", "resumed", "checkpoint"), rows), note])
+        return joined([Html("<p>None.</p>"), missed])
+    counted = note("Passes and read speed above count from the last resumption.")
+    return joined([counted, table(("last event", "interrupted by", "resumed", "checkpoint"), rows), missed])
 
 
-def _cause(last: dict[str, Any]) -> str:
+def _cause(last: Json) -> str:
     """Return what ended the process with this last event."""
     if last.get("event") == "stopped":
         number = last.get("signal")
@@ -254,13 +264,13 @@ def _cause(last: dict[str, Any]) -> str:
     return str(last.get("error", "")) if last.get("event") == "failed" else "unknown: the log ends here"
 
 
-def _moment(event: dict[str, Any]) -> str:
+def _moment(event: Json) -> str:
     """Return the time of an event, "" if it has none."""
     moment = moment_of(event)
     return "" if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _versions(events: Sequence[dict[str, Any]]) -> Html:
+def _versions(events: Sequence[Json]) -> Html:
     """Return the versions of the packages, once for each set that a process had."""
     versions = [event.get("versions", {}) for event in events]
     lines = [" · ".join(f"{name}\u00a0{number}" for name, number in each.items()) for each in versions]

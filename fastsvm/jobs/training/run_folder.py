@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from fastsvm.files.atomic_file import atomic_write, check_folder, is_taken, take
+from fastsvm.jobs.inputs import Json
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.tuning import current_tuning
 
@@ -31,11 +31,7 @@ class RunFolder:
     @classmethod
     @contextmanager
     def begun(cls, path: str | Path, job: Job) -> Iterator["RunFolder"]:
-        """Make the folder of a new run, with its job file, and yield it, locked for this process.
-
-        ValueError says that the folder exists and is not empty, or that another process begins a run in it.
-        PermissionError or FileNotFoundError says that it cannot be made.
-        """
+        """Make the folder of a new run, with its job file, and yield it, locked for this process."""
         folder = cls(path)
         folder._check_new()
         folder._made = [one for one in (folder.path, *folder.path.absolute().parents) if not one.exists()]
@@ -72,7 +68,7 @@ class RunFolder:
             raise ValueError(f"{self.job_file} is damaged or of another version: {error}") from error
 
     @property
-    def result(self) -> dict[str, Any] | None:
+    def result(self) -> Json | None:
         """The result of the run, None if it has not ended; ValueError says that the result file is damaged."""
         if not self.result_file.exists():
             return None
@@ -82,22 +78,19 @@ class RunFolder:
             raise ValueError(f"{self.result_file} is damaged: {error}. Remove it, then resume the run.") from error
 
     @property
-    def search(self) -> dict[str, Any] | None:
-        """The cells that the search has evaluated, and what they are bound to; None before the first.
-
-        ValueError says that the search file is damaged.
-        """
+    def search(self) -> Json | None:
+        """The cells that the search has evaluated, and what they are bound to; None before the first."""
         if not self.search_file.exists():
             return None
         try:
-            found = json.loads(self.search_file.read_text(encoding="utf-8"))
+            words = json.loads(self.search_file.read_text(encoding="utf-8"))
             names = ("parameters", "mean_score", "std_score")
-            cells = [{name: cell[name] for name in names} for cell in found["cells"]]
-            return {"bound_to": dict(found["bound_to"]), "cells": cells}
+            cells = [{name: cell[name] for name in names} for cell in words["cells"]]
+            return {"bound_to": dict(words["bound_to"]), "cells": cells}
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{self.search_file} is damaged: {error}. Remove it to repeat the search.") from error
 
-    def write(self, path: Path, words: dict[str, Any]) -> None:
+    def write(self, path: Path, words: Json) -> None:
         """Write a JSON file under a temporary name, then rename it; OSError says that it cannot be written."""
         with atomic_write(path) as part:
             part.write_text(json.dumps(words, indent=1, default=_plain) + "\n", encoding="utf-8")
@@ -118,10 +111,7 @@ class RunFolder:
         return checkpoints or any(file.exists() for file in (self.search_file, self.model_file, self.result_file))
 
     def undo(self) -> None:
-        """Leave the folder as `begun` found it: empty, or not there.
-
-        The job goes last: until then no other process can begin a run.
-        """
+        """Leave the folder as `begun` found it. The job goes last: until then no other process can begin a run."""
         for one in sorted(self.path.iterdir(), key=self.job_file.__eq__):
             shutil.rmtree(one, ignore_errors=True) if one.is_dir() else one.unlink(missing_ok=True)
         with suppress(OSError):  # another process may have put something there
@@ -147,11 +137,8 @@ class RunFolder:
             text = file.read() if is_taken(file) else ""
         return int(text) if text.isdigit() else None
 
-    def log(self, event: str, **facts: Any) -> None:
-        """Add an event to the log.
-
-        If the disk is full, the event is lost. The next event that is written says how many were lost.
-        """
+    def log(self, event: str, **facts: object) -> None:
+        """Add an event to the log; if the disk is full, the next one that is written says how many were lost."""
         line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts}
         if self._lost_events:
             line["events_lost_before"] = self._lost_events
@@ -163,7 +150,7 @@ class RunFolder:
         except OSError:
             self._lost_events += 1
 
-    def events(self, last: bool = False) -> list[dict[str, Any]]:
+    def events(self, last: bool = False) -> list[Json]:
         """Return the events of the log, or only the last ones; half-written lines are left out."""
         if not self.log_file.exists():
             return []
@@ -171,16 +158,14 @@ class RunFolder:
             if last:
                 file.seek(max(0, self.log_file.stat().st_size - current_tuning().storage.run_bytes))
             lines = file.read().decode("utf-8", "replace").splitlines()
-        found = []
+        events = []
         for line in lines:
-            try:
-                found.append(json.loads(line))
-            except json.JSONDecodeError:
-                continue
-        return found
+            with suppress(json.JSONDecodeError):
+                events.append(json.loads(line))
+        return events
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a NumPy scalar as a Python number, a mapping as a dict, and anything else as text."""
     if isinstance(value, Mapping):
         return dict(value)

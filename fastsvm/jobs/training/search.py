@@ -3,19 +3,19 @@
 import json
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators import ESTIMATORS, SVCSearch
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.jobs.inputs import rows_named
+from fastsvm.jobs.inputs import Json, labels_of, rows_named
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job, learns_labels
-from fastsvm.jobs.training.train import estimator_of, labels_of, split, with_labels
+from fastsvm.jobs.training.train import estimator_of, split, with_labels
 from fastsvm.memory import parse_memory
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data, check_finite, open_hdf5
@@ -24,25 +24,23 @@ from fastsvm.tuning import current_tuning
 __all__ = ["best_of", "check_grid", "search"]
 
 
-Cell = dict[str, Any]
-
-
-def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], seconds: float = np.inf) -> list[Cell]:
+def search(job: Job, cells: Sequence[Json], keep: Callable[[list[Json]], None], seconds: float = np.inf) -> list[Json]:
     """Return the scores of the cells of a job's grid, first those of `cells`, which an earlier process evaluated.
 
-    The folds divide the training samples; samples that are held out take no part. The fits of a kernel machine share
-    their kernel rows (`SVCSearch`), so cells that differ in C or nu alone form one group. Other cells are groups by
-    themselves. Cells whose fits fail, such as those of an infeasible nu, have no number as score.
-
-    The job's files are in HDF5. `keep` is called after each group with all cells that are evaluated. The search ends
-    after the first group that exceeds the time limit. ValueError says that the training samples do not fit in half of
-    the memory, a value is not finite, the model lacks what the scoring needs, or the fits of all cells fail.
+    The folds divide the training samples. Cells whose fits share kernel rows form a group, other cells are groups by
+    themselves; `keep` is called after each with all cells so far. Cells whose fits fail have no number as score. The
+    search ends after the first group that exceeds the time limit.
     """
     end = time.perf_counter() + seconds
-    found, known = list(cells), {_name(cell["parameters"]) for cell in cells}
-    grids = [grid for grid in _groups(job) if any(_name(one) not in known for one in ParameterGrid(grid))]
+    cells = list(cells)
+
+    def left(grid: dict[str, list]) -> bool:
+        done = {_name(cell["parameters"]) for cell in cells}
+        return any(_name(one) not in done for one in ParameterGrid(grid))
+
+    grids = list(filter(left, _groups(job)))
     if not grids:
-        return found
+        return cells
     with open_hdf5(job.train) as data, at_most(job.threads):
         labels = labels_of(data)
         rows, _ = split(len(data), job.holdout, job.seed)
@@ -50,42 +48,44 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
             X = _rows(job, data, rows)
         y = labels[rows]
         estimator = estimator_of(job, labels).set_params(verbose=False)
-        kind = SVCSearch if _shares(job) else GridSearchCV
+        kind = SVCSearch if issubclass(ESTIMATORS[job.kind], KernelMachine) else GridSearchCV
         failures: dict[str, ValueError] = {}
         for grid in progress_bar(grids, desc="search", unit="group"):
-            if found and time.perf_counter() >= end:
-                say(f"the search reached its time limit after {len(found)} cells; the best of them is used.")
+            if cells and time.perf_counter() >= end:
+                say(f"the search reached its time limit after {len(cells)} cells; the best of them is used.")
                 break
             labelled = {
                 name: [with_labels({name: value}, y)[name] for value in values] for name, values in grid.items()
             }
             compared = kind(estimator, labelled, cv=job.folds, scoring=job.scoring, refit=False, error_score="raise")
+            each = list(ParameterGrid(grid))
             try:
-                found += _cells(grid, compared.fit(X, y).cv_results_)
+                results = compared.fit(X, y).cv_results_
             except AttributeError as error:  # such as predict_proba, which the scorer needs
                 raise ValueError(f"[search] scoring={job.scoring!r} cannot be computed: {error}") from error
             except ValueError as error:
-                if len(ParameterGrid(grid)) > 1:
-                    done = {_name(cell["parameters"]) for cell in found}
-                    grids += [one for one in _single(grid) if _name(ParameterGrid(one)[0]) not in done]  # some may fit
+                if len(each) > 1:
+                    grids += filter(left, _single(grid))  # some may fit
                     continue
                 if str(error) not in failures:
-                    say(f"the search goes on without {_told(grid)}: {error}")
+                    without = ", ".join(f"{name}={value}" for name, value in each[0].items())
+                    say(f"the search goes on without {without}: {error}")
                 failures[str(error)] = error
-                found += [{"parameters": one, "mean_score": np.nan, "std_score": np.nan} for one in ParameterGrid(grid)]
-            if _has_score(found):  # else the job may be wrong, and leaves its folder as it was
-                keep(found)
-    if failures and not _has_score(found):
+                results = {"mean_test_score": [np.nan], "std_test_score": [np.nan]}
+            scores = zip(each, results["mean_test_score"], results["std_test_score"], strict=True)
+            cells += [
+                {"parameters": one, "mean_score": float(mean), "std_score": float(std)} for one, mean, std in scores
+            ]
+            if _has_score(cells):  # else the job may be wrong, and leaves its folder as it was
+                keep(cells)
+    if failures and not _has_score(cells):
         first = next(iter(failures.values()))
         raise ValueError(f"[search] scoring={job.scoring!r} gives no number in any cell: {first}") from first
-    return found
+    return cells
 
 
 def check_grid(job: Job) -> None:
-    """Check the grid and the scoring of a job, as far as that is possible without the data.
-
-    ValueError or TypeError says that a value of the grid or the scoring is not valid.
-    """
+    """Check the grid and the scoring of a job, as far as that is possible without the data."""
     for parameters in ParameterGrid(dict(job.grid)):
         ESTIMATORS[job.kind](**{**job.parameters, **parameters})._check_parameters()
     if job.scoring is not None:
@@ -94,11 +94,8 @@ def check_grid(job: Job) -> None:
         raise ValueError(f"A model of kind {job.kind!r} has no score of its own. [search] needs scoring, such as 'f1'.")
 
 
-def best_of(job: Job, cells: Sequence[Cell]) -> Cell:
-    """Return the cell of the best score; of equal scores, the first in the order of the grid.
-
-    It raises ValueError if no score is a number.
-    """
+def best_of(job: Job, cells: Sequence[Json]) -> Json:
+    """Return the cell of the best score, of equal ones the first of the grid; ValueError says that there is none."""
     by_name = {_name(cell["parameters"]): cell for cell in cells}
     names = map(_name, ParameterGrid(dict(job.grid)))
     ordered = [by_name[name] for name in names if name in by_name and not np.isnan(by_name[name]["mean_score"])]
@@ -110,13 +107,9 @@ def best_of(job: Job, cells: Sequence[Cell]) -> Cell:
     return max(ordered, key=lambda cell: cell["mean_score"])
 
 
-def _has_score(cells: Sequence[Cell]) -> bool:
+def _has_score(cells: Sequence[Json]) -> bool:
     """Return whether the score of a cell is a number."""
     return not all(np.isnan(cell["mean_score"]) for cell in cells)
-
-
-def _shares(job: Job) -> bool:
-    return issubclass(ESTIMATORS[job.kind], KernelMachine)
 
 
 def _groups(job: Job) -> list[dict[str, list]]:
@@ -133,20 +126,11 @@ def _single(grid: dict[str, list]) -> list[dict[str, list]]:
     return [{name: [value] for name, value in one.items()} for one in ParameterGrid(grid)]
 
 
-def _cells(grid: dict[str, list], results: dict[str, Any]) -> list[Cell]:
-    scores = zip(ParameterGrid(grid), results["mean_test_score"], results["std_test_score"], strict=True)
-    return [{"parameters": one, "mean_score": float(mean), "std_score": float(std)} for one, mean, std in scores]
-
-
-def _told(grid: dict[str, list]) -> str:
-    return ", ".join(f"{name}={values[0] if len(values) == 1 else values}" for name, values in grid.items())
-
-
-def _name(parameters: dict[str, Any]) -> str:
+def _name(parameters: Json) -> str:
     return json.dumps(parameters, sort_keys=True)
 
 
-def _rows(job: Job, data: HDF5Data, rows: np.ndarray) -> Any:
+def _rows(job: Job, data: HDF5Data, rows: np.ndarray) -> np.ndarray | csr_matrix:
     """Return the training samples as an array or a CSR matrix."""
     memory = parse_memory("auto" if job.memory is None else job.memory)
     most = int(memory * current_tuning().jobs.search_share)

@@ -1,45 +1,49 @@
 """Train a model from a file, save it, and measure it on held-out samples or on another file."""
 
+import os
+import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.fitting.checkpoints import Checkpointer, checkpointed
-from fastsvm.files.atomic_file import check_output
-from fastsvm.jobs.inputs import rows_named
-from fastsvm.jobs.labels import check_labels
+from fastsvm.files.atomic_file import FULL, check_output
+from fastsvm.jobs.inputs import Json, check_labels, labels_of, rows_named
 from fastsvm.jobs.models import fitting_model
 from fastsvm.jobs.say import say
-from fastsvm.jobs.training.cluster import connected, estimators_of
-from fastsvm.jobs.training.finished import save_surely
-from fastsvm.jobs.training.job_file import Job, learns_labels
+from fastsvm.jobs.training.job_file import Job, estimators_of, learns_labels
 from fastsvm.memory import peak_memory
+from fastsvm.persistence.model_file import save
 from fastsvm.sources import HDF5Data, open_hdf5
+from fastsvm.tuning import current_tuning
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 __all__ = [
     "Tested",
     "Trained",
     "TrainingReport",
     "estimator_of",
-    "labels_of",
     "measured",
+    "save_surely",
     "split",
     "train",
     "with_labels",
+    "written_surely",
 ]
 
 
 class TrainingReport(NamedTuple):
-    """The result of `train`; megabytes are 10⁶ bytes.
-
-    `workers` has, by address, the rows of each and its seconds of reading, computing and waiting.
-    """
+    """The result of `train`; megabytes are 10⁶ bytes."""
 
     model: str  # It is the file of the model, "" if it was not saved.
     n_samples: int  # Held-out samples do not count.
@@ -74,20 +78,18 @@ class Tested(NamedTuple):
 class Trained(NamedTuple):
     """A fitted model, its report, and its test samples, None if there are none."""
 
-    model: Any
+    model: BaseEstimator
     report: TrainingReport
     tested: Tested | None
 
 
 def train(
-    job: Job, destination: str | Path | None = None, checkpointer: Checkpointer | None = None, checkpoint: Any = None
+    job: Job, destination: str | Path | None = None, checkpointer: Checkpointer | None = None, checkpoint: object = None
 ) -> Trained:
     """Train a model as a job says, save it, and measure it.
 
-    The job's files are in HDF5, with X and y; its grid is ignored. Without a destination the model is not saved.
-    `checkpointer` watches the fit. `checkpoint` is the state of the fit to resume from, as a checkpointer received it.
-    ValueError or FileNotFoundError says that a file, a parameter or the destination is not usable. The destination is
-    checked before the fit.
+    The job's files are in HDF5; its grid is ignored. Without a destination the model is not saved. `checkpoint` is the
+    state of the fit to resume from, as a checkpointer received it.
     """
     if destination is not None:
         check_output(destination, job.train, *([job.test] if job.test else []))
@@ -104,83 +106,80 @@ def train(
         if job.test is not None:
             _check_test(job.test, data, np.unique(labels) if is_classifier(estimator) else None)
         begin = time.perf_counter()
-        with connected(job.cluster) as client, checkpointed(estimator, checkpointer, checkpoint):
+        with _connected(job.cluster) as client, checkpointed(estimator, checkpointer, checkpoint):
             if client is None:
                 _fit(estimator, data, labels, training)
             else:
                 estimator.client = client
                 estimator.fit(data.path)
-        cost, workers = _Cost.of(data, time.perf_counter() - begin), None
-        if job.cluster is not None:
+        cost: Json = {"seconds": time.perf_counter() - begin}
+        if job.cluster is None:
+            n_read, reading = data.X.reads.nbytes, data.X.reads.seconds
+        else:
             workers, estimator = estimator.workers_, estimator.to_local()
-            cost = cost.of_workers(data, workers)
+            n_read = data.X.nbytes * sum(one["rows"] for one in workers.values()) / max(1, len(data))
+            reading, cost["workers"] = sum(one["reading"] for one in workers.values()), workers
             estimator._origin = data.X.origin
+        cost |= {"passes": n_read / max(1, data.X.nbytes), "read_mb_per_second": n_read / 1e6 / max(reading, 1e-9)}
         estimator.set_params(verbose=job.parameters.get("verbose", False))  # the command shows progress, not the model
         if destination is not None:
             save_surely(estimator, destination)
         tested = _measured(estimator, job, data, held_out)
-        return Trained(
-            estimator, _report(estimator, tested, destination, len(training), cost)._replace(workers=workers), tested
-        )
+        return Trained(estimator, _report(estimator, tested, destination, len(training), cost), tested)
 
 
-class _Cost(NamedTuple):
-    """Time and reads of a fit, named as in the report."""
+@contextmanager
+def _connected(cluster: Json | None) -> Iterator["Client | None"]:
+    """Give a client of the cluster of a job, None without a cluster; a local cluster is started and ended."""
+    if cluster is None:
+        yield None
+        return
+    from distributed import Client, LocalCluster
 
-    seconds: float
-    passes: float
-    read_mb_per_second: float
-
-    @classmethod
-    def of(cls, data: HDF5Data, seconds: float) -> "_Cost":
-        reads = data.X.reads
-        return cls(seconds, reads.nbytes / max(1, data.X.nbytes), reads.nbytes / 1e6 / max(reads.seconds, 1e-9))
-
-    def of_workers(self, data: HDF5Data, workers: dict[str, dict[str, float]]) -> "_Cost":
-        """Return the cost of a fit whose rows workers read."""
-        passes = sum(one["rows"] for one in workers.values()) / max(1, len(data))
-        reading = sum(one["reading"] for one in workers.values())
-        return _Cost(self.seconds, passes, passes * data.X.nbytes / 1e6 / max(reading, 1e-9))
-
-
-def labels_of(data: HDF5Data) -> np.ndarray:
-    """Return the labels of a file; ValueError says that it has none."""
-    if data.y is None:
-        raise ValueError(
-            f"{data.path} has no labels; training needs them. They are the dataset y of HDF5 files, --label of others."
-        )
-    return data.y
+    if "scheduler" in cluster:
+        with Client(cluster["scheduler"], set_as_default=False) as client:
+            yield client
+        return
+    workers, threads = cluster["local"]["workers"], cluster["local"]["threads"]
+    with (
+        LocalCluster(workers, threads_per_worker=threads, dashboard_address=":0") as started,
+        Client(started, set_as_default=False) as client,
+    ):
+        yield client
 
 
-def measured(model: Any, job: Job) -> Tested | None:
+def measured(model: BaseEstimator, job: Job) -> Tested | None:
     """Return the test samples of a job with the predictions of a model, None if the job has no test samples."""
     with open_hdf5(job.train) as data, at_most(job.threads):
         return _measured(model, job, data, split(len(data), job.holdout, job.seed)[1])
 
 
-def _measured(model: Any, job: Job, data: HDF5Data, held_out: np.ndarray) -> Tested | None:
+def _measured(model: BaseEstimator, job: Job, data: HDF5Data, held_out: np.ndarray) -> Tested | None:
     if len(held_out):
         return Tested(job.train, held_out, labels_of(data)[held_out], _predicted(model, data, held_out))
-    return None if job.test is None else _tested(model, job.test)
+    if job.test is None:
+        return None
+    with open_hdf5(job.test) as test:
+        rows = np.arange(len(test))
+        return Tested(job.test, rows, labels_of(test), _predicted(fitting_model(model, "", test.X), test, rows))
 
 
-def estimator_of(job: Job, y: np.ndarray) -> Any:
+def estimator_of(job: Job, y: np.ndarray) -> BaseEstimator:
     """Return the unfitted estimator of a job whose labels are y."""
     kind = estimators_of(job.cluster)[job.kind]
-    known = signature(kind).parameters
-    shards = None if job.cluster is None else job.cluster["shards"]
-    given: dict[str, Any] = {
+    of_job = {
         "random_state": job.seed,
         "memory": job.memory,
         "max_time": job.seconds,
         "verbose": True,
-        "n_shards": shards,
+        "n_shards": job.cluster and job.cluster["shards"],
     }
-    given = {name: value for name, value in given.items() if name in known and value is not None}
-    return kind(**given | with_labels(dict(job.parameters), y))
+    names = signature(kind).parameters
+    of_job = {name: value for name, value in of_job.items() if name in names and value is not None}
+    return kind(**of_job | with_labels(dict(job.parameters), y))
 
 
-def _predicted(model: Any, data: HDF5Data, rows: np.ndarray) -> np.ndarray:
+def _predicted(model: BaseEstimator, data: HDF5Data, rows: np.ndarray) -> np.ndarray:
     with rows_named(data.path, rows):
         return model.predict(data.X if len(rows) == len(data) else data.X.take(rows))
 
@@ -198,15 +197,9 @@ def _check_test(path: str, training: HDF5Data, classes: np.ndarray | None) -> No
             say(f"note: {note}")
 
 
-def _tested(model: Any, path: str) -> Tested:
-    with open_hdf5(path) as data:
-        rows = np.arange(len(data))
-        return Tested(path, rows, labels_of(data), _predicted(fitting_model(model, "", data.X), data, rows))
-
-
-def _report(model: Any, tested: Tested | None, path: str | Path | None, n: int, cost: _Cost) -> TrainingReport:
-    found, score = vars(model), None
-    classes, support = found.get("classes_"), found.get("support_")
+def _report(model: BaseEstimator, tested: Tested | None, path: str | Path | None, n: int, cost: Json) -> TrainingReport:
+    fitted, score = vars(model), None
+    classes, support = fitted.get("classes_"), fitted.get("support_")
     if tested is not None:
         score = float((accuracy_score if is_classifier(model) else r2_score)(tested.truth, tested.predicted))
     return TrainingReport(
@@ -218,22 +211,19 @@ def _report(model: Any, tested: Tested | None, path: str | Path | None, n: int, 
         r2=None if is_classifier(model) else score,
         n_test=0 if tested is None else len(tested.rows),
         objective=model.objective_,
-        duality_gap=found.get("duality_gap_"),
-        kkt_violation=found.get("kkt_violation_"),
+        duality_gap=fitted.get("duality_gap_"),
+        kkt_violation=fitted.get("kkt_violation_"),
         converged=bool(model.converged_),
         stop_reason=model.stop_reason_,
         n_support=None if support is None else len(support),
         n_iter=int(np.sum(model.n_iter_)),
-        **cost._asdict(),
+        **cost,
         peak_memory_mb=peak_memory(),
     )
 
 
 def split(n: int, holdout: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row numbers of the training samples and of the held-out samples, each in ascending order.
-
-    It raises ValueError if there are no training samples.
-    """
+    """Return the row numbers of the training samples and of the held-out samples, each in ascending order."""
     order = np.random.default_rng(seed).permutation(n)
     n_held = round(n * holdout)
     if n_held == n > 0:
@@ -241,7 +231,7 @@ def split(n: int, holdout: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.sort(order[n_held:]), np.sort(order[:n_held])
 
 
-def _fit(model: Any, data: HDF5Data, y: np.ndarray, rows: np.ndarray) -> None:
+def _fit(model: BaseEstimator, data: HDF5Data, y: np.ndarray, rows: np.ndarray) -> None:
     with rows_named(data.path, rows):
         if len(rows) == len(data):
             model.fit(data)
@@ -250,7 +240,7 @@ def _fit(model: Any, data: HDF5Data, y: np.ndarray, rows: np.ndarray) -> None:
             model.fit(data.X.take(rows), y[rows], sample_weight=weight)
 
 
-def with_labels(parameters: dict[str, Any], y: np.ndarray) -> dict[str, Any]:
+def with_labels(parameters: Json, y: np.ndarray) -> Json:
     """Return the parameters with the keys of `class_weight`, which are text, replaced by the labels they stand for."""
     weights = parameters.get("class_weight")
     if not isinstance(weights, dict):
@@ -259,9 +249,54 @@ def with_labels(parameters: dict[str, Any], y: np.ndarray) -> dict[str, Any]:
     return parameters | {"class_weight": {labels.get(_written(key), key): value for key, value in weights.items()}}
 
 
-def _written(label: Any) -> str:
+def _written(label: float | str) -> str:
     """Return a label as text, the same for 1, 1.0 and "1"."""
     try:
         return repr(float(label))
     except ValueError:
         return str(label)
+
+
+# --- results on a disk that may be full ----------------------------------------------------------------------------
+
+
+def written_surely(write: Callable[[], None], path: str | Path) -> None:
+    """Call `write`, and again for a while if the disk is full; `path` is for the message."""
+    tuning = current_tuning().jobs
+    end, said = time.monotonic() + tuning.say_s, False
+    while True:
+        try:
+            write()
+            return
+        except OSError as error:
+            if error.errno not in FULL or time.monotonic() >= end:
+                raise
+            if not said:
+                say(f"cannot write {path}: {error.strerror}. Make room: fastsvm tries again for {tuning.say_s:.0f} s.")
+                said = True
+        time.sleep(tuning.wait_s)
+
+
+def save_surely(model: BaseEstimator, path: str | Path) -> None:
+    """Save a model; if its disk is full, save it to a temporary file, which the message of the OSError names."""
+    try:
+        written_surely(lambda: save(model, path), path)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, f"{error.strerror}{_rescued(model)}", str(path)) from error
+
+
+def _rescued(model: BaseEstimator) -> str:
+    """Save a model to a temporary file; return the end of the error message."""
+    try:
+        number, path = tempfile.mkstemp(prefix="fastsvm-model-", suffix=".fastsvm")
+        os.close(number)
+        try:
+            save(model, path)
+        except BaseException:
+            os.unlink(path)
+            raise
+    except OSError:
+        return "; the folder of temporary files has no room either"
+    return f"; the fitted model is not lost: it was saved to {path}"

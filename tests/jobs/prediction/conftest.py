@@ -5,7 +5,7 @@ import pytest
 from predicted_files import BLOCK, N, alike, write
 
 import fastsvm
-from fastsvm.jobs.prediction.predict import predict
+from fastsvm.jobs.predict import predict
 from fastsvm.tuning import changed, tuned
 
 

@@ -6,7 +6,7 @@ from predicted_files import N, alike, write
 from sklearn.metrics import accuracy_score, confusion_matrix, r2_score
 
 import fastsvm
-from fastsvm.jobs.prediction.predict import evaluate, predict
+from fastsvm.jobs.predict import evaluate, predict
 
 
 @pytest.mark.parametrize("name", ["words", "pair"])

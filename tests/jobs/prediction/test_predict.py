@@ -12,23 +12,23 @@ from predicted_files import BLOCK, N, assert_complete, safe_rows, write
 
 import fastsvm
 from fastsvm.cli import main
-from fastsvm.jobs.prediction import predict as predict_module
-from fastsvm.jobs.prediction.predict import predict
-from fastsvm.jobs.prediction.resumable_file import PredictionFile, parts_of
+from fastsvm.jobs import predict as predict_module
+from fastsvm.jobs.predict import predict
+from fastsvm.jobs.prediction_file import PredictionFile, parts_of
 
 DRIVER = f"""
 import signal, sys
 from fastsvm.cli import main
-from fastsvm.jobs.prediction import resumable_file
+from fastsvm.jobs import prediction_file
 from fastsvm.tuning import changed, tuned
 within = tuned(changed({{"jobs": {{"block_rows": {BLOCK}, "log_s": 0.0, "save_share": float("inf")}}}}))
 within.__enter__()
-append = resumable_file.PredictionFile.append
+append = prediction_file.PredictionFile.append
 def waiting(self, *block):
     append(self, *block)
     if self.state.rows == int(sys.argv[1]):
         signal.pause()
-resumable_file.PredictionFile.append = waiting
+prediction_file.PredictionFile.append = waiting
 sys.exit(main(sys.argv[2:]))
 """
 posix = pytest.mark.skipif(os.name == "nt", reason="signals and locks are those of POSIX")

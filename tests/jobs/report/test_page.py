@@ -14,9 +14,8 @@ from csr_group import write_csr
 from scipy import sparse
 
 from fastsvm.jobs.report import html
-from fastsvm.jobs.report.curves import process_curves
-from fastsvm.jobs.report.html import Html, duration, rounded, shown, table
-from fastsvm.jobs.report.svg import Axes, Line, chart, png
+from fastsvm.jobs.report.figures import process_curves
+from fastsvm.jobs.report.html import Axes, Html, Line, chart, duration, png, rounded, shown, table
 from fastsvm.jobs.runner import run
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.run_folder import RunFolder
@@ -277,6 +276,6 @@ def test_ticks_are_apart():
 
 
 def test_the_style_has_both_schemes():
-    names = re.findall(r"(--[a-z]+):", html._STYLE.split("}")[0])
-    dark = html._STYLE.split("prefers-color-scheme: dark")[1].split("}")[0]
+    names = re.findall(r"(--[a-z]+):", html.style().split("}")[0])
+    dark = html.style().split("prefers-color-scheme: dark")[1].split("}")[0]
     assert names and all(f"{name}:" in dark for name in names)

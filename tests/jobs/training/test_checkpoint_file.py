@@ -8,7 +8,7 @@ import pytest
 
 from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.files.storable import storable, storable_class, stored_name
-from fastsvm.jobs.training.checkpoint_file import Checkpoints, DamagedCheckpoint, read, write
+from fastsvm.jobs.training.checkpoints import Checkpoints, DamagedCheckpoint, read, write
 from fastsvm.solvers.kernel_dual.decomposition import DecompositionMemory
 from fastsvm.solvers.kernel_dual.problem import KernelDualState
 from fastsvm.solvers.outer_loop import StopReason

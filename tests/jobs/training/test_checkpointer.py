@@ -13,7 +13,7 @@ from runs import KINDS, D, N, assert_same_model, interrupted, model_of, of
 
 from fastsvm.cli import main
 from fastsvm.jobs.runner import resume, run, status
-from fastsvm.jobs.training.checkpointer import JobCheckpointer
+from fastsvm.jobs.training.checkpoints import JobCheckpointer
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.run_folder import RunFolder
 
@@ -184,7 +184,7 @@ def test_a_disk_that_is_full_does_not_end_a_run(file, runs, tmp_path, monkeypatc
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fastsvm.jobs.training.checkpoint_file.write", full)
+    monkeypatch.setattr("fastsvm.jobs.training.checkpoints.write", full)
     result = run(of("sgd", file, checkpoint_seconds=1e-9), tmp_path / "run")
     assert result["stop_reason"] == "max_iter"
     assert capsys.readouterr().err.count("No space left") == 1

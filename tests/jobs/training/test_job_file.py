@@ -2,8 +2,7 @@
 
 import pytest
 
-from fastsvm.jobs.training.job_file import read_job
-from fastsvm.jobs.training.section_reader import parse_seconds
+from fastsvm.jobs.training.job_file import parse_seconds, read_job
 
 GOOD = """
 [data]

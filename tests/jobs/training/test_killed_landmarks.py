@@ -15,9 +15,9 @@ from fastsvm.sources import tiled
 
 KILL = """
 import os, signal
-from fastsvm.estimators.nystroem import exact_machine, feature_map
+from fastsvm.estimators.nystroem import landmarks, nystroem_machine
 from fastsvm.sources.tiled import ScratchSource
-from fastsvm.jobs.training.checkpointer import JobCheckpointer
+from fastsvm.jobs.training.checkpoints import JobCheckpointer
 
 def killed(kind, name, at):
     known, calls = getattr(kind, name), []
@@ -35,9 +35,9 @@ def killed(kind, name, at):
 """
 IN_A_FILE = 400_000  # bytes of memory: half of it does not hold the features in float16
 PHASES = {
-    "features": 'killed(feature_map.FeatureMap, "write", 1)',
+    "features": 'killed(landmarks.FeatureMap, "write", 1)',
     "ascent": 'killed(JobCheckpointer, "observe", 12)',
-    "refinement": 'killed(exact_machine, "_taken", 1)',
+    "refinement": 'killed(nystroem_machine, "_taken", 1)',
 }
 
 

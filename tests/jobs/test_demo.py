@@ -1,11 +1,26 @@
-"""Deformed images."""
+"""The demo, on few images, and the images that it deforms."""
 
+import h5py
 import numpy as np
+import pytest
 from sklearn.datasets import load_digits
 
-from fastsvm.jobs.demo.deformations import deformed, enlarged
+from fastsvm.jobs.demo import deformed, demo, enlarged
 
 IMAGES = load_digits().images[:50] / 16
+
+
+def test_the_answer_is_that_of_scikit_learn(tmp_path):
+    told = []
+    report = demo(tmp_path, n_training=1500, tell=told.append)
+    assert report.same_predictions > 0.995
+    assert report.objective == pytest.approx(report.reference_objective, rel=1e-5)
+    assert report.kkt_violation <= report.tol
+    assert min(report.accuracy, report.plain_accuracy) > 0.97
+    assert report.times_faster == report.reference_seconds / report.fit_seconds
+    assert len(told) == 3
+    with h5py.File(tmp_path / "train.h5") as file:
+        assert file["X"].shape == (1500, report.n_features) and file["X"].dtype == np.uint8
 
 
 def test_images_are_drawn_anew_by_the_seed():

@@ -1,0 +1,337 @@
+"""The demo: deform real images, train an exact SVM from a file of them, compare with scikit-learn, save and draw.
+
+Small rotations, shears, shifts and elastic fields teach a classifier what does not change a digit (Simard, Steinkraus
+and Platt 2003, Best practices for convolutional neural networks applied to visual document analysis; Loosli, Canu and
+Bottou 2007, Training invariant support vector machines using selective sampling).
+"""
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import h5py
+import numpy as np
+from scipy import ndimage
+from scipy.sparse import csr_matrix
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.svm import SVC as ReferenceSVC
+
+from fastsvm.estimators import SVC
+from fastsvm.files.atomic_file import atomic_write, check_folder
+from fastsvm.files.hdf5_output import hdf5_written
+from fastsvm.jobs.inputs import Json
+from fastsvm.memory import parse_memory
+from fastsvm.multiclass import pair_coefficients
+from fastsvm.persistence.model_file import load, save
+from fastsvm.progress_bar import progress_bar
+from fastsvm.sources import open_hdf5
+from fastsvm.sources.hdf5 import attribute
+from fastsvm.tuning import current_tuning
+
+if TYPE_CHECKING:
+    from matplotlib.figure import FigureBase
+
+__all__ = ["DemoReport", "deformed", "demo", "enlarged", "table"]
+
+_SIDE, _MEMORY = 24, "64MB"
+_PARAMETERS: Json = {"C": 10.0, "gamma": 0.022}  # of values from 0 to 1
+_FILES = "train.h5", "test.h5", "model.fastsvm", "demo.png"
+_MADE_BY = "fastsvm demo"
+_OURS, _THEIRS = "tab:blue", "lightgray"
+
+_Result = TypeVar("_Result")
+
+
+class _Deformation(NamedTuple):
+    """How far images are deformed."""
+
+    angle: float = 0.12  # It is the standard deviation, in radians.
+    shear: float = 0.1  # It is the standard deviation, as that of the scale.
+    scale: float = 0.06
+    shift: float = 0.6  # A pixel is shifted by so many pixels of the original, at most.
+    elastic: float = 0.5  # So is it by an elastic field.
+    smooth: int = 6  # An elastic field is smooth over one part in so many of a side.
+
+
+class DemoReport(NamedTuple):
+    """The result of the demo. Names with `reference` are of scikit-learn; megabytes are 10⁶ bytes."""
+
+    folder: str
+    n_training: int
+    n_test: int
+    n_features: int
+    n_originals: int  # The training images are deformations of so many images.
+    memory_mb: float  # It is the memory budget of the fit.
+    kernel_matrix_mb: float  # The whole kernel matrix would take so much.
+    compile_seconds: float  # A first fit took so much longer: it compiles code that is not cached.
+    fit_seconds: float  # It is the time of the fit from the file.
+    reference_seconds: float  # It is the time of scikit-learn's fit in memory.
+    times_faster: float  # It is the ratio of both.
+    accuracy: float  # It is that of the model loaded from its file, on the test images.
+    reference_accuracy: float
+    plain_accuracy: float  # It is that of a model of the originals alone.
+    objective: float  # Dual objectives are computed by one judge in float64; larger is better.
+    reference_objective: float
+    kkt_violation: float  # It is the largest violation of the optimality conditions, which `tol` bounds.
+    tol: float
+    same_predictions: float  # Both models predict the same digit for this share of the test images.
+    picture: str  # It is the file of the picture, "" without matplotlib.
+
+
+def demo(
+    folder: str | Path | None = None,
+    n_training: int = 20_000,
+    progress: bool = False,
+    tell: Callable[[str], None] = lambda words: None,
+) -> DemoReport:
+    """Train on deformed images of digits from a file, and compare with scikit-learn on the same images.
+
+    The files replace those of an earlier demo in the folder; None makes a temporary one, which is not removed.
+    """
+    folder = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="fastsvm-demo-"))
+    _check_own(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    digits = load_digits()
+    parts = train_test_split(digits.images / 16, digits.target, test_size=0.25, random_state=0, stratify=digits.target)
+    images, test_images, labels, y_test = parts
+    X, originals = deformed(images, n_training, _SIDE, seed=0, progress=progress)
+    y, X_test = labels[originals], enlarged(test_images, _SIDE)
+    _write(folder / "train.h5", X, y)
+    _write(folder / "test.h5", X_test, y_test)
+    of_bytes = _PARAMETERS | {"gamma": _PARAMETERS["gamma"] / 255**2}
+
+    tell("compiling, once: later runs load the code")
+    with open_hdf5(folder / "train.h5") as data:
+        with _clock("compiling, once", progress):
+            _, first = _timed(SVC(memory=_MEMORY, **of_bytes).fit, data)
+            plain = SVC(**of_bytes).fit(enlarged(images, _SIDE), labels)
+        tell(f"training on {n_training:,} images from {folder / 'train.h5'}, in {_MEMORY}")
+        model, seconds = _timed(SVC(memory=_MEMORY, verbose=progress, **of_bytes).fit, data)
+    save(model, folder / "model.fastsvm")
+    with open_hdf5(folder / "test.h5") as test:
+        predicted = load(folder / "model.fastsvm").predict(test)
+
+    tell(f"training scikit-learn's SVC on the same images; fastsvm took {seconds:.2f} s")
+    with _clock("scikit-learn", progress):
+        reference, reference_seconds = _timed(ReferenceSVC(**_PARAMETERS).fit, X / 255, y)
+    expected = reference.predict(X_test / 255)
+    report = DemoReport(
+        folder=str(folder),
+        n_training=n_training,
+        n_test=len(y_test),
+        n_features=X.shape[1],
+        n_originals=len(images),
+        memory_mb=parse_memory(_MEMORY) / 1e6,
+        kernel_matrix_mb=n_training**2 * 8 / 1e6,
+        compile_seconds=max(0.0, first - seconds),
+        fit_seconds=seconds,
+        reference_seconds=reference_seconds,
+        times_faster=reference_seconds / seconds,
+        accuracy=float(np.mean(predicted == y_test)),
+        reference_accuracy=float(np.mean(expected == y_test)),
+        plain_accuracy=plain.score(X_test, y_test),
+        objective=_objective(model, X),
+        reference_objective=_objective(reference, X),
+        kkt_violation=model.kkt_violation_,
+        tol=model.tol,
+        same_predictions=float(np.mean(predicted == expected)),
+        picture="",
+    )
+    picture = _draw(folder / "demo.png", report, (images, X), (X_test, y_test, predicted))
+    return report._replace(picture=picture)
+
+
+def _check_own(folder: Path) -> None:
+    """Raise an error if the demo would replace files that it did not make."""
+    check_folder(folder)
+    there = [folder / name for name in _FILES if (folder / name).exists()]
+    is_own = False
+    with suppress(OSError, ValueError), h5py.File(folder / _FILES[0], "r") as file:
+        is_own = attribute(file, "made_by") == _MADE_BY
+    if there and not is_own:
+        raise ValueError(f"{there[0]} exists, and the demo would replace it. Name another folder.")
+
+
+def _write(path: Path, X: np.ndarray, y: np.ndarray) -> None:
+    def fill(file: h5py.File) -> None:
+        file.create_dataset("X", data=X, chunks=(min(256, len(X)), X.shape[1]))
+        file["y"], file.attrs["made_by"] = y, _MADE_BY
+
+    with atomic_write(path) as part, hdf5_written(part) as output:
+        output.do(fill)
+
+
+def _timed(function: Callable[..., _Result], *arguments: object) -> tuple[_Result, float]:
+    begin = time.perf_counter()
+    return function(*arguments), time.perf_counter() - begin
+
+
+@contextmanager
+def _clock(words: str, progress: bool) -> Iterator[None]:
+    """Show the time that passes, on a terminal: what is called here cannot tell how far it is."""
+    ended = threading.Event()
+    with progress_bar(shown=progress, desc=words, bar_format="{desc}: {elapsed}") as bar:
+
+        def tick() -> None:
+            while not ended.wait(0.5):
+                bar.refresh()
+
+        thread = threading.Thread(target=tick, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _objective(model: SVC | ReferenceSVC, X: np.ndarray) -> float:
+    """Return the dual objective of a fitted model of either library, summed over the pairs of classes, in float64."""
+    rows, gamma = X[model.support_] / 255, _PARAMETERS["gamma"]
+    pairs: csr_matrix = pair_coefficients(model.dual_coef_, model.n_support_)
+    coef, norms = pairs.T.toarray(), np.einsum("ij,ij->i", rows, rows)
+    total = np.abs(coef).sum()
+    step = current_tuning().storage.resident_rows
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        distances = np.maximum(norms[part, None] + norms - 2 * rows[part] @ rows.T, 0)
+        total -= np.einsum("ij,ij->", np.exp(-gamma * distances) @ coef, coef[part]) / 2
+    return float(total)
+
+
+# --- deformed images --------------------------------------------------------------------------------------------------
+
+
+def enlarged(images: np.ndarray, side: int) -> np.ndarray:
+    """Return images of values from 0 to 1 as rows of side² bytes."""
+    return np.array([_drawn(image, _grid(side, image.shape[0])) for image in images])
+
+
+def deformed(images: np.ndarray, n: int, side: int, seed: int, progress: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Return n deformed images as rows of side² bytes, and the numbers of their originals, of values from 0 to 1."""
+    rng, width, most = np.random.default_rng(seed), images.shape[1], _Deformation()
+    grid = _grid(side, width)
+    rows, originals = np.empty((n, side * side), np.uint8), np.arange(n) % len(images)
+    for i in progress_bar(range(n), shown=progress, desc="deforming images", unit=" images"):
+        angle, shear, scale = rng.normal(0, most[:3])
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        affine = (1 + scale) * turn @ np.array([[1, shear], [0, 1]])
+        middle = (width - 1) / 2
+        points = (
+            np.tensordot(affine, grid - middle, 1) + middle + rng.uniform(-most.shift, most.shift, 2)[:, None, None]
+        )
+        rows[i] = _drawn(images[originals[i]], points + _elastic(side, most, rng))
+    return rows, originals
+
+
+def _elastic(side: int, most: _Deformation, rng: np.random.Generator) -> np.ndarray:
+    """Return a smooth random field of shifts, shape (2, side, side)."""
+    noise = rng.uniform(-1, 1, (2, side, side))
+    field = ndimage.gaussian_filter(noise, (0, side / most.smooth, side / most.smooth))
+    return field * (most.elastic / np.abs(field).max())
+
+
+def _grid(side: int, width: int) -> np.ndarray:
+    """Return the places of side² pixels in an image of width² pixels, shape (2, side, side)."""
+    centres = (np.arange(side) + 0.5) * width / side - 0.5
+    return np.stack(np.meshgrid(centres, centres, indexing="ij"))
+
+
+def _drawn(image: np.ndarray, points: np.ndarray) -> np.ndarray:
+    values = ndimage.map_coordinates(image, points, order=1, mode="constant")
+    return (255 * np.clip(values, 0, 1)).astype(np.uint8).ravel()
+
+
+# --- the picture ------------------------------------------------------------------------------------------------------
+
+
+def _draw(path: Path, report: DemoReport, training: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, ...]) -> str:
+    """Write the picture of originals, deformed images, and test images with their digits, true and predicted."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        return ""
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1, 1.3))[0]
+    _draw_bars(left, report)
+    above, below = right.subfigures(2, 1, squeeze=False)[:, 0]
+    _draw_deformations(above, *training)
+    _draw_test(below, *test)
+    figure.savefig(path, dpi=120)
+    return str(path)
+
+
+def _draw_bars(figure: "FigureBase", report: DemoReport) -> None:
+    time, memory = figure.subplots(2, 1)
+    seconds = [report.fit_seconds, report.reference_seconds]
+    bars = time.barh(["fastsvm", "scikit-learn"], seconds, color=(_OURS, _THEIRS))
+    time.bar_label(bars, fmt="%.2f s", padding=3)
+    title = f"Fit of {report.n_training:,} images: {report.times_faster:.0f} times faster, same answer"
+    time.set(title=title, xlim=(0, 1.25 * max(seconds)), xticks=[])
+    sizes = [report.memory_mb, report.kernel_matrix_mb]
+    bars = memory.barh(["budget of the fit", "kernel matrix"], sizes, color=(_OURS, _THEIRS))
+    memory.bar_label(bars, fmt="%.0f MB", padding=3)
+    memory.set(title="Memory", xlim=(0, 1.25 * max(sizes)), xticks=[])
+    for axes in (time, memory):
+        axes.invert_yaxis()
+        axes.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def _draw_deformations(figure: "FigureBase", originals: np.ndarray, rows: np.ndarray) -> None:
+    n_each = max(1, len(rows) // len(originals))
+    for i, line in enumerate(figure.subplots(3, 9)):
+        images = [originals[i], *(rows[i + k * len(originals)].reshape(_SIDE, _SIDE) for k in range(min(8, n_each)))]
+        for k, place in enumerate(line):
+            place.set_axis_off()
+            if k < len(images):
+                place.imshow(images[k], cmap="gray_r")
+    figure.suptitle("an original of 8 × 8 pixels, and deformations of it", fontsize=10)
+
+
+def _draw_test(figure: "FigureBase", X: np.ndarray, y: np.ndarray, predicted: np.ndarray) -> None:
+    order = np.argsort(predicted == y, kind="stable")[:16]
+    for image, place in zip(order, figure.subplots(2, 8).ravel(), strict=True):
+        place.imshow(X[image].reshape(_SIDE, _SIDE), cmap="gray_r")
+        wrong = predicted[image] != y[image]
+        place.set_title(f"{y[image]} → {predicted[image]}", fontsize=8, color="crimson" if wrong else "black")
+        place.set_axis_off()
+    figure.suptitle(f"{len(y)} test images: true → predicted, errors first", fontsize=10)
+
+
+# --- the result as text -----------------------------------------------------------------------------------------------
+
+
+def table(r: DemoReport) -> Iterator[str]:
+    """Yield the lines of a result."""
+    yield ""
+    yield f"{r.n_training:,} images of {r.n_features} pixels, deformed from {r.n_originals:,} digits; RBF kernel"
+    yield ""
+    yield f"{'':22}{'fastsvm':>14}{'scikit-learn':>16}"
+    yield _line("fit", f"{r.fit_seconds:.2f} s", f"{r.reference_seconds:.2f} s", f"{r.times_faster:.0f} times faster")
+    same = f"{100 * r.same_predictions:.1f} % the same predictions"
+    yield _line(f"{r.n_test} test images", f"{100 * r.accuracy:.1f} %", f"{100 * r.reference_accuracy:.1f} %", same)
+    apart = abs(r.objective - r.reference_objective) / abs(r.reference_objective)
+    yield _line(
+        "dual objective", f"{r.objective:.3f}", f"{r.reference_objective:.3f}", f"{apart:.0e} apart, by one judge"
+    )
+    yield ""
+    matrix = f"the kernel matrix would take {r.kernel_matrix_mb:,.0f} MB"
+    yield f"{'memory':22}{f'{r.memory_mb:.0f} MB':>14}  {matrix}"
+    violation = f"of the optimality conditions at most, tol is {r.tol:g}: exact"
+    yield f"{'certificate':22}{r.kkt_violation:>14.1e}  {violation}"
+    yield f"{'without deformations':22}{f'{100 * r.plain_accuracy:.1f} %':>14}  of the test images"
+    yield f"{'compiling, once':22}{f'{r.compile_seconds:.1f} s':>14}  later runs load the code"
+    yield f"{'files':22}{r.folder:>14}"
+    if r.picture:
+        yield f"{'picture':22}{r.picture:>14}"
+
+
+def _line(words: str, ours: str, theirs: str, note: str) -> str:
+    return f"{words:22}{ours:>14}{theirs:>16}   {note}"

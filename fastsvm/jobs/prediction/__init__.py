@@ -1,1 +1,0 @@
-"""Prediction jobs: predictions in files, resumed where they were interrupted."""
