@@ -116,9 +116,10 @@ class Solutions:
             places = np.arange(len(alpha)) + np.repeat(self.starts[numbers] - np.cumsum(sizes) + sizes, sizes)
         if not ended.all():
             alpha = np.where(np.repeat(ended, sizes), alpha, 0.0)
+            numbers, found, reasons = numbers[ended], found[ended], reasons[ended]
         self.alpha[places], self.within[places] = alpha, alpha > 0
-        self.certificate[numbers[ended]] = found[ended][:, _CERTIFIED]
-        self.n_steps[numbers[ended]], self.reasons[numbers] = found[ended, _STEPS], reasons
+        self.certificate[numbers], self.n_steps[numbers] = found[:, _CERTIFIED], found[:, _STEPS]
+        self.reasons[numbers] = reasons
 
     def copy(self) -> "Solutions":
         """Return a copy, to be added to."""

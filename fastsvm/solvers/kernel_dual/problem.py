@@ -128,7 +128,7 @@ class Problems(NamedTuple):
     @property
     def sizes(self) -> np.ndarray:
         """Number of samples of each problem."""
-        return np.diff(self.starts) // self.rows_of_sample
+        return (self.starts[1:] - self.starts[:-1]) // self.rows_of_sample
 
     def samples_of(self, number: int) -> np.ndarray:
         """Return the numbers of the samples of a problem."""

@@ -24,6 +24,7 @@ Cost
     rows, 4 m² for each row that is fixed, and a product with the kernel rows of the free ones.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -53,6 +54,7 @@ CERTIFICATE = (
     "intercept", "objective", "duality_gap", "kkt_violation", "margin", "n_steps", "n_rows", "is_solved", "is_blurred"
 )  # fmt: skip
 """Columns of what is known of each problem; the first ones are those of `KernelSolution`."""
+_OBJECTIVE, _VIOLATION = (CERTIFICATE.index(name) for name in ("objective", "kkt_violation"))
 
 
 class SmallState(NamedTuple):
@@ -94,9 +96,7 @@ class SmallSMO(Memoryless):
     ) -> None:
         self.problems, self._kernel, self._pool, self._tuning = problems, kernel, pool, tuning
         self._limits = SmallLimits.of(tol, most_steps, tuning)
-        self._sizes = np.diff(problems.starts)
-        of_value = 1 + kernel.values.shape[1] / PADDING  # nanoseconds: so many features at a time are multiplied
-        self._work = np.cumsum(of_value * self._sizes.astype(float) ** 2)
+        self._sizes = problems.starts[1:] - problems.starts[:-1]
 
     def init(self, start: Mapping[int, np.ndarray] | None = None, /) -> SmallState:
         """Return the state at the multipliers of some problems, by number, which are made feasible; else at zero."""
@@ -111,16 +111,16 @@ class SmallSMO(Memoryless):
         """Solve the next problems, which take long enough to be handed to threads. Changes the state in place."""
         first, n_problems = state.n_done, len(self._sizes)
         parts = self._next(first, min(n_problems, first + most_steps))
-        memory = int(self._sizes.max(initial=0)) * (int(self._sizes.max(initial=0)) + PADDING)
+        longest = int(self._sizes.max(initial=0))
 
         def solve(a: int, b: int) -> None:
-            rows = scratch_array("small rows", (memory,), np.float64)
+            rows = scratch_array("small rows", (longest * (longest + PADDING),), np.float64)
             solve_problems(self._kernel, self.problems, self._limits, rows, state, a, b)
 
         self._pool.run(solve, parts)
         last = parts[-1][1] if parts else first
-        found = dict(zip(CERTIFICATE, state.certificate[first:last].T, strict=True))
-        gap, reached = float(found["kkt_violation"].max(initial=0.0)), float(found["objective"].sum())
+        violation, objectives = state.certificate[first:last, _VIOLATION], state.certificate[first:last, _OBJECTIVE]
+        gap, reached = float(violation.max(initial=0.0)), float(objectives.sum())
         report = Report(gap, reached, last - first, False, last == n_problems, False)
         return state._replace(n_done=last), report
 
@@ -128,10 +128,19 @@ class SmallSMO(Memoryless):
         """Return the state: the multipliers and the certificates of all problems."""
         return state
 
+    @functools.cached_property
+    def _work(self) -> np.ndarray:
+        """Nanoseconds that the problems up to each take together."""
+        of_value = 1 + self._kernel.values.shape[1] / PADDING  # So many features at a time are multiplied.
+        return np.cumsum(of_value * self._sizes.astype(float) ** 2)
+
     def _next(self, first: int, most: int) -> list[tuple[int, int]]:
         """Return ranges of problems from `first` on, each of which takes as long as a task for a thread."""
-        before = self._work[first - 1] if first else 0.0
-        spent = self._work[first:most] - before
+        if most - first == 1:  # A fit of one problem needs no estimates.
+            return [(first, most)]
+        spent = self._work[first:most] - (self._work[first - 1] if first else 0.0)
+        if len(spent) and spent[-1] < self._tuning.task_ns:
+            return [(first, most)]
         most_work = self._tuning.call_ns * self._pool.n_threads
         some = spent[: max(1, int(np.searchsorted(spent, most_work)))]
         ends_of = first + 1 + np.flatnonzero(np.diff(some // self._tuning.task_ns, append=np.inf))
