@@ -6,7 +6,7 @@ Facts never say where samples are stored, only whether memory holds them: the sa
 are learnt alike.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -126,9 +126,9 @@ LINEAR_SOLVERS = (
 """Solvers of linear machines, in the order in which they are tried."""
 
 
-def linear_solvers(facts: LinearFacts, tuning: LinearTuning) -> list[LinearSolver]:
-    """Return the solvers that are tried, in this order."""
-    return [solver for solver in LINEAR_SOLVERS if solver.applies(facts, tuning)]
+def linear_solvers(facts: LinearFacts, tuning: LinearTuning) -> Iterator[LinearSolver]:
+    """Yield the solvers that are tried, in this order; most often the first one solves the problem."""
+    return (solver for solver in LINEAR_SOLVERS if solver.applies(facts, tuning))
 
 
 # --- kernel machines -------------------------------------------------------------------------------------

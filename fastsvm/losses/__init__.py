@@ -42,7 +42,7 @@ from fastsvm.losses.interface import (
 )
 from fastsvm.losses.log import Log as Log
 from fastsvm.losses.modified_huber import ModifiedHuber as ModifiedHuber
-from fastsvm.losses.rows import add_losses, dual_losses, primal_losses, violation_of
+from fastsvm.losses.rows import add_losses, dual_losses, primal_losses, sums_of_rows, violation_of
 from fastsvm.losses.softmax import Softmax as Softmax
 from fastsvm.losses.squared import Squared as Squared
 from fastsvm.losses.squared_epsilon_insensitive import SquaredEpsilonInsensitive as SquaredEpsilonInsensitive
@@ -83,6 +83,7 @@ __all__ = [
     "provides_newton",
     "provides_probabilities",
     "register_loss",
+    "sums_of_rows",
     "targets_and_costs",
     "update_of_classes",
     "violation_of",

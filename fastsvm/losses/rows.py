@@ -18,7 +18,7 @@ from fastsvm.losses.interface import (
     write_costs,
 )
 
-__all__ = ["add_losses", "dual_losses", "primal_losses", "violation_of"]
+__all__ = ["add_losses", "dual_losses", "primal_losses", "sums_of_rows", "violation_of"]
 
 
 @generic
@@ -178,3 +178,25 @@ def violation_of(loss: Loss, demands: Demands, first: int, dual: np.ndarray, sco
     the slopes of two classes, where the variable of one can increase and that of the other decrease.
     """
     return _worst_of_rows(loss, demands, first, dual, scores)
+
+
+@jit
+def sums_of_rows(
+    loss: Loss,
+    demands: Demands,
+    scores: np.ndarray,
+    dual: np.ndarray,
+    exact_dual: np.ndarray,
+    losses: np.ndarray,
+    conjugates: np.ndarray,
+) -> float:
+    """Add the losses of several scores of each row, and the conjugates of `exact_dual`; return the violation of `dual`.
+
+    Each entry of `losses` is for the next scores of all classes, and the last scores are those of `dual`. This is one
+    call, because a call takes as long as hundreds of rows.
+    """
+    k = conjugates.size
+    for place in range(losses.shape[0]):
+        _losses_of_rows(loss, demands, 0, scores[place * k : (place + 1) * k], losses[place])
+    _conjugates_of_rows(loss, demands, exact_dual, conjugates)
+    return _worst_of_rows(loss, demands, 0, dual, scores[losses.shape[0] * k :])

@@ -184,7 +184,7 @@ class BaseLinearSVM(LinearModel):
         certificate = solver.certificate
         if reason is not StopReason.CONVERGED or certificate is None:
             state, certificate = solver.concluded(state)
-        reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
+            reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
         return _Run(monitor, state, certificate, reason)
 
     def _note(self, run: "_Run", weights: np.ndarray, names: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """What the parameter `loss` of a linear machine may be: the name of a registered loss, or a loss itself."""
 
+import functools
 from typing import Any
 
 from fastsvm.estimators.fitting.parameters import Rule
@@ -13,7 +14,12 @@ def loss_rule(*of: str, dual: bool = False, others: tuple[str, ...] = ()) -> Rul
 
     With `dual`, it must have what dual coordinate ascent needs.
     """
-    names = [*others, *loss_names(*of, dual=dual)]
+    return _rule(of, dual, (*others, *loss_names(*of, dual=dual)))
+
+
+@functools.cache
+def _rule(of: tuple[str, ...], dual: bool, names: tuple[str, ...]) -> Rule:
+    """Return the rule with the words that are allowed; to join them takes a part of a small fit."""
 
     def holds(value: Any) -> bool:
         return value in names if isinstance(value, str) else is_loss(value, *of, dual=dual)

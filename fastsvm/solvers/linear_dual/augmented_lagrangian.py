@@ -411,16 +411,18 @@ class ChosenLoss(NamedTuple):
 
 
 ChosenLoss.of_classes = False  # type: ignore[attr-defined]
+_CHOICES = Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive
+_OTHERS = tuple(kind() for kind in _CHOICES)
 
 
 def chosen_loss(loss: Loss) -> Any:
     """Return the loss as a `ChosenLoss` if it is one of the four, else itself."""
-    choices: list[Any] = [Hinge(), SquaredHinge(), EpsilonInsensitive(), SquaredEpsilonInsensitive()]
-    for number, other in enumerate(choices):
-        if type(loss) is type(other):
-            choices[number] = loss
-            return ChosenLoss(number, *choices)
-    return loss
+    kind = type(loss)
+    if kind not in _CHOICES:
+        return loss
+    choices: list[Any] = list(_OTHERS)
+    choices[_CHOICES.index(kind)] = loss
+    return ChosenLoss(_CHOICES.index(kind), *choices)
 
 
 def _register(function: Any) -> None:

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg, sparse
 
+from fastsvm._compiled.compiler import jit, writeable
 from fastsvm._compiled.threads import Pool, spans, stoppable
+from fastsvm.losses import Demands, sums_of_rows
 from fastsvm.solvers.linear_dual.augmented_lagrangian import MOST_EPOCHS, Course, chosen_loss, solved
 from fastsvm.solvers.linear_dual.problem import PANEL, Certificate, LinearProblem
 from fastsvm.solvers.linear_dual.state import CertifiedSolver, LinearSettings
@@ -36,7 +38,8 @@ class FewSamples(CertifiedSolver):
     """The solver of problems of few samples; `on_gram` for fewer samples than features."""
 
     def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool, on_gram: bool) -> None:
-        super().__init__(problem, settings, pool)
+        demands = Demands(*map(writeable, problem.demands))
+        super().__init__(problem._replace(loss=chosen_loss(problem.loss), demands=demands), settings, pool)
         self._on_gram = on_gram
 
     def init(self, dual: np.ndarray | None = None) -> FewSamplesState:
@@ -58,40 +61,43 @@ class FewSamples(CertifiedSolver):
             after, found = self._solved(np.zeros(1, np.int64))
         else:
             after, found = stoppable(self._solved, settings.deadline)
-        is_finite = np.isfinite(found.primal).all() and np.isfinite(found.dual).all()
-        if not (is_finite and self.is_within(found)):
+        gap = self.gap_of(found)
+        is_within = (gap if settings.criterion == "gap" else found.violation) <= settings.tol
+        if not (is_within and np.isfinite(found.primal).all() and np.isfinite(found.dual).all()):
             return state, Report(np.inf, 0.0, 1, within=False, converged=False, stalled=True)
         self.certificate = found
-        return after, Report(self.gap_of(found), float(found.dual.sum()), 1, True, True, False)
+        return after, Report(gap, float(found.dual.sum()), 1, True, True, False)
 
     @np.errstate(all="ignore")
     def _solved(self, stop: np.ndarray) -> tuple[FewSamplesState, Certificate]:
         """Return the solution and its certificate; steps end once the number in `stop` is not 0."""
         problem, k = self.problem, self.n_scores
         rows = self._with_constant()
-        n, none = rows.shape[0], np.full(k, np.nan)
+        n = rows.shape[0]
         try:
             used = _factor_of_gram(rows, self.pool) if self._on_gram else rows
         except linalg.LinAlgError:  # values overflow
-            return self.init(), Certificate(none, none, np.inf)
+            return self.init(), self._unknown()
         course = Course(stop, most_epochs=MOST_EPOCHS)
         weights, dual, n_steps = solved(problem, used, np.zeros((k, n)), course, self.pool)
-        position = np.ascontiguousarray((rows.T @ dual.T).T)
+        position = np.ascontiguousarray(dual @ rows)
         if self._on_gram:
             weights = _with_scores(used @ weights.T, rows, used)
-        choices = [weights, position] if self._on_gram else [weights]
-        scores = np.ascontiguousarray((rows @ np.concatenate([*choices, position]).T).T)
-        state = FewSamplesState(weights, np.ascontiguousarray(dual.T), none, int(n_steps.max()))
-        if not np.isfinite(scores[-k:]).all():  # of rows that cost nothing too
-            return state, Certificate(none, none, np.inf)
-        plain = problem._replace(loss=chosen_loss(problem.loss))
-        sums = plain.sums_at(slice(None), scores, state.dual, state.dual)._replace(position=position)
-        found = problem.certificate(choices, sums)
-        primal = found.primal[0]
+        every = np.concatenate([weights, position, position] if self._on_gram else [weights, position])
+        scores, beta = np.ascontiguousarray(every @ rows.T), np.ascontiguousarray(dual.T)
+        objectives = np.zeros((len(every) // k, k))
+        violation = _certify(problem.loss, problem.demands, every, scores, beta, objectives)
+        primal = objectives[0]
         if self._on_gram:  # rounding errors decide, and the factor may be singular
-            is_lower = found.primal[0] <= found.primal[1]
-            primal, weights = np.where(is_lower, *found.primal), np.where(is_lower[:, None], weights, position)
-        return state._replace(weights=weights, primal=primal), found._replace(primal=primal)
+            is_lower = primal <= objectives[1]
+            primal, weights = np.where(is_lower, primal, objectives[1]), np.where(is_lower[:, None], weights, position)
+        state = FewSamplesState(weights, beta, primal, int(n_steps.max()))
+        return state, Certificate(primal, objectives[-1], violation)
+
+    def _unknown(self) -> Certificate:
+        """Return what is known of a solution where values overflow."""
+        none = np.full(self.n_scores, np.nan)
+        return Certificate(none, none, np.inf)
 
     def _with_constant(self) -> Any:
         """Return all rows in float64 with the constant feature last, an array or a CSR matrix where there are many."""
@@ -112,6 +118,29 @@ class FewSamples(CertifiedSolver):
     def finish(self, state: FewSamplesState) -> np.ndarray:
         """Return the weights of the features and, last, of the constant feature."""
         return state.weights
+
+
+@jit
+def _certify(loss, demands, every, scores, dual, objectives):
+    """Write the primal objectives of some weights and, last, the dual one; return the violation.
+
+    `every` has the weights with Σ β_i x_i last, and `scores` theirs. This is one call, as in `sums_of_rows`. The dual
+    objective is NaN if a score of the variables is not finite, of rows that cost nothing too.
+    """
+    (n, k), last = dual.shape, objectives.shape[0] - 1
+    conjugates = np.zeros(k)
+    violation = sums_of_rows(loss, demands, scores, dual, dual, objectives[:last], conjugates)
+    for place in range(every.shape[0]):
+        square = 0.0
+        for j in range(every.shape[1]):
+            square += every[place, j] ** 2
+        objectives[place // k, place % k] += square / 2
+    for c in range(k):
+        objectives[last, c] = max(0.0, -conjugates[c] - objectives[last, c])  # losses are not negative
+        for i in range(n):
+            if not np.isfinite(scores[last * k + c, i]):
+                objectives[last, c] = np.nan
+    return violation
 
 
 def _with_scores(scores: np.ndarray, rows: Any, factor: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.linalg.dense_products import add_products, readable_rows, write_products
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned, write_sparse
-from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses, violation_of
+from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses, sums_of_rows
 from fastsvm.sources import Block, CSRBlock, MemorySource, Source, Window, check_finite
 
 __all__ = [
@@ -192,8 +192,11 @@ class LinearProblem(NamedTuple):
 
             def some(a: int, b: int, block: Block = block, start: int = start) -> CertificateSums:
                 rows = slice(start + a, start + b)
-                own = feasible(self.loss, self.demands.of_rows(rows), dual[rows].astype(np.float64))
-                return self.sums_at(rows, self._exact_scores(block.slice(a, b), every), dual[rows], own)
+                demands, scores = self.demands.of_rows(rows), self._exact_scores(block.slice(a, b), every)
+                exact = feasible(self.loss, demands, dual[rows].astype(np.float64))
+                losses, conjugates = np.zeros((len(weights), k)), np.zeros(k)
+                violation = sums_of_rows(self.loss, demands, scores, dual[rows], exact, losses, conjugates)
+                return CertificateSums(losses, conjugates, violation, np.empty(0))
 
             for part in _in_order(pool, some, block.shape[0], _piece_of(block)):
                 losses += part.losses
@@ -201,15 +204,6 @@ class LinearProblem(NamedTuple):
                 violation = max(violation, part.violation)
             _add_stored_sums(block, self._feasible(dual, start), False, pool, total)
         return CertificateSums(losses, conjugates, violation, self._mapped(total))
-
-    def sums_at(self, rows: slice, scores: np.ndarray, dual: np.ndarray, exact_dual: np.ndarray) -> CertificateSums:
-        """Return the sums of some rows, but for Σ β_i x_i, whose scores are the last; `exact_dual` is feasible."""
-        k, demands = dual.shape[1], self.demands.of_rows(rows)
-        losses, conjugates = np.zeros((len(scores) // k - 1, k)), np.zeros(k)
-        for own, first in zip(losses, range(0, len(scores), k), strict=False):
-            primal_losses(self.loss, demands, 0, scores[first : first + k], own)
-        dual_losses(self.loss, demands, exact_dual, conjugates)
-        return CertificateSums(losses, conjugates, violation_of(self.loss, demands, 0, dual, scores[-k:]), np.empty(0))
 
     # --- sums of rows ------------------------------------------------------------------------------------
 
@@ -312,7 +306,7 @@ class LinearProblem(NamedTuple):
 
 def relative_gap(primal: np.ndarray, dual: np.ndarray, least: float = 1e-300) -> float:
     """Return the largest duality gap of a problem, relative to its primal objective, or to `least` if that is more."""
-    return float(np.max((primal - dual) / np.maximum(np.abs(primal), least)))
+    return float(((primal - dual) / np.maximum(np.abs(primal), least)).max())
 
 
 def explain(window: Window) -> None:

@@ -29,6 +29,7 @@ __all__ = ["LinearFit", "LinearFitState", "block_rows_of", "demands_of", "facts_
 
 _SAMPLE_BYTES = 48, 8  # of a sample's label, weights, cost and number, and of its dual variable for each score
 _LARGEST = 1e130  # sum of all costs: its square, times that of a row's length, does not overflow
+_LEAST = float(np.finfo(np.float64).tiny)  # the least cost: smaller ones have fewer digits
 _BY_EPOCHS: dict[str, Any] = {"ascent": LinearDualAscent, "rounds": WideAscent, "given-sum": GivenSumAscent}
 
 
@@ -70,7 +71,9 @@ def _costs(task: Task, C: float) -> np.ndarray:
             f"C times the sample weights sums up to {total:.3g}, too large to compute with: lower C, or divide the "
             "weights by a constant."
         )
-    small = (task.weights > 0) & (costs < np.finfo(np.float64).tiny)
+    if len(costs) and costs.min() >= _LEAST:  # there is no weight of 0 either
+        return costs
+    small = (task.weights > 0) & (costs < _LEAST)
     if small.any():
         row = int(np.argmax(small))
         raise ValueError(
