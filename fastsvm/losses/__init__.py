@@ -42,7 +42,7 @@ from fastsvm.losses.interface import (
 )
 from fastsvm.losses.log import Log as Log
 from fastsvm.losses.modified_huber import ModifiedHuber as ModifiedHuber
-from fastsvm.losses.rows import add_losses, dual_losses, primal_losses, sums_of_rows, violation_of
+from fastsvm.losses.rows import add_losses, dual_losses, in_score, primal_losses, sums_of_rows, violation_of
 from fastsvm.losses.softmax import Softmax as Softmax
 from fastsvm.losses.squared import Squared as Squared
 from fastsvm.losses.squared_epsilon_insensitive import SquaredEpsilonInsensitive as SquaredEpsilonInsensitive
@@ -66,6 +66,7 @@ __all__ = [
     "demands_of_scores",
     "dual_losses",
     "feasible",
+    "in_score",
     "is_loss",
     "is_piecewise",
     "least_curvature",

@@ -18,7 +18,7 @@ from fastsvm.losses.interface import (
     write_costs,
 )
 
-__all__ = ["add_losses", "dual_losses", "primal_losses", "sums_of_rows", "violation_of"]
+__all__ = ["add_losses", "dual_losses", "in_score", "primal_losses", "sums_of_rows", "violation_of"]
 
 
 @generic
@@ -44,17 +44,17 @@ def _add_each_score(loss, scores, targets, weights, balance, gradient):
     total = 0.0
     for i in range(n):
         for c in range(k):
-            target, weight = _in_score(targets[i], weights[i], balance, c)
+            target, weight = in_score(targets[i], weights[i], balance, c)
             total += weight * loss_value(loss, scores[i, c], target)
     for i in range(n):
         for c in range(k):
-            target, weight = _in_score(targets[i], weights[i], balance, c)
+            target, weight = in_score(targets[i], weights[i], balance, c)
             gradient[i, c] = weight * loss_slope(loss, scores[i, c], target)
     return total
 
 
 @inlined
-def _in_score(target, weight, balance, c):
+def in_score(target, weight, balance, c):
     """Return the target ±1, or the real one, and the weight of a row in a score."""
     if balance.size == 1:
         return target, weight

@@ -331,4 +331,4 @@ def mean_values(source: Source) -> float:
         values = source.block.stored[:: max(1, len(source) // source.tuning.resident_rows)]
     else:  # another pass over a file would take as long as an epoch
         values = next(source.blocks())[1].stored
-    return np.count_nonzero(values) / len(values)
+    return np.count_nonzero(values != 0) / len(values)  # numpy counts bytes several times as fast

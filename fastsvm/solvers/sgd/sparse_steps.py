@@ -30,6 +30,7 @@ After
     with averaged stochastic gradient descent, section 4.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.losses import Loss, add_losses, loss_slope, loss_value
+from fastsvm.losses import Loss, add_losses, in_score, loss_slope, loss_value
 from fastsvm.solvers.sgd.feature_rates import FIRST_STEP, FeatureLengths, FeatureRates, added_lengths
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE
 from fastsvm.solvers.sgd.problem import LinearFunction, OrderedRows, Penalty, SGDProblem, SGDSettings, StepPlan
@@ -48,7 +49,8 @@ from fastsvm.sources import CSRBlock, Window
 __all__ = ["SparseModel", "SparseSteps"]
 
 _V, _SLOW = range(2)
-_V_SHARE, _GRADIENT, _SLOW_SHARE, _SQUARES, _UNIT, _FLOOR = range(6)
+_SHARE = _SLOW  # With one rate for all there is no h, and the sum of the average is beside v.
+_V_SHARE, _SLOW_SHARE, _SQUARES, _UNIT, _FLOOR, _GRADIENT = range(6)
 _ACCRUED, _DUE, _SHARES, _ACCRUED_SUM, _DUE_SUM, _TOTAL, _L2, _L1 = range(8)
 _TINY = float(np.finfo(np.float64).tiny)  # It is a denominator that nothing has added to yet.
 _POLYAK = 0.5  # It is c, and the best one for convex losses (Loizou et al. 2021).
@@ -61,9 +63,10 @@ class SparseModel(NamedTuple):
 
     `pairs`, shape (n_scores, n_features, 2), has v and h side by side and apart from all else: scores read them at
     scattered places. `table`, shape (n_scores, n_features, 6), has what else a step needs: Σ M_τ-1 (v_τ - v_τ-1), the
-    gradient of the batch, and for rates by feature, else there are two columns, the same sum of h, s, u and h₀. With
-    one rate for all, h is part of what accrued. `squares` is s of the intercept, and `intercept_sum` is Σ ω_t times the
-    intercept after step t. `scalars` has l2 A, l1 A, M, Σ α_t l2 A_t, Σ α_t l1 A_t, Σ ω_t, l2 and l1.
+    same sum of h, s, u, h₀ and the gradient of the batch. With one rate for all, h is part of what accrued: the first
+    of these sums takes its place in `pairs`, and `table` has no columns. `squares` is s of the intercept, and
+    `intercept_sum` is Σ ω_t times the intercept after step t. `scalars` has l2 A, l1 A, M, Σ α_t l2 A_t, Σ α_t l1 A_t,
+    Σ ω_t, l2 and l1.
     """
 
     pairs: np.ndarray
@@ -78,7 +81,7 @@ class SparseModel(NamedTuple):
         """Return a model with the weights `last` and the average `mean`, whose averaging weights sum to `total`."""
         k, d = last.coef.shape
         model = cls(
-            np.zeros((k, d, 2)), np.zeros((k, d, 6 if by_feature else 2)), np.zeros(k), np.zeros(k), np.zeros(k),
+            np.zeros((k, d, 2)), np.zeros((k, d, 6 if by_feature else 0)), np.zeros(k), np.zeros(k), np.zeros(k),
             np.array([0.0 if by_feature else 1.0, 0.0, 0.0, 0.0, 0.0, total, 0.0, 0.0]),
         )  # fmt: skip
         if by_feature:
@@ -92,17 +95,19 @@ class SparseModel(NamedTuple):
         accrued, due, total = scalars[_ACCRUED], scalars[_DUE], scalars[_TOTAL]
         scalars[_SHARES:_TOTAL] = total, total * accrued, total * due
         self.intercept[:], self.intercept_sum[:] = last.intercept, total * mean.intercept
-        self.table[:, :, _SLOW_SHARE:_SQUARES] = 0.0
+        share, slow = self.pairs[:, :, _SHARE], np.zeros(())
+        if self.table.size:
+            share, slow = self.table[:, :, _V_SHARE], self.slowness_of_weights()
+            self.table[:, :, _SLOW_SHARE] = 0.0
         if not (last.coef.any() or mean.coef.any()):
-            self.pairs[:, :, _V] = self.table[:, :, _V_SHARE] = 0.0
+            self.pairs[:, :, _V] = share[:] = 0.0
             return
-        size = self.pairs[:, :, _SLOW] + accrued
-        self.pairs[:, :, _V] = last.coef * size + np.sign(last.coef) * due
-        self.table[:, :, _V_SHARE] = total * (self.pairs[:, :, _V] - mean.coef * size - np.sign(mean.coef) * due)
+        self.pairs[:, :, _V] = last.coef * (slow + accrued) + np.sign(last.coef) * due
+        share[:] = total * (self.pairs[:, :, _V] - mean.coef * (slow + accrued) - np.sign(mean.coef) * due)
 
     def prepare(self, penalty: Penalty, n_steps: int, features: FeatureRates | None, begins: bool) -> None:
         """Continue with a penalty after so many steps, and with other rates by feature, which may begin."""
-        wanted, is_adaptive = np.array([penalty.l2, penalty.l1]), self.table.shape[2] > _SLOW_SHARE
+        wanted, is_adaptive = np.array([penalty.l2, penalty.l1]), self.table.shape[2] > 0
         if begins or not np.array_equal(self.scalars[_L2:], wanted):
             last, (mean, _) = self.last(), self.averaged()
             self.scalars[_L2:], self.scalars[_DUE] = wanted, 0.0
@@ -114,9 +119,9 @@ class SparseModel(NamedTuple):
         if features is not None:
             self.table[:, :, _UNIT], self.table[:, :, _FLOOR] = features.unit, features.floor
 
-    def part(self, c: int) -> "SparseModel":
-        """Return a view of a score, with a copy of the scalars."""
-        return SparseModel(*(array[c : c + 1] for array in self))._replace(scalars=self.scalars.copy())
+    def part(self, start: int, stop: int) -> "SparseModel":
+        """Return a view of the scores `start` to `stop`, with a copy of the scalars."""
+        return SparseModel(*(array[start:stop] for array in self))._replace(scalars=self.scalars.copy())
 
     def last(self) -> LinearFunction:
         """Return the weights of the last step."""
@@ -170,20 +175,25 @@ class SparseSteps:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
         loss, k, tuning = self.settings.loss, len(rows.balance), self.settings.tuning
         apart = not loss.of_classes and (k == 1 or tuning.apart)
-        steps = _row_steps if apart and tuning.single_rows and plan.batch_size == 1 else _batch_steps
-        if k == 1 or not apart:
+        by_row = apart and tuning.single_rows and plan.batch_size == 1
+        if not (by_row or (apart and k > 1)):
             losses = np.zeros(len(plan.rates) + 1)
-            steps(loss, block, rows, model, plan, losses)
+            _batch_steps(loss, block, rows, model, plan, losses)
             return losses
-        sums, parts = np.zeros((k, len(plan.rates) + 1)), [model.part(c) for c in range(k)]
+        n_shares = min(k, self.pool.n_threads) if by_row else k
+        shares = list(pairwise(np.linspace(0, k, n_shares + 1).astype(int).tolist()))
+        sums, parts = np.zeros((k, len(plan.rates) + 1)), [model.part(*share) for share in shares]
 
-        def one(c: int) -> None:
-            is_own = rows.targets == c
-            factors = np.where(is_own, rows.balance[c] * rows.weights, rows.weights)
+        def some(number: int, start: int, stop: int) -> None:
+            if by_row:
+                _row_steps(loss, block, rows, parts[number], plan, start, sums[start:stop])
+                return
+            is_own = rows.targets == start
+            factors = np.where(is_own, rows.balance[start] * rows.weights, rows.weights)
             alone = rows._replace(targets=np.where(is_own, 1.0, -1.0), weights=factors, balance=np.ones(1))
-            steps(loss, block, alone, parts[c], plan, sums[c])
+            _batch_steps(loss, block, alone, parts[number], plan, sums[start])
 
-        self.pool.run(one, [(c,) for c in range(k)])
+        self.pool.run(some, [(number, *share) for number, share in enumerate(shares)])
         model.scalars[:] = parts[0].scalars
         return sums.sum(axis=0)
 
@@ -204,75 +214,95 @@ def _add_squares(block: CSRBlock, places, weights, sums):
 
 @jit_in_order
 def _row_steps(
-    loss: Loss, block: CSRBlock, rows: OrderedRows, model: SparseModel, plan: StepPlan, losses: np.ndarray
+    loss: Loss,
+    block: CSRBlock,
+    rows: OrderedRows,
+    model: SparseModel,
+    plan: StepPlan,
+    first: int,
+    losses: np.ndarray,
 ) -> None:
-    """Do what `_batch_steps` does on batches of one row, with a loss of one score, in a third of the time.
+    """Do what `_batch_steps` does on batches of one row, with losses of one score, in a third of the time.
 
-    Calls with arrays would take as long as the arithmetic of short rows.
+    The scores of the model begin with score `first` of the problem. Each has a row of `losses`. Calls with arrays would
+    take as long as the arithmetic of short rows.
     """
     data, indices, indptr = block.data, block.indices, block.indptr
-    pairs, table, scalars, size = model.pairs[0], model.table[0], model.scalars, plan.features.score
+    pairs, table, scalars, size = model.pairs, model.table, model.scalars, plan.features.score
+    intercept, k = model.intercept, model.intercept.size
     is_adaptive, l2, l1 = plan.features.unit.size > 0, scalars[_L2], scalars[_L1]
-    b, b_squares, b_sum = model.intercept[0], model.squares[0], model.intercept_sum[0]
-    places, targets, weights, longest = rows.places, rows.targets, rows.weights, 0
+    places, longest, slopes = rows.places, 0, np.empty(k)
     for place in places:
         longest = max(longest, indptr[place + 1] - indptr[place])
-    now = np.empty((longest, 2))
+    now = np.empty((k, longest, 2))
     for s in range(places.size):
         start, stop = indptr[places[s]], indptr[places[s] + 1]
-        accrued, due, score = max(scalars[_ACCRUED], _TINY), scalars[_DUE], b
-        if due > 0:
-            for p in range(start, stop):
-                j = indices[p]
-                now[p - start, 0] = _shrunk(pairs[j, _V], due) / (pairs[j, _SLOW] + accrued)
-                score += data[p] * now[p - start, 0]
-        else:
-            for p in range(start, stop):
-                j = indices[p]
-                now[p - start, 0] = pairs[j, _V] / (pairs[j, _SLOW] + accrued)
-                score += data[p] * now[p - start, 0]
-        if not abs(score) < np.inf:
-            losses[s] = np.nan
-            return
-        value, slope = (
-            weights[s] * loss_value(loss, score, targets[s]),
-            weights[s] * loss_slope(loss, score, targets[s]),
-        )
-        losses[s] = value
+        accrued, due = max(scalars[_ACCRUED], _TINY), scalars[_DUE]
+        for c in range(k):
+            score = intercept[c] if is_adaptive else 0.0
+            if not is_adaptive:
+                if due > 0:
+                    for p in range(start, stop):
+                        score += data[p] * _shrunk(pairs[c, indices[p], _V], due)
+                else:
+                    for p in range(start, stop):
+                        score += data[p] * pairs[c, indices[p], _V]
+                score = score / accrued + intercept[c]
+            elif due > 0:
+                for p in range(start, stop):
+                    j = indices[p]
+                    now[c, p - start, 0] = _shrunk(pairs[c, j, _V], due) / (pairs[c, j, _SLOW] + accrued)
+                    score += data[p] * now[c, p - start, 0]
+            else:
+                for p in range(start, stop):
+                    j = indices[p]
+                    now[c, p - start, 0] = pairs[c, j, _V] / (pairs[c, j, _SLOW] + accrued)
+                    score += data[p] * now[c, p - start, 0]
+            if not abs(score) < np.inf:
+                losses[c, s] = np.nan
+                return
+            target, weight = in_score(rows.targets[s], rows.weights[s], rows.balance, first + c)
+            losses[c, s] = weight * loss_value(loss, score, target)
+            slopes[c] = weight * loss_slope(loss, score, target)
         if not is_adaptive:
             _accrue(model, plan.rates[s])
-            along, shares = plan.rates[s] * scalars[_ACCRUED] * slope, scalars[_SHARES]
-            b -= plan.penalty.intercept_rate * plan.rates[s] * slope
-            if slope != 0.0:
+        shares = scalars[_SHARES]
+        for c in range(k):
+            slope = slopes[c]
+            if slope == 0.0:
+                continue
+            if not is_adaptive:
+                along = plan.rates[s] * scalars[_ACCRUED] * slope
+                intercept[c] -= plan.penalty.intercept_rate * plan.rates[s] * slope
                 for p in range(start, stop):
                     moved = -along * data[p]
-                    pairs[indices[p], _V] += moved
-                    table[indices[p], _V_SHARE] += shares * moved
-        elif slope != 0.0:
+                    pairs[c, indices[p], _V] += moved
+                    pairs[c, indices[p], _SHARE] += shares * moved
+                continue
             squares, rate = 0.0, 0.0
             for p in range(start, stop):
-                j, g, w = indices[p], slope * data[p], now[p - start, 0]
-                table[j, _SQUARES] += (table[j, _UNIT] * g) ** 2
-                slower = _slowed(table[j, _SQUARES], table[j, _UNIT], table[j, _FLOOR], size, w)
-                now[p - start, 1] = slower if g != 0.0 else pairs[j, _SLOW]
-                squares += g * g / (now[p - start, 1] + accrued + l2)
+                j, g, w = indices[p], slope * data[p], now[c, p - start, 0]
+                table[c, j, _SQUARES] += (table[c, j, _UNIT] * g) ** 2
+                slower = _slowed(table[c, j, _SQUARES], table[c, j, _UNIT], table[c, j, _FLOOR], size, w)
+                now[c, p - start, 1] = slower if g != 0.0 else pairs[c, j, _SLOW]
+                squares += g * g / (now[c, p - start, 1] + accrued + l2)
             if plan.penalty.intercept_rate > 0:
-                b_squares += slope * slope
-                rate = _intercept_rate(b_squares, size, b)
+                model.squares[c] += slope * slope
+                rate = _intercept_rate(model.squares[c], size, intercept[c])
                 squares += slope * slope * rate
-            along, shares = _bound(value, squares) * slope, scalars[_SHARES]
-            b -= along * rate
+            along = _bound(losses[c, s], squares) * slope
+            intercept[c] -= along * rate
             for p in range(start, stop):
                 j = indices[p]
-                change = now[p - start, 1] - pairs[j, _SLOW]
-                moved = now[p - start, 0] * change - along * data[p]
-                pairs[j, _V] += moved
-                pairs[j, _SLOW] += change
-                table[j, _V_SHARE] += shares * moved
-                table[j, _SLOW_SHARE] += shares * change
+                change = now[c, p - start, 1] - pairs[c, j, _SLOW]
+                moved = now[c, p - start, 0] * change - along * data[p]
+                pairs[c, j, _V] += moved
+                pairs[c, j, _SLOW] += change
+                table[c, j, _V_SHARE] += shares * moved
+                table[c, j, _SLOW_SHARE] += shares * change
         _count(scalars, is_adaptive, l2, l1, plan.rates[s], plan.averaging[s])
-        b_sum += plan.averaging[s] * b
-    model.intercept[0], model.squares[0], model.intercept_sum[0] = b, b_squares, b_sum
+        for c in range(k):
+            model.intercept_sum[c] += plan.averaging[s] * intercept[c]
 
 
 # --- batches of several rows, and losses of all scores ---------------------------------------------------
@@ -305,13 +335,21 @@ def _batch_steps(
 def _write_scores(block, places, model, scores):
     """Write the scores of some rows, and return whether all are finite."""
     data, indices, indptr = block.data, block.indices, block.indptr  # no views in loops: reference counting is slow
-    pairs, finite = model.pairs, True
+    pairs, finite, is_adaptive = model.pairs, True, model.table.shape[2] > 0
     accrued, due = max(model.scalars[_ACCRUED], _TINY), model.scalars[_DUE]
     for i in range(places.size):
         start, stop = indptr[places[i]], indptr[places[i] + 1]
         for c in range(scores.shape[1]):
-            total = model.intercept[c]
-            if due > 0:
+            total = model.intercept[c] if is_adaptive else 0.0
+            if not is_adaptive:
+                if due > 0:
+                    for p in range(start, stop):
+                        total += data[p] * _shrunk(pairs[c, indices[p], _V], due)
+                else:
+                    for p in range(start, stop):
+                        total += data[p] * pairs[c, indices[p], _V]
+                total = total / accrued + model.intercept[c]
+            elif due > 0:
                 for p in range(start, stop):
                     j = indices[p]
                     total += data[p] * _shrunk(pairs[c, j, _V], due) / (pairs[c, j, _SLOW] + accrued)
@@ -335,13 +373,12 @@ def _step(model, block, places, slopes, value, plan, s):
             idle &= slopes[i, c] == 0.0
     if not is_adaptive:
         _accrue(model, plan.rates[s])
-    if not idle:
+        if not idle:
+            _move(block, places, model, slopes, plan, s)
+    elif not idle:
         columns, along = np.empty(most, np.int64), np.empty((3, k, most))
         columns = columns[: _gather(block, places, slopes, model, columns, along[0])]
-        if is_adaptive:
-            _move_by_feature(model, columns, along, slopes, value, plan)
-        else:
-            _move(model, columns, along[0], slopes, plan, s)
+        _move_by_feature(model, columns, along, slopes, value, plan)
     scalars = model.scalars
     _count(scalars, is_adaptive, scalars[_L2], scalars[_L1], plan.rates[s], plan.averaging[s])
     for c in range(k):
@@ -381,16 +418,21 @@ def _gather(block, places, slopes, model, columns, gradient):
 
 
 @jit
-def _move(model, columns, gradient, slopes, plan, s):
-    """Take a step with one rate for all along the gradient of some columns."""
-    pairs, table, shares = model.pairs, model.table, model.scalars[_SHARES]
-    along = plan.rates[s] * model.scalars[_ACCRUED]
-    for c in range(slopes.shape[1]):
-        model.intercept[c] -= plan.penalty.intercept_rate * plan.rates[s] * _sum_of(slopes, c)
-        for q in range(columns.size):
-            moved = -along * gradient[c, q]
-            pairs[c, columns[q], _V] += moved
-            table[c, columns[q], _V_SHARE] += shares * moved
+def _move(block, places, model, slopes, plan, s):
+    """Take a step with one rate for all along the gradient of some rows."""
+    data, indices, indptr = block.data, block.indices, block.indptr
+    pairs, shares = model.pairs, model.scalars[_SHARES]
+    rate = plan.rates[s]
+    for i in range(places.size):
+        for c in range(slopes.shape[1]):
+            along = rate * model.scalars[_ACCRUED] * slopes[i, c]
+            model.intercept[c] -= plan.penalty.intercept_rate * rate * slopes[i, c]
+            if along == 0.0:
+                continue
+            for p in range(indptr[places[i]], indptr[places[i] + 1]):
+                moved = -along * data[p]
+                pairs[c, indices[p], _V] += moved
+                pairs[c, indices[p], _SHARE] += shares * moved
 
 
 @jit
@@ -439,10 +481,10 @@ def _accrue(model, rate):
     if left >= _SMALLEST:
         scalars[_ACCRUED] = 1.0 / left
         return
-    pairs, table, shares = model.pairs, model.table, scalars[_SHARES]
+    pairs, shares = model.pairs, scalars[_SHARES]
     for c in range(pairs.shape[0]):  # the sums of the average do not change
         for j in range(pairs.shape[1]):
-            table[c, j, _V_SHARE] -= shares * pairs[c, j, _V]
+            pairs[c, j, _SHARE] -= shares * pairs[c, j, _V]
             pairs[c, j, _V] *= left
     scalars[_ACCRUED], scalars[_SHARES] = 1.0, 0.0
     scalars[_DUE] *= left
@@ -500,18 +542,24 @@ def _shrunk(v, due):
 def _write_last(model, out):
     """Write the weights of the last step."""
     pairs, accrued, due = model.pairs, model.scalars[_ACCRUED], model.scalars[_DUE]
+    is_adaptive = model.table.shape[2] > 0
     for c in range(out.shape[0]):
         for j in range(out.shape[1]):
-            out[c, j] = _shrunk(pairs[c, j, _V], due) / max(pairs[c, j, _SLOW] + accrued, _TINY)
+            slow = pairs[c, j, _SLOW] if is_adaptive else 0.0
+            out[c, j] = _shrunk(pairs[c, j, _V], due) / max(slow + accrued, _TINY)
 
 
 @jit
 def _write_mean(model, out):
     """Write the averaged weights."""
-    pairs, table, scalars, is_adaptive = model.pairs, model.table, model.scalars, model.table.shape[2] > _SLOW_SHARE
+    pairs, table, scalars, is_adaptive = model.pairs, model.table, model.scalars, model.table.shape[2] > 0
     shares, accrued, due = scalars[_SHARES], scalars[_ACCRUED_SUM], scalars[_DUE_SUM]
     for c in range(out.shape[0]):
         for j in range(out.shape[1]):
-            v = shares * pairs[c, j, _V] - table[c, j, _V_SHARE]
-            slow = shares * pairs[c, j, _SLOW] - table[c, j, _SLOW_SHARE] if is_adaptive else 0.0
+            v, slow = shares * pairs[c, j, _V], 0.0
+            if is_adaptive:
+                v -= table[c, j, _V_SHARE]
+                slow = shares * pairs[c, j, _SLOW] - table[c, j, _SLOW_SHARE]
+            else:
+                v -= pairs[c, j, _SHARE]
             out[c, j] = _shrunk(v, due) / max(slow + accrued, _TINY)
