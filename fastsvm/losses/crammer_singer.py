@@ -8,19 +8,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-import fastsvm.losses.interface as interface
+from fastsvm.losses.interface import (
+    conjugate_of_classes,
+    feasible,
+    least_curvature,
+    loss_of_classes,
+    margin_excess,
+    nearly,
+    register_loss,
+    update_of_classes,
+    violation_of_classes,
+)
 
 __all__ = ["CrammerSinger"]
 
 
-@interface.register_loss("crammer_singer", of="classes", curvature=np.inf, bounded=True)
+@register_loss("crammer_singer", of="classes", curvature=np.inf, bounded=True)
 class CrammerSinger(NamedTuple):
     """max(0, s_j - s_y + margin) for the best class j other than y."""
 
     margin: float = 1.0
 
 
-@interface.loss_of_classes.register(CrammerSinger)
+@loss_of_classes.register(CrammerSinger)
 def _value(loss, scores, label, gradient):
     best = 1 if label == 0 else 0
     for c in range(scores.size):
@@ -34,18 +44,18 @@ def _value(loss, scores, label, gradient):
     return excess
 
 
-@interface.conjugate_of_classes.register(CrammerSinger)
+@conjugate_of_classes.register(CrammerSinger)
 def _conjugate(loss, dual, label, cost):
     return -loss.margin * float(dual[label])
 
 
-@interface.update_of_classes.register(CrammerSinger)
+@update_of_classes.register(CrammerSinger)
 def _update(loss, demands, at, curvature, changes, gaps):
     dual, row, scores, place = at
     label, cost, k = int(demands.targets[row]), demands.costs[row], changes.size
-    ridge, worst, top, linear = interface.least_curvature(curvature[0]), 0.0, label, 0.0
+    ridge, worst, top, linear = least_curvature(curvature[0]), 0.0, label, 0.0
     for c in range(k):
-        excess = interface.margin_excess(scores, place, label, loss.margin, c)
+        excess = margin_excess(scores, place, label, loss.margin, c)
         if excess > worst:
             worst, top = excess, c
         linear += float(dual[row, c]) * excess
@@ -53,7 +63,7 @@ def _update(loss, demands, at, curvature, changes, gaps):
     # β_c = min(u_c, z_c - θ) with u_c = c or 0 and Σ β_c = 0. The active bounds are found by removing variables.
     for c in range(k):
         # For a row of small values z is large, and β would cancel. Hence the excess of the top class is subtracted.
-        below = 0.0 if c == top else interface.margin_excess(scores, place, label, loss.margin, c) - worst
+        below = 0.0 if c == top else margin_excess(scores, place, label, loss.margin, c) - worst
         changes[c] = float(dual[row, c]) - below / ridge
     total, count = 0.0, k
     for c in range(k):
@@ -79,20 +89,20 @@ def _update(loss, demands, at, curvature, changes, gaps):
     return moved
 
 
-@interface.violation_of_classes.register(CrammerSinger)
+@violation_of_classes.register(CrammerSinger)
 def _violation(loss, demands, at):
     dual, row, scores, place = at
     label, cost = int(demands.targets[row]), demands.costs[row]
     highest, least = -np.inf, np.inf
     for c in range(scores.shape[0]):
-        excess = interface.margin_excess(scores, place, label, loss.margin, c)
+        excess = margin_excess(scores, place, label, loss.margin, c)
         highest = max(highest, excess)
-        if dual[row, c] < (interface.nearly(cost, dual) if c == label else 0.0):
+        if dual[row, c] < (nearly(cost, dual) if c == label else 0.0):
             least = min(least, excess)
     return highest - least
 
 
-@interface.feasible.register(CrammerSinger)
+@feasible.register(CrammerSinger)
 def _feasible(loss, demands, dual):
     others = np.maximum(-dual, 0.0)
     rows = np.flatnonzero(demands.costs > 0)

@@ -4,43 +4,52 @@ from typing import NamedTuple
 
 import numpy as np
 
-import fastsvm.losses.interface as interface
+from fastsvm.losses.interface import (
+    box,
+    conjugate,
+    coordinate_update,
+    feasible,
+    loss_slope,
+    loss_value,
+    projected_gradient,
+    register_loss,
+)
 
 __all__ = ["EpsilonInsensitive"]
 
 
-@interface.register_loss("epsilon_insensitive", of="numbers", curvature=np.inf, bounded=True)
+@register_loss("epsilon_insensitive", of="numbers", curvature=np.inf, bounded=True)
 class EpsilonInsensitive(NamedTuple):
     """max(0, |f - y| - epsilon)."""
 
     epsilon: float = 0.1
 
 
-@interface.loss_value.register(EpsilonInsensitive)
+@loss_value.register(EpsilonInsensitive)
 def _value(loss, score, target):
     return max(0.0, abs(score - target) - loss.epsilon)
 
 
-@interface.loss_slope.register(EpsilonInsensitive)
+@loss_slope.register(EpsilonInsensitive)
 def _slope(loss, score, target):
     if score > target + loss.epsilon:
         return 1.0
     return -1.0 if score < target - loss.epsilon else 0.0
 
 
-@interface.coordinate_update.register(EpsilonInsensitive)
+@coordinate_update.register(EpsilonInsensitive)
 def _update(loss, dual, score, target, cost, curvature):
     free = dual - (score - target) / curvature
     size = min(max(abs(free) - loss.epsilon / curvature, 0.0), cost)
     return size if free > 0 else -size
 
 
-@interface.conjugate.register(EpsilonInsensitive)
+@conjugate.register(EpsilonInsensitive)
 def _conjugate(loss, dual, target, cost):
     return loss.epsilon * abs(dual) - target * dual
 
 
-@interface.projected_gradient.register(EpsilonInsensitive)
+@projected_gradient.register(EpsilonInsensitive)
 def _projected_gradient(loss, dual, score, target, cost):
     slope = score - target
     if dual == 0:
@@ -49,11 +58,11 @@ def _projected_gradient(loss, dual, score, target, cost):
     return 0.0 if abs(dual) >= cost and outward < 0 else abs(outward)
 
 
-@interface.box.register(EpsilonInsensitive)
+@box.register(EpsilonInsensitive)
 def _box(loss, cost):
     return cost, 0.0
 
 
-@interface.feasible.register(EpsilonInsensitive)
+@feasible.register(EpsilonInsensitive)
 def _feasible(loss, demands, dual):
     return np.clip(dual, -demands.costs[:, None], demands.costs[:, None])

@@ -10,8 +10,23 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-import fastsvm.losses.interface as interface
 from fastsvm._compiled.scalars import exp
+from fastsvm.losses.interface import (
+    MOST_STEPS,
+    ROUNDINGS,
+    box,
+    conjugate,
+    conjugate_curvature,
+    coordinate_update,
+    feasible,
+    loss_curvature,
+    loss_slope,
+    loss_value,
+    probabilities,
+    projected_gradient,
+    register_loss,
+    targets_and_costs,
+)
 
 __all__ = ["Log"]
 
@@ -19,40 +34,40 @@ _ENOUGH = float(np.sqrt(np.finfo(np.float64).eps))  # The error after a last ste
 _LARGE = float(-np.log(np.finfo(np.float64).tiny))  # With such a score e^-f does not matter.
 # Variables with logits between these are not rounded to 0 or to c in float32.
 _LEAST_LOGIT = float(np.log(np.finfo(np.float32).tiny))
-_LARGEST_LOGIT = float(-np.log(interface.ROUNDINGS * np.finfo(np.float32).eps))
+_LARGEST_LOGIT = float(-np.log(ROUNDINGS * np.finfo(np.float32).eps))
 
 
-@interface.register_loss("log_loss", of="labels", curvature=0.25, bounded=True)
+@register_loss("log_loss", of="labels", curvature=0.25, bounded=True)
 class Log(NamedTuple):
     """log(1 + exp(-y f))."""
 
 
-@interface.loss_value.register(Log)
+@loss_value.register(Log)
 def _value(loss, score, target):
     margin = target * score
     return max(0.0, -margin) + np.log1p(np.exp(-abs(margin)))
 
 
-@interface.loss_slope.register(Log)
+@loss_slope.register(Log)
 def _slope(loss, score, target):
     margin = target * score
     small = exp(-abs(margin)) if abs(margin) < _LARGE else 0.0  # `exp` ends above 0
     return -target * (small if margin > 0 else 1.0) / (1.0 + small)
 
 
-@interface.loss_curvature.register(Log)
+@loss_curvature.register(Log)
 def _curvature(loss, score, target):
     small = exp(-abs(score)) if abs(score) < _LARGE else 0.0
     return small / (1.0 + small) ** 2
 
 
-@interface.coordinate_update.register(Log)
+@coordinate_update.register(Log)
 def _update(loss, dual, score, target, cost, curvature):
     # With y β = c σ(u), what must be 0 is u + y f + q (c σ(u) - y β⁰).
     margin, alpha = target * score, target * dual
     logit, low, high = -margin, -margin - curvature * (cost - alpha), -margin + curvature * alpha
     last = np.inf
-    for _ in range(interface.MOST_STEPS):
+    for _ in range(MOST_STEPS):
         small = np.exp(-abs(logit))
         share = (1.0 if logit > 0 else small) / (1.0 + small)
         excess = logit + margin + curvature * (cost * share - alpha)
@@ -74,14 +89,14 @@ def _update(loss, dual, score, target, cost, curvature):
     return target * cost * (1.0 if logit > 0 else small) / (1.0 + small)
 
 
-@interface.conjugate.register(Log)
+@conjugate.register(Log)
 def _conjugate(loss, dual, target, cost):
     share = min(max(target * dual / cost, 0.0), 1.0)
     total = share * np.log(share) if share > 0 else 0.0
     return cost * (total + ((1.0 - share) * np.log1p(-share) if share < 1 else 0.0))
 
 
-@interface.projected_gradient.register(Log)
+@projected_gradient.register(Log)
 def _projected_gradient(loss, dual, score, target, cost):
     share, margin = target * dual / cost, target * score
     if share <= 0:
@@ -91,23 +106,23 @@ def _projected_gradient(loss, dual, score, target, cost):
     return abs(np.log(share) - np.log1p(-share) + margin)
 
 
-@interface.box.register(Log)
+@box.register(Log)
 def _box(loss, cost):
     return cost, 4.0 / cost
 
 
-@interface.conjugate_curvature.register(Log)
+@conjugate_curvature.register(Log)
 def _conjugate_curvature(loss, dual, cost):
     share = abs(dual) / cost
     return 1.0 / (cost * max(share * (1.0 - share), 1e-300))
 
 
-@interface.feasible.register(Log)
+@feasible.register(Log)
 def _feasible(loss, demands, dual):
-    targets, costs = interface.targets_and_costs(demands)
+    targets, costs = targets_and_costs(demands)
     return targets * np.clip(targets * dual, 0.0, costs)
 
 
-@interface.probabilities.register(Log)
+@probabilities.register(Log)
 def _probabilities(loss, scores):
     return expit(scores)

@@ -5,17 +5,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-import fastsvm.losses.interface as interface
+from fastsvm.losses.interface import loss_of_classes, probabilities, register_loss
 
 __all__ = ["Softmax"]
 
 
-@interface.register_loss("softmax", of="classes", curvature=0.5, bounded=True)
+@register_loss("softmax", of="classes", curvature=0.5, bounded=True)
 class Softmax(NamedTuple):
     """log Σ exp(s_j) - s_y."""
 
 
-@interface.loss_of_classes.register(Softmax)
+@loss_of_classes.register(Softmax)
 def _value(loss, scores, label, gradient):
     highest = scores[0]
     for c in range(scores.size):
@@ -31,6 +31,6 @@ def _value(loss, scores, label, gradient):
     return np.log(total) + highest - scores[label]
 
 
-@interface.probabilities.register(Softmax)
+@probabilities.register(Softmax)
 def _probabilities(loss, scores):
     return special.softmax(scores, axis=1) if scores.shape[1] > 1 else special.expit(scores)  # one is a difference

@@ -2,21 +2,21 @@
 
 from typing import NamedTuple
 
-import fastsvm.losses.interface as interface
+from fastsvm.losses.interface import loss_slope, loss_value, register_loss
 
 __all__ = ["Squared"]
 
 
-@interface.register_loss("squared_error", of="numbers", curvature=1.0, bounded=False)
+@register_loss("squared_error", of="numbers", curvature=1.0, bounded=False)
 class Squared(NamedTuple):
     """½ (f - y)²."""
 
 
-@interface.loss_value.register(Squared)
+@loss_value.register(Squared)
 def _value(loss, score, target):
     return 0.5 * (score - target) ** 2
 
 
-@interface.loss_slope.register(Squared)
+@loss_slope.register(Squared)
 def _slope(loss, score, target):
     return score - target

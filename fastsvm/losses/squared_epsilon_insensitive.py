@@ -4,42 +4,51 @@ from typing import NamedTuple
 
 import numpy as np
 
-import fastsvm.losses.interface as interface
+from fastsvm.losses.interface import (
+    box,
+    conjugate,
+    coordinate_update,
+    feasible,
+    loss_slope,
+    loss_value,
+    projected_gradient,
+    register_loss,
+)
 
 __all__ = ["SquaredEpsilonInsensitive"]
 
 
-@interface.register_loss("squared_epsilon_insensitive", of="numbers", curvature=2.0, bounded=False)
+@register_loss("squared_epsilon_insensitive", of="numbers", curvature=2.0, bounded=False)
 class SquaredEpsilonInsensitive(NamedTuple):
     """max(0, |f - y| - epsilon)²."""
 
     epsilon: float = 0.1
 
 
-@interface.loss_value.register(SquaredEpsilonInsensitive)
+@loss_value.register(SquaredEpsilonInsensitive)
 def _value(loss, score, target):
     return max(0.0, abs(score - target) - loss.epsilon) ** 2
 
 
-@interface.loss_slope.register(SquaredEpsilonInsensitive)
+@loss_slope.register(SquaredEpsilonInsensitive)
 def _slope(loss, score, target):
     excess = 2.0 * max(0.0, abs(score - target) - loss.epsilon)
     return excess if score > target else -excess
 
 
-@interface.coordinate_update.register(SquaredEpsilonInsensitive)
+@coordinate_update.register(SquaredEpsilonInsensitive)
 def _update(loss, dual, score, target, cost, curvature):
     free = curvature * dual - (score - target)
     size = max(abs(free) - loss.epsilon, 0.0) / (curvature + 0.5 / cost)
     return size if free > 0 else -size
 
 
-@interface.conjugate.register(SquaredEpsilonInsensitive)
+@conjugate.register(SquaredEpsilonInsensitive)
 def _conjugate(loss, dual, target, cost):
     return loss.epsilon * abs(dual) - target * dual + 0.25 * dual * dual / cost
 
 
-@interface.projected_gradient.register(SquaredEpsilonInsensitive)
+@projected_gradient.register(SquaredEpsilonInsensitive)
 def _projected_gradient(loss, dual, score, target, cost):
     slope = score - target + 0.5 * dual / cost
     if dual == 0:
@@ -47,11 +56,11 @@ def _projected_gradient(loss, dual, score, target, cost):
     return abs(slope * (1.0 if dual > 0 else -1.0) + loss.epsilon)
 
 
-@interface.box.register(SquaredEpsilonInsensitive)
+@box.register(SquaredEpsilonInsensitive)
 def _box(loss, cost):
     return np.inf, 0.5 / cost
 
 
-@interface.feasible.register(SquaredEpsilonInsensitive)
+@feasible.register(SquaredEpsilonInsensitive)
 def _feasible(loss, demands, dual):
     return np.where(demands.costs[:, None] > 0, dual, 0.0)

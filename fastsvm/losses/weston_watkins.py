@@ -8,21 +8,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-import fastsvm.losses.interface as interface
+from fastsvm.losses.interface import (
+    MOST_STEPS,
+    ROUNDINGS,
+    conjugate_of_classes,
+    feasible,
+    least_curvature,
+    loss_of_classes,
+    margin_excess,
+    nearly,
+    register_loss,
+    update_of_classes,
+    violation_of_classes,
+)
 
 __all__ = ["WestonWatkins"]
 
-_EPS = interface.ROUNDINGS * float(np.finfo(np.float64).eps)
+_EPS = ROUNDINGS * float(np.finfo(np.float64).eps)
 
 
-@interface.register_loss("weston_watkins", of="classes", curvature=np.inf, bounded=True)
+@register_loss("weston_watkins", of="classes", curvature=np.inf, bounded=True)
 class WestonWatkins(NamedTuple):
     """Σ max(0, s_j - s_y + margin) over the classes j other than y."""
 
     margin: float = 1.0
 
 
-@interface.loss_of_classes.register(WestonWatkins)
+@loss_of_classes.register(WestonWatkins)
 def _value(loss, scores, label, gradient):
     total, count = 0.0, 0
     for c in range(scores.size):
@@ -36,27 +48,27 @@ def _value(loss, scores, label, gradient):
     return total
 
 
-@interface.conjugate_of_classes.register(WestonWatkins)
+@conjugate_of_classes.register(WestonWatkins)
 def _conjugate(loss, dual, label, cost):
     return -loss.margin * float(dual[label])
 
 
-@interface.update_of_classes.register(WestonWatkins)
+@update_of_classes.register(WestonWatkins)
 def _update(loss, demands, at, curvature, changes, gaps):
     dual, row, scores, place = at
     label, cost, k = int(demands.targets[row]), demands.costs[row], changes.size
-    ridge, before, gap = interface.least_curvature(curvature[0]), float(dual[row, label]), 0.0
+    ridge, before, gap = least_curvature(curvature[0]), float(dual[row, label]), 0.0
     for c in range(k):
         if c != label:
-            excess = interface.margin_excess(scores, place, label, loss.margin, c)
+            excess = margin_excess(scores, place, label, loss.margin, c)
             gap += cost * max(0.0, excess) + float(dual[row, c]) * excess
     gaps[0] += gap
     for c in range(k):
         if c != label:
-            changes[c] = interface.margin_excess(scores, place, label, loss.margin, c) / ridge - float(dual[row, c])
+            changes[c] = margin_excess(scores, place, label, loss.margin, c) / ridge - float(dual[row, c])
     # α_c = min(max(z_c - γ, 0), c) with γ = Σ α_c - before: the root of a decreasing, piecewise linear function.
     low, high, shift = -before, k * cost, 0.0
-    for _ in range(interface.MOST_STEPS):
+    for _ in range(MOST_STEPS):
         total, free = -before - shift, 1
         for c in range(k):
             if c != label:
@@ -86,19 +98,19 @@ def _update(loss, demands, at, curvature, changes, gaps):
     return moved
 
 
-@interface.violation_of_classes.register(WestonWatkins)
+@violation_of_classes.register(WestonWatkins)
 def _violation(loss, demands, at):
     dual, row, scores, place = at
     label, cost, worst = int(demands.targets[row]), demands.costs[row], 0.0
     for c in range(scores.shape[0]):
         if c != label:
-            excess, alpha = interface.margin_excess(scores, place, label, loss.margin, c), -float(dual[row, c])
-            if not ((excess < 0 and alpha <= 0) or (excess > 0 and alpha >= interface.nearly(cost, dual))):
+            excess, alpha = margin_excess(scores, place, label, loss.margin, c), -float(dual[row, c])
+            if not ((excess < 0 and alpha <= 0) or (excess > 0 and alpha >= nearly(cost, dual))):
                 worst = max(worst, abs(excess))
     return worst
 
 
-@interface.feasible.register(WestonWatkins)
+@feasible.register(WestonWatkins)
 def _feasible(loss, demands, dual):
     inside = -np.clip(-dual, 0.0, demands.costs[:, None])
     rows = np.flatnonzero(demands.costs > 0)

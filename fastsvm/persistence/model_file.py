@@ -25,7 +25,6 @@ __all__ = ["is_model_file", "load", "save"]
 FORMAT = "fastsvm-model"
 VERSION = 2
 _CSR = ("data", "indices", "indptr")
-_CLASSES = {kind.__name__: kind for kind in ESTIMATORS.values()}
 _MACHINE = "exact_machine_"
 _MODEL, _RESULTS = "best_estimator_.", "cv_results_."
 _VALUES = (bool, int, float, str, type(None), np.generic)
@@ -73,11 +72,16 @@ def save(model: BaseEstimator, path: str | Path) -> None:
         write_arrays(part, json.dumps({"format": FORMAT, "version": VERSION} | header, default=_plain), arrays)
 
 
+def _estimators() -> dict[str, type[BaseEstimator]]:
+    """Return the estimators by the names of their classes, those that were added later as well."""
+    return {kind.__name__: kind for kind in ESTIMATORS.values()}
+
+
 def _content(model: BaseEstimator) -> Content:
     """Return the header, without format and version, and the arrays of a fitted model."""
     name = type(model).__name__
-    if type(model) not in _CLASSES.values():
-        names = ", ".join([*_CLASSES, SVCSearch.__name__])
+    if type(model) not in ESTIMATORS.values():
+        names = ", ".join([*_estimators(), SVCSearch.__name__])
         raise TypeError(f"Only {names} can be saved, found {type(model).__module__}.{name}.")
     if not model.__sklearn_is_fitted__():
         raise ValueError(f"This {name} is not fitted; call fit before save.")
@@ -181,9 +185,9 @@ def _model(header: Attributes, arrays: dict[str, np.ndarray]) -> BaseEstimator:
 
     It raises ValueError if they do not fit each other or a fitted model. A forged header may raise any other error.
     """
-    if header["estimator"] not in _CLASSES:
+    if header["estimator"] not in _estimators():
         raise ValueError(f"there is no estimator {header['estimator']!r}")
-    kind, parameters = _CLASSES[header["estimator"]], header["parameters"]
+    kind, parameters = _estimators()[header["estimator"]], header["parameters"]
     unknown = set(parameters) - set(kind().get_params())
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameters {sorted(unknown)} in this version")
@@ -315,7 +319,7 @@ def _search_of(header: Attributes, arrays: dict[str, np.ndarray]) -> SVCSearch:
     It raises ValueError if they do not fit each other. A forged header may raise any other error.
     """
     stored = header["parameters"]
-    kind = _CLASSES[stored["estimator"]["class"]]
+    kind = _estimators()[stored["estimator"]["class"]]
     estimator = kind(**{name: _value(value) for name, value in stored["estimator"]["parameters"].items()})
     grid = [
         {name: [_value(value) for value in values] for name, values in each.items()} for each in stored["param_grid"]
