@@ -558,8 +558,8 @@ def _write_mean(model, out):
         for j in range(out.shape[1]):
             v, slow = shares * pairs[c, j, _V], 0.0
             if is_adaptive:
-                v -= table[c, j, _V_SHARE]
+                v = v - table[c, j, _V_SHARE]
                 slow = shares * pairs[c, j, _SLOW] - table[c, j, _SLOW_SHARE]
             else:
-                v -= pairs[c, j, _SHARE]
+                v = v - pairs[c, j, _SHARE]
             out[c, j] = _shrunk(v, due) / max(slow + accrued, _TINY)
