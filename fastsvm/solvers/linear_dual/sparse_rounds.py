@@ -24,7 +24,6 @@ import numpy as np
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.linalg.single_rows import add_row, row_score, sq_norm
 from fastsvm.linalg.sparse_products import readable, unsigned
 from fastsvm.losses import (
     conjugate,
@@ -164,7 +163,26 @@ class PassPlan(NamedTuple):
 def write_squares(block, constant, out):
     """Write the squared lengths of rows, with the constant feature."""
     for i in range(out.size):
-        out[i] = constant**2 + sq_norm(block, i)
+        total = 0.0
+        for p in range(block.indptr[i], block.indptr[i + 1]):
+            total += float(block.data[p]) * block.data[p]
+        out[i] = constant**2 + total
+
+
+@jit
+def _score_of(block, i, weights):
+    """Return the dot product of a row with weights."""
+    total = 0.0
+    for p in range(block.indptr[i], block.indptr[i + 1]):
+        total += block.data[p] * weights[block.indices[p]]
+    return total
+
+
+@jit
+def _add_row(block, i, factor, weights):
+    """Add a multiple of a row to weights."""
+    for p in range(block.indptr[i], block.indptr[i + 1]):
+        weights[block.indices[p]] += factor * block.data[p]
 
 
 @jit
@@ -221,7 +239,7 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
         while t < m:
             i = active[t]
             target, cost = targets[i], costs[i]
-            own, score = float(dual[i, c]), constant * weights[weights.size - 1] + row_score(block, i, weights)
+            own, score = float(dual[i, c]), constant * weights[weights.size - 1] + _score_of(block, i, weights)
             before = conjugate(loss, own, target, cost)
             excess += cost * loss_value(loss, score, target) + before + own * score
             new = coordinate_update(loss, own, score, target, cost, least_curvature(squares[i]))
@@ -236,7 +254,7 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
                 dual[i, c] = new
                 worst = max(worst, abs(change) * squares[i])
                 value -= conjugate(loss, new, target, cost) - before + change * (score + change * squares[i] / 2)
-                add_row(block, i, change, weights)
+                _add_row(block, i, change, weights)
                 weights[weights.size - 1] += change * constant
             t += 1
         near = worst
