@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.preprocessing import StandardScaler
 
 from fastsvm.estimators.fitting.predictions import OutlierDetector
+from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of
-from fastsvm.persistence.model_checks import Attributes, check_fitted
+from fastsvm.persistence.model_checks import check_fitted
 from fastsvm.sources import MemorySource, Source, feature_statistics
 
 __all__ = [

@@ -19,12 +19,12 @@ from fastsvm.estimators import (
     SGDClassifier,
     SGDRegressor,
 )
+from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.exchange.imported import linear_model
 from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, whole_labels
 from fastsvm.files.atomic_file import atomic_write
-from fastsvm.persistence.model_checks import Attributes
 
 __all__ = [
     "ONE_CLASS",

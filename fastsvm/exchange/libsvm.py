@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from fastsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.exchange.imported import KernelParts, kernel_model, standardized
@@ -20,7 +21,6 @@ from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, whole_l
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.kernels import kernel_name
 from fastsvm.multiclass import class_pairs
-from fastsvm.persistence.model_checks import Attributes
 from fastsvm.sources import Origin
 
 __all__ = [

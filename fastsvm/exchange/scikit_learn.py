@@ -22,6 +22,7 @@ from fastsvm.estimators import (
     SVCSearch,
 )
 from fastsvm.estimators.fitting.drafts import view_of
+from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import dense_coef, for_rows_as_passed
@@ -34,7 +35,6 @@ from fastsvm.exchange.scikit_learn_kernel import (
     landmarks_from_sklearn,
     landmarks_to_sklearn,
 )
-from fastsvm.persistence.model_checks import Attributes
 
 __all__ = ["from_sklearn", "to_sklearn"]
 

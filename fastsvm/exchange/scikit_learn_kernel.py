@@ -26,6 +26,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from fastsvm.estimators import SVC, NystroemSVC, NystroemSVR
+from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.prediction import dense_coef
@@ -42,7 +43,6 @@ from fastsvm.exchange.imported import (
 )
 from fastsvm.exchange.libsvm import MACHINES, layout_of
 from fastsvm.kernels import KERNELS, Exponential, Laplacian, is_kernel, kernel_name
-from fastsvm.persistence.model_checks import Attributes
 
 __all__ = [
     "KERNEL_TWINS",

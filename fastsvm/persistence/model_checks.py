@@ -5,7 +5,7 @@ passes them makes a prediction read outside of its arrays.
 """
 
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,18 +13,17 @@ from sklearn.base import BaseEstimator
 
 from fastsvm.estimators.fitting.parameters import Rule, boolean, number
 from fastsvm.estimators.fitting.predictions import OutlierDetector
+from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.classifiers import KernelClassifier
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
+from fastsvm.estimators.kernel.standardization import PRIVATE_ATTRIBUTES
 from fastsvm.estimators.linear.prediction import LinearClassifier
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
 from fastsvm.sources.block import check_compressed
 
-__all__ = ["Attributes", "check_fitted", "check_name", "is_fitted_name"]
+__all__ = ["check_fitted", "check_name", "is_fitted_name"]
 
-Attributes: TypeAlias = dict[str, Any]
-"""Fitted attributes of an estimator, or its parameters, by name."""
-_PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"}  # beside fitted attributes
 _SPARSE = {"support_vectors_", "dual_coef_", "components_", "coef_"}  # after a fit on sparse samples, or `sparsify`
 _NUMBER = Rule(lambda value: isinstance(value, Real) and not isinstance(value, bool), "a number")
 _COUNT = Rule(lambda value: isinstance(value, Integral) and not isinstance(value, bool) and not value < 0, "a count")
@@ -41,7 +40,7 @@ _PLAIN = (bool, np.generic, Real, str, type(None))
 
 def is_fitted_name(name: str) -> bool:
     """Return whether a model file stores the attribute of this name."""
-    return (name.endswith("_") and not name.startswith("_")) or name in _PRIVATE
+    return (name.endswith("_") and not name.startswith("_")) or name in PRIVATE_ATTRIBUTES
 
 
 def check_name(kind: type, name: str) -> None:

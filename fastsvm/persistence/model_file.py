@@ -13,10 +13,11 @@ from sklearn.model_selection._search import _yield_masked_array_for_each_param
 
 from fastsvm.estimators import ESTIMATORS, SVCSearch
 from fastsvm.estimators.fitting.drafts import view_of
+from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.files.array_file import is_array_file, read_arrays, write_arrays
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.kernels import KERNELS, Kernel, is_kernel, kernel_name
-from fastsvm.persistence.model_checks import Attributes, check_fitted, check_name, is_fitted_name
+from fastsvm.persistence.model_checks import check_fitted, check_name, is_fitted_name
 from fastsvm.sources import Origin
 
 __all__ = ["is_model_file", "load", "save"]

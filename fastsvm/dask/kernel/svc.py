@@ -27,7 +27,7 @@ from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines import classifiers
 from fastsvm.estimators.kernel.one_vs_one import Outcome
-from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.estimators.kernel.standardization import PRIVATE_ATTRIBUTES, Standardization
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs, disjoint_order
 from fastsvm.solvers.outer_loop import StopReason
@@ -105,7 +105,7 @@ class SVC(DecisionMixin, DistributedEstimator):
     """
 
     learning_rate = None  # as the warning asks
-    _of_rows = "_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"
+    _of_rows = PRIVATE_ATTRIBUTES
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether a fit was completed."""

@@ -26,6 +26,8 @@ from fastsvm.sources import (
 )
 from fastsvm.sources.hdf5 import place_of
 
+Attributes: TypeAlias = dict[str, Any]
+"""Fitted attributes of an estimator, or its parameters, by name."""
 Samples: TypeAlias = Any
 """What a user passes as samples: array-like, CSR matrix, DataFrame, dataset or group of h5py, HDF5Data or Source."""
 Column: TypeAlias = Any
@@ -39,6 +41,7 @@ _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
 __all__ = [
     "STATISTICS",
+    "Attributes",
     "Column",
     "Samples",
     "TrainingSet",

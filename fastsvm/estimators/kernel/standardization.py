@@ -5,13 +5,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm.estimators.fitting.convergence_warnings import warn_caller
+from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.linalg.row_products import product_type
 from fastsvm.sources import FeatureStatistics, ScaledSource, Source
 
-__all__ = ["Attributes", "SampleGeometry", "Standardization", "attributes_of", "centre_of", "warn_of_lengths"]
+__all__ = ["PRIVATE_ATTRIBUTES", "SampleGeometry", "Standardization", "attributes_of", "centre_of", "warn_of_lengths"]
 
-Attributes = dict[str, Any]
-"""Fitted attributes by name."""
+PRIVATE_ATTRIBUTES = "_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"
+"""Attributes in which a fitted kernel machine, and its file, store the geometry and the standardization."""
 
 _NEAR_CENTRE = 0.2  # Above this share of the squared norm, centring saves little, and rounds rows near the origin.
 _LONGER, _LONGER_SPARSE = 100, 1000  # Rare non-zeros alone give sparse features different lengths.

@@ -13,13 +13,12 @@ from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.labels import check_ties, class_weights, encode
 from fastsvm.estimators.fitting.parameters import NU, Rule, boolean, number, one_of, optional, seed
 from fastsvm.estimators.fitting.predictions import Classifier
-from fastsvm.estimators.fitting.validation import TrainingSet
+from fastsvm.estimators.fitting.validation import Attributes, TrainingSet
 from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prepare import Statement
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, check_solver
-from fastsvm.estimators.kernel.standardization import Attributes
 from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.multiclass import Expansion, class_pairs, elected, one_vs_rest_scores, pair_coefficients

@@ -16,6 +16,7 @@ from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameter
 from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator
 from fastsvm.estimators.fitting.validation import (
     STATISTICS,
+    Attributes,
     TrainingSet,
     check_columns,
     check_rows,
@@ -34,7 +35,7 @@ from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import PreparedFit, Statement, enough_memory, prepare, warn_of_time
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, most_steps
-from fastsvm.estimators.kernel.standardization import Attributes, Standardization, attributes_of
+from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
 from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory, threads_within

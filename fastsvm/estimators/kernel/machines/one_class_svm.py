@@ -5,12 +5,11 @@ import numpy as np
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.parameters import NU, Rule
 from fastsvm.estimators.fitting.predictions import OutlierDetector
-from fastsvm.estimators.fitting.validation import TrainingSet
+from fastsvm.estimators.fitting.validation import Attributes, TrainingSet
 from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prepare import Statement
-from fastsvm.estimators.kernel.standardization import Attributes
 from fastsvm.solvers.kernel_dual.problem import Problems
 
 __all__ = ["OneClassSVM"]
