@@ -77,12 +77,15 @@ def _fastsvm_svm(parameters: LinearParameters, resources: Resources) -> Any:
 
 
 def _fastsvm_machine(parameters: LinearParameters, resources: Resources) -> Any:
-    from fastsvm import LinearOneClassSVM, LinearSVC, LogisticRegression
+    from fastsvm import LinearOneClassSVM, LinearSVC, LinearSVR, LogisticRegression
 
     same = {"tol": parameters.budget, "random_state": 0, "memory": resources.memory_mb * 2**20}
     if parameters.nu is not None:
         return LinearOneClassSVM(nu=parameters.nu, **same)
-    same |= {"C": parameters.C, "penalty": parameters.penalty}
+    same["C"] = parameters.C
+    if parameters.loss == "absolute_error":
+        return LinearSVR(**same)  # whose epsilon is 0
+    same["penalty"] = parameters.penalty
     return LogisticRegression(**same) if parameters.loss == "log_loss" else LinearSVC(loss=parameters.loss, **same)
 
 

@@ -62,6 +62,13 @@ def plane() -> Data:
     return standardised(_split(X, y))
 
 
+def plane_sorted() -> Data:
+    """Return the samples of `plane`, one class after the other, as files often have them."""
+    data = plane()
+    order = np.argsort(data.y, kind="stable")
+    return data._replace(X=data.X[order], y=data.y[order])
+
+
 def slope() -> Data:
     X, y = make_regression(6000, 25, n_informative=10, noise=20.0, random_state=8)
     return standardised(_split(X, (y - y.mean()) / y.std()))
@@ -98,10 +105,13 @@ ASIDE = {
         _case("words, hinge, C=.5", rare_words, LinearParameters("hinge", C=0.5)),
         _case("words, logistic, C=5", rare_words, LinearParameters("log_loss", C=5)),
         _case("few of many, hinge", few_of_many, LinearParameters("hinge", C=0.01)),
-        _case("slope, absolute", slope, LinearParameters("epsilon_insensitive", C=1)),
+        _case("slope, absolute", slope, LinearParameters("absolute_error", C=1)),
+        _case("words, squared, L1", rare_words, LinearParameters("squared_hinge", C=0.3, penalty="l1")),
+        _case("300 features, logistic, L1", long_rows, LinearParameters("log_loss", C=0.1, penalty="l1")),
     ],
     "landmarks": [
         _case("landmarks 40 features 20,000", plane, KernelParameters(C=3, gamma=1 / 40)),
+        _case("landmarks 40 features, sorted", plane_sorted, KernelParameters(C=3, gamma=1 / 40)),
         _case("landmarks mixture 2,800", partial(made_up_tables.mixture, 3500), KernelParameters(C=10, gamma=0.1)),
     ],
 }
