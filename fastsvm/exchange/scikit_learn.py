@@ -21,7 +21,7 @@ from fastsvm.estimators import (
     SGDRegressor,
     SVCSearch,
 )
-from fastsvm.estimators.fitting.drafts import view_of
+from fastsvm.estimators.fitting.session import view_of
 from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.loss_parameter import loss_of

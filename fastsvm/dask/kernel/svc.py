@@ -22,8 +22,8 @@ from fastsvm.dask.kernel.machines import (
 )
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardRows, joined, rows_at
-from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
-from fastsvm.estimators.fitting.labels import class_weights
+from fastsvm.estimators.fitting.session import warn_of_violation
+from fastsvm.estimators.fitting.validation import class_weights
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines import classifiers
 from fastsvm.estimators.kernel.one_vs_one import Outcome

@@ -100,7 +100,7 @@ class EpochMonitor(ABC):
     def row(self, state: Any, report: Report) -> tuple[tuple, dict[str, str]]:
         """Return what is recorded after the number of the epoch and the time, and what is shown beside the bar."""
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Remove the bar."""
         self._bar.close()
 

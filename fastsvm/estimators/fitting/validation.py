@@ -1,5 +1,8 @@
-"""Checks of the data passed to `fit`, `predict` and `score`, and their conversion to a source and arrays."""
+"""Checks of parameters, and of the data passed to `fit`, `predict` and `score`: samples, labels and weights."""
 
+import math
+from collections.abc import Callable
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any, NamedTuple, TypeAlias
 
@@ -7,6 +10,8 @@ import h5py
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
@@ -37,22 +42,128 @@ STATISTICS = 6
 """Numbers of each feature that are in memory while means and variances are computed."""
 _BESIDE = 16 << 20  # A fit may take so many bytes beyond its memory, as machine code does.
 _MISSING = "NAType", "NaTType"  # types of pandas, which need not be installed
+# Programs match on the words of scikit-learn's messages, so these contain them.
+_ONE_WITH_WEIGHT = ". Invalid input - all samples with positive weights belong to the same class (sample_weight)."
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
 __all__ = [
+    "NU",
     "STATISTICS",
     "Attributes",
     "Column",
+    "Rule",
     "Samples",
     "TrainingSet",
+    "boolean",
     "check_columns",
+    "check_parameters",
     "check_rows",
+    "check_squares",
+    "check_ties",
     "check_training_set",
+    "class_weights",
+    "either",
+    "encode",
     "forget",
     "labels_of",
+    "number",
+    "one_of",
+    "optional",
     "origin_of",
     "required_labels",
+    "seed",
 ]
+
+
+# --- parameters ----------------------------------------------------------------------------------------------
+
+
+class Rule(NamedTuple):
+    """What a parameter must be: a test and the words for it."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+
+def number(
+    *,
+    integral: bool = False,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> Rule:
+    """Return the rule of a finite number, of at least `least` or above `above`, at most `most` or below `below`."""
+    words = ("an int" if integral else "a finite number") + (f" of at least {least}" if least is not None else "")
+    words += f" above {above}" if above is not None else ""
+    words += f" and at most {most}" if most is not None else ""
+    words += f" and below {below}" if below is not None else ""
+
+    def holds(value: Any) -> bool:
+        return (
+            _is_finite(value, integral)
+            and (least is None or value >= least)
+            and (above is None or value > above)
+            and (most is None or value <= most)
+            and (below is None or value < below)
+        )
+
+    return Rule(holds, words)
+
+
+def _is_finite(value: Any, integral: bool) -> bool:
+    try:
+        if type(value) is int or (type(value) is float and not integral):  # whose abstract classes take long to ask
+            return math.isfinite(value)
+        kind = Integral if integral else Real
+        return isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+def one_of(*names: str) -> Rule:
+    """Return the rule of a name from a list."""
+    return Rule(lambda value: isinstance(value, str) and value in names, "one of " + ", ".join(map(repr, names)))
+
+
+def optional(rule: Rule) -> Rule:
+    """Return the rule that None passes too."""
+    return Rule(lambda value: value is None or rule.holds(value), f"None or {rule.words}")
+
+
+def either(*rules: Rule) -> Rule:
+    """Return the rule that is met if one of `rules` is."""
+    return Rule(lambda value: any(rule.holds(value) for rule in rules), " or ".join(rule.words for rule in rules))
+
+
+boolean = Rule(lambda value: type(value).__name__ in ("bool", "bool_"), "a bool")
+
+
+def _is_seed(value: Any) -> bool:
+    try:
+        check_random_state(value)
+    except ValueError:
+        return False
+    return True
+
+
+NU = Rule(lambda value: _is_finite(value, False) and 0 < value <= 1, "a float in the range (0.0, 1.0]")
+"""The rule of a parameter ν."""
+
+seed = Rule(_is_seed, f"None, an int from 0 to {2**32 - 1} or a numpy.random.RandomState")
+
+
+def check_parameters(estimator: BaseEstimator, rules: dict[str, Rule]) -> None:
+    """Raise scikit-learn's InvalidParameterError, a ValueError, for the first parameter that breaks its rule."""
+    for name, rule in rules.items():
+        value = getattr(estimator, name)
+        if not rule.holds(value):
+            raise InvalidParameterError(
+                f"The {name!r} parameter of {type(estimator).__name__} must be {rule.words}. Got {value!r} instead."
+            )
+
+
+# --- samples, labels and weights -----------------------------------------------------------------------------
 
 
 class TrainingSet(NamedTuple):
@@ -406,6 +517,70 @@ def _weights(sample_weight: Column, n: int, name: str) -> np.ndarray:
     if not n * np.finfo(np.float64).tiny <= total < np.inf:
         raise ValueError(f"The entries of {name} sum to {total}; rescale them to about 1.")
     return weight
+
+
+# --- classes -------------------------------------------------------------------------------------------------
+
+
+def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted labels of the samples of positive weight, and the class number of each sample.
+
+    The class number is -1 for samples of weight 0. If there are fewer than two classes, ValueError is raised.
+    """
+    used = weight > 0
+    values = y[used]
+    classes = np.unique(values)
+    if 2 * len(classes) > len(y):
+        check_classification_targets(y)  # which warns that there are many classes
+    if len(classes) < 2:
+        raise ValueError(
+            f"The number of classes has to be greater than one; got {len(classes)} class"
+            + (_ONE_WITH_WEIGHT if len(np.unique(y)) > 1 else ".")
+        )
+    labels = np.full(len(y), -1, np.int64)
+    labels[used] = np.searchsorted(classes, values)  # faster than np.unique's own inverse, which needs an argsort
+    return classes, labels
+
+
+def check_ties(estimator: BaseEstimator) -> None:
+    """Raise ValueError if ties of votes are to be broken although decisions are those of pairs."""
+    if estimator.break_ties and estimator.decision_function_shape == "ovo":
+        raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+
+
+def class_weights(
+    class_weight: dict | str | None, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Return the factor of C of each class for `class_weight`; labels are class numbers, or -1.
+
+    "balanced" makes the sums of weights of all classes equal. A dict may name classes that do not occur, since a
+    cross-validation split may lack a class; classes that it does not name have the factor 1. ValueError is raised if
+    `class_weight` is none of these, a factor is not positive, or a dict names an unknown class and lacks a known one.
+    """
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise InvalidParameterError(f"class_weight must be a dict, 'balanced' or None; found {class_weight!r}.")
+        used = labels >= 0
+        count = np.bincount(labels[used], weight[used], len(classes))
+        return count.sum() / (len(classes) * count)
+    if not isinstance(class_weight, dict):
+        raise InvalidParameterError(f"class_weight must be a dict, 'balanced' or None; found {class_weight!r}.")
+    names = classes.tolist()
+    weighted = [label for label in names if label in class_weight]
+    # A misspelt name is more likely than a rare class.
+    if len(weighted) < len(names) and len(weighted) < len(class_weight):
+        unknown = [label for label in class_weight if label not in names]
+        raise ValueError(
+            f"class_weight has keys that are not classes, {unknown}. The classes, "
+            f"{[label for label in names if label not in class_weight]}, are not in class_weight."
+        )
+    factors = [class_weight.get(label, 1.0) for label in names]
+    numbers = all(isinstance(factor, Real) for factor in class_weight.values())
+    if not (numbers and all(0 < factor < np.inf for factor in class_weight.values())):
+        raise ValueError(f"class_weight must be a positive, finite number for every class; found {class_weight}.")
+    return np.array(factors, dtype=np.float64)
 
 
 # --- values that are missing: masked ones of numpy.ma, and None, NaN and NA among labels ------------------

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _num_samples
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.documentation import PublicEstimator
-from fastsvm.estimators.fitting.parameters import Rule, boolean, either, number, one_of
+from fastsvm.estimators.fitting.validation import Rule, boolean, either, number, one_of
 from fastsvm.estimators.kernel.solver_parameter import is_dual
 from fastsvm.estimators.kernel.standardization import Standardization, centre_of
 from fastsvm.kernel_matrix.gram import Gram

@@ -310,7 +310,7 @@ class OneVsOneFit:
     def _is_asked_to_stop(self, numbers: np.ndarray, found: np.ndarray, monitor: KernelMonitor) -> bool:
         """Tell the monitor of small problems, and offer a checkpoint."""
         stop = monitor.observe_small(numbers, found, self.gram.source.reads.nbytes)
-        monitor.end(int(np.count_nonzero(self._solved.reasons[numbers] != _OPEN)))
+        monitor.count_solved(int(np.count_nonzero(self._solved.reasons[numbers] != _OPEN)))
         if monitor.checkpointer is not None:
             last = dict(zip(CERTIFICATE, found[-1].tolist(), strict=True))
             facts = self._facts(int(last["n_steps"]), last["kkt_violation"], last["objective"])
@@ -392,7 +392,7 @@ class OneVsOneFit:
         del self._current[number]
         self._snapshots.pop(number, None)
         self._passes += (rows.passes - passes) * int(self.problems.sizes[number]) / len(self.labels)
-        monitor.end()
+        monitor.count_solved()
 
     def _check_finite(self, number: int, *results: float) -> None:
         """Raise ValueError if a result of a problem overflowed: its sums contain each kernel value that was used."""

@@ -9,7 +9,7 @@ import numpy as np
 from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.choice import KernelFacts, kernel_solver
-from fastsvm.estimators.fitting.convergence_warnings import warn_caller
+from fastsvm.estimators.fitting.session import warn_caller
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import (

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm.estimators.fitting.checkpoints import Checkpointer
 from fastsvm.estimators.fitting.progress import LATEST, left_of
-from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.fitting.session import Checkpointer, FitSession
 from fastsvm.kernel_matrix.rows import CacheCounts
 from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.kernel_dual.small import CERTIFICATE
@@ -42,8 +41,8 @@ class KernelMonitor:
         """Record small problems by the rows of their `CERTIFICATE`, and return whether to stop."""
         return self.stopped
 
-    def end(self, n_problems: int = 1) -> None:
-        """Record that problems were solved."""
+    def count_solved(self, n_problems: int = 1) -> None:
+        """Count problems that were solved."""
 
     def records(self) -> list[tuple]:
         """Return what was recorded so far."""
@@ -85,12 +84,12 @@ class KernelFitMonitor(KernelMonitor):
         name, shown = type(session.estimator).__name__, session.estimator.verbose
         self._bar = progress_bar(shown=shown, total=n_problems, unit="problem", desc=f"{name} ({solver})")
 
-    def end(self, n_problems: int = 1) -> None:
-        """Record that problems were solved."""
+    def count_solved(self, n_problems: int = 1) -> None:
+        """Count problems that were solved."""
         with self._lock:
             self._bar.update(n_problems)
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Remove the bar."""
         self._bar.close()
 

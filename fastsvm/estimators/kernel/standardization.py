@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm.estimators.fitting.convergence_warnings import warn_caller
+from fastsvm.estimators.fitting.session import warn_caller
 from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.linalg.row_products import product_type
 from fastsvm.sources import FeatureStatistics, ScaledSource, Source

@@ -14,9 +14,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators.fitting.parameters import Rule, either, number, one_of
 from fastsvm.estimators.fitting.progress import shown
-from fastsvm.estimators.fitting.validation import STATISTICS, check_columns, check_rows
+from fastsvm.estimators.fitting.validation import STATISTICS, Rule, check_columns, check_rows, either, number, one_of
 from fastsvm.estimators.kernel.kernel_parameter import (
     KERNEL_RULES,
     KernelEstimator,

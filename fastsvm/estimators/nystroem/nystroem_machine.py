@@ -11,9 +11,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators.fitting.parameters import Rule, boolean, either, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import Samples, check_rows
+from fastsvm.estimators.fitting.validation import Rule, Samples, boolean, check_rows, either, one_of, optional
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import check_memory
 from fastsvm.estimators.kernel.standardization import Standardization

@@ -8,12 +8,23 @@ from scipy import sparse
 from sklearn.utils._param_validation import InvalidParameterError
 
 from fastsvm._compiled.compiler import writeable
-from fastsvm.estimators.fitting.convergence_warnings import warn_of_margin
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.labels import check_ties, class_weights, encode
-from fastsvm.estimators.fitting.parameters import NU, Rule, boolean, number, one_of, optional, seed
 from fastsvm.estimators.fitting.predictions import Classifier
-from fastsvm.estimators.fitting.validation import Attributes, TrainingSet
+from fastsvm.estimators.fitting.session import warn_of_margin
+from fastsvm.estimators.fitting.validation import (
+    NU,
+    Attributes,
+    Rule,
+    TrainingSet,
+    boolean,
+    check_ties,
+    class_weights,
+    encode,
+    number,
+    one_of,
+    optional,
+    seed,
+)
 from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome

@@ -10,16 +10,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
-from fastsvm.estimators.fitting.drafts import of_one_model
-from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, optional
-from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator
+from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator, of_one_model, warn_of_violation
 from fastsvm.estimators.fitting.validation import (
     STATISTICS,
     Attributes,
+    Rule,
     TrainingSet,
+    boolean,
     check_columns,
+    check_parameters,
     check_rows,
+    either,
+    number,
+    optional,
 )
 from fastsvm.estimators.kernel.kernel_parameter import (
     KERNEL_RULES,
@@ -198,7 +201,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
                 task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
             self.__dict__.update(attributes())
-        session.end(monitor, self._warns)
+        session.finish(monitor, self._warns)
 
     def _attributes(self, prepared: PreparedFit, classes: np.ndarray) -> Attributes:
         """Return the fitted attributes of a model that stops now."""
