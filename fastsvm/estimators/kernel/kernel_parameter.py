@@ -1,4 +1,4 @@
-"""From an estimator's kernel parameters to a pairwise kernel of kernel values, for training."""
+"""From an estimator's kernel parameters to how a kernel sees samples, and to its values for training."""
 
 from collections.abc import Callable
 from numbers import Integral
@@ -11,9 +11,9 @@ from sklearn.utils.validation import _num_samples
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.documentation import PublicEstimator
-from fastsvm.estimators.fitting.validation import Rule, boolean, either, number, one_of
-from fastsvm.estimators.kernel.solver_parameter import is_dual
-from fastsvm.estimators.kernel.standardization import Standardization, centre_of
+from fastsvm.estimators.fitting.session import warn_caller
+from fastsvm.estimators.fitting.validation import Attributes, Rule, boolean, either, number, one_of
+from fastsvm.estimators.kernel.solver_parameter import KernelLike, is_dual
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import (
     LARGEST_VALUE,
@@ -26,6 +26,7 @@ from fastsvm.kernel_matrix.pairwise import (
 )
 from fastsvm.kernel_matrix.rounding import NEAR
 from fastsvm.kernels import KERNELS, Kernel, is_kernel, kernel_value
+from fastsvm.linalg.row_products import product_type
 from fastsvm.low_rank.random_pivots import diagonal_of
 from fastsvm.sources import (
     Block,
@@ -34,6 +35,7 @@ from fastsvm.sources import (
     FeatureStatistics,
     MemorySource,
     Quantization,
+    ScaledSource,
     Source,
     feature_statistics,
     find_quantization,
@@ -44,16 +46,22 @@ from fastsvm.tuning import KernelTuning
 __all__ = [
     "KERNEL_RULES",
     "MOST_SINGLE",
+    "PRIVATE_ATTRIBUTES",
     "Coefficients",
     "KernelEstimator",
     "KernelLike",
     "ObjectSource",
+    "Standardization",
     "TrainingRows",
+    "attributes_of",
     "bytes_for",
+    "centre_of",
     "check_kernel",
     "check_values",
     "choose_precision",
     "common_factor",
+    "geometry_attributes",
+    "geometry_of",
     "has_single_range",
     "in_python",
     "is_precomputed",
@@ -64,6 +72,7 @@ __all__ = [
     "training_rows",
     "user_pairwise",
     "value_type",
+    "warn_of_lengths",
 ]
 
 
@@ -82,6 +91,14 @@ _CORRECTED = 1000
 _SPARSEST = 1 / 40
 MOST_SINGLE = 1e30
 """Float32 has the parts and multiples of numbers up to this one, and down to its inverse."""
+
+
+PRIVATE_ATTRIBUTES = "_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"
+"""Attributes in which a fitted kernel machine, and its file, store the geometry and the standardization."""
+
+_NEAR_CENTRE = 0.2  # Above this share of the squared norm, centring saves little, and rounds rows near the origin.
+_LONGER, _LONGER_SPARSE = 100, 1000  # Rare non-zeros alone give sparse features different lengths.
+_SHARE = 0.25  # The length at this quantile of the features that vary counts as usual.
 
 
 # --- what `kernel` stands for ----------------------------------------------------------------------------
@@ -107,10 +124,6 @@ _ATTRIBUTES = {
     "translation_invariant": boolean,
     "rounding": Rule(callable, "a method, see fastsvm.kernels.Kernel"),
 }
-
-
-KernelLike = str | Kernel | Callable
-"""What an estimator's `kernel` may be."""
 
 
 class KernelEstimator(PublicEstimator):
@@ -193,6 +206,99 @@ def resolve_gamma(gamma: str | float, n_features: int, variance: float) -> float
     if gamma == "scale":
         return 1.0 / (n_features * variance) if variance > 0 else 1.0
     return 1.0 / n_features if gamma == "auto" else float(gamma)
+
+
+# --- how it sees samples -------------------------------------------------------------------------------------
+
+
+def geometry_attributes(gamma: float, centre: np.ndarray | None, sq_norm: float, mean_sq_distance: float) -> Attributes:
+    """Return the attributes in which a fitted model, and its file, store scale and position of its training samples.
+
+    `gamma` is resolved. `centre` is subtracted before distances are computed. The others are the largest squared norm,
+    and the mean squared distance of a sample from the centre of all.
+    """
+    return {"_gamma": gamma, "_centre": centre, "_sq_norm": sq_norm, "_centred_sq_norm": mean_sq_distance}
+
+
+def geometry_of(gamma: float, statistics: FeatureStatistics) -> Attributes:
+    """Return the `geometry_attributes` of samples with these statistics."""
+    return geometry_attributes(gamma, centre_of(statistics), statistics.sq_norm, statistics.usual_sq_norm)
+
+
+def centre_of(statistics: FeatureStatistics) -> np.ndarray | None:
+    """Return the centre of samples that are far from the origin relative to their distances, else None."""
+    return statistics.centre if statistics.centred_sq_norm < _NEAR_CENTRE * statistics.sq_norm else None
+
+
+class Standardization(NamedTuple):
+    """The map of each feature to mean 0 and variance 1, (x - shift) * scale.
+
+    `shift` is None for sparse samples, which are not centred. `scale` is 1 for constant features.
+    """
+
+    shift: np.ndarray | None
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, source: Source, weight: np.ndarray | None) -> "Standardization":
+        """Return the map for the samples of a fit, after one pass over them. Weights count in means and variances."""
+        view = ScaledSource.standardized(source, product_type(source.dtype), weight)
+        shift = None if view.shift is None else view.shift.astype(np.float64)
+        return cls(shift, view.scale.astype(np.float64))
+
+    @classmethod
+    def of_model(cls, model: Any) -> "Standardization | None":
+        """Return the map that a fitted model stores, or None."""
+        scale = getattr(model, "_scale", None)
+        return None if scale is None else cls(model._shift, scale)
+
+    @property
+    def factor(self) -> float | None:
+        """The scale, if it is the same for all features, else None."""
+        return float(self.scale[0]) if (self.scale == self.scale[0]).all() else None
+
+    def apply(self, source: Source, dtype: np.dtype | type = np.float32) -> ScaledSource:
+        """Return a view of mapped samples, in float64 if their type or `dtype` has so many digits."""
+        return ScaledSource(source, self.shift, self.scale, np.result_type(product_type(source.dtype), dtype))
+
+    def training_source(self, source: Source, most_bytes: int) -> Source:
+        """Return the mapped samples of a fit: a copy in memory of at most `most_bytes`, else mapped when read."""
+        view = self.apply(source)
+        if not source.resident:
+            return view
+        return view.in_memory() if view.nbytes <= most_bytes else view.streamed().in_blocks(most_bytes // 10)
+
+
+def attributes_of(standardization: Standardization | None) -> Attributes:
+    """Return the attributes in which a fitted model, and its file, store the map."""
+    shift, scale = (None, None) if standardization is None else standardization
+    return {"_shift": shift, "_scale": scale}
+
+
+def warn_of_lengths(name: str, statistics: FeatureStatistics, n_rows: int, is_sparse: bool) -> None:
+    """Warn if a feature is so much longer than the others that kernel values depend on it alone.
+
+    The length of a feature is its standard deviation. It is compared with the lower quartile of the lengths of those
+    that vary, because a few long features, or a rare one, must not hide the difference.
+    """
+    variance, longer = statistics.feature_variance, _LONGER_SPARSE if is_sparse else _LONGER
+    if variance.max() <= longer**2 * variance.min():  # a glance, because the rest takes as long as a small fit
+        return
+    varying = statistics.varying(n_rows)
+    if varying.sum() < 2:
+        return
+    length = np.sqrt(variance)
+    place = int(_SHARE * (np.count_nonzero(varying) - 1))
+    usual = float(np.partition(length[varying], place)[place])  # np.quantile takes ten times as long
+    longest = int(np.argmax(length))
+    if length[longest] <= longer * usual:
+        return
+    warn_caller(
+        f"The features have very different lengths: the standard deviation of feature {longest} is "
+        f"{length[longest]:.3g}, of a quarter of the others at most {usual:.3g}. {name} sees the longest alone. "
+        "Pass standardize=True, or scale the features.",
+        UserWarning,
+    )
 
 
 # --- samples of it that are no numbers ---------------------------------------------------------------------

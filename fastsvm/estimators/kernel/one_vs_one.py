@@ -151,6 +151,7 @@ class Outcome(NamedTuple):
     n_steps: np.ndarray
     begun: np.ndarray
     stop_reason: StopReason
+    passes: int
 
 
 class OneVsOneFit:
@@ -198,6 +199,14 @@ class OneVsOneFit:
         """Threads of one problem."""
         return self.gram.pool if self._spent.workers == 1 else Pool(1)
 
+    def part(self, share: float) -> "OneVsOneFit":
+        """Return the fit of a random share of the samples, with the sizes of this one."""
+        few = np.where(np.random.default_rng(0).random(len(self.labels)) < share, self.labels, -1)
+        problems = self.problems.among(few >= 0)
+        counts = np.bincount(few[few >= 0], minlength=int(problems.classes.max()) + 1)
+        problems = problems.take(np.flatnonzero(counts[problems.classes].all(axis=1)))  # a class may have no sample
+        return OneVsOneFit(self.gram, problems, few, lambda: self._spent, self._solver_of)
+
     @property
     def _n_others(self) -> int:
         """Number of classes but one, 1 if there is one problem."""
@@ -225,11 +234,6 @@ class OneVsOneFit:
     def checkpoint(self) -> KernelFitState:
         """Return a checkpoint, in which each problem that is being solved is as of its last snapshot."""
         return KernelFitState(self._solved.by_number(), dict(self._snapshots), self._passes)
-
-    @property
-    def passes(self) -> int:
-        """Passes over the rows so far, those of a pair's rows counted by their share."""
-        return round(self._passes)
 
     def multipliers(self) -> np.ndarray:
         """Return α of all rows, for problems not yet begun where they would begin.
@@ -469,7 +473,7 @@ class OneVsOneFit:
         reason = StopReason.of_all(_REASONS[number] for number in set(found.reasons.tolist()))
         intercept, objective, gap, violation, margin = certificates.T.copy()
         certificate = intercept, objective, gap, violation, margin, found.n_steps, begun
-        return Outcome(starts, rows, beta, labels, within, *certificate, reason)
+        return Outcome(starts, rows, beta, labels, within, *certificate, reason, round(self._passes))
 
     def _repeated(self, beta: np.ndarray, certificate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return starts, rows and coefficients of all problems, repeated rows included.

@@ -13,6 +13,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     MOST_SINGLE,
     Coefficients,
     ObjectSource,
+    Standardization,
     bytes_for,
     common_factor,
     has_single_range,
@@ -20,7 +21,6 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     user_pairwise,
     value_type,
 )
-from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization
 from fastsvm.kernel_matrix.accurate_sums import weighted_rows
 from fastsvm.kernel_matrix.expansion import PairCoefficients, expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
@@ -56,8 +56,7 @@ class Predictor:
         self.coef = coef if isinstance(coef, PairCoefficients) else writeable(coef)
         self.n_outputs = coef.n_outputs if isinstance(coef, PairCoefficients) else coef.shape[1]
         self._source, self._dtype = source, dtype
-        self.geometry = SampleGeometry.of_model(estimator)
-        self.kernel: Any = resolve_kernel(estimator, self.geometry.gamma)
+        self.kernel: Any = resolve_kernel(estimator, estimator._gamma)
         self._standardization = Standardization.of_model(estimator)
         self._factor = common_factor(self.kernel, self._standardization)
         vectors = estimator.support_vectors_ if vectors is None else vectors
@@ -154,19 +153,19 @@ class Predictor:
         block, coef = self.support.block, self.coef
         if not (isinstance(self.kernel, Linear) and isinstance(block, DenseBlock) and isinstance(coef, np.ndarray)):
             return block, coef
-        rounding = self.geometry.largest_sq_norm * np.abs(coef).sum(axis=0).max(initial=0.0) * sum(block.shape) * UNIT
+        rounding = self.estimator._sq_norm * np.abs(coef).sum(axis=0).max(initial=0.0) * sum(block.shape) * UNIT
         if not rounding > SEEN * getattr(self.estimator, "tol", np.inf):
             return block, coef
         weights = np.array([weighted_rows(block.dense(np.float64), each).high for each in coef.T])
         return DenseBlock(weights), np.eye(len(weights))
 
     def _uint8_pairwise(self, quantization: Quantization) -> PairwiseKernel:
-        sq_norm = 0.0 if self.kernel.translation_invariant else self.geometry.largest_sq_norm
+        sq_norm = 0.0 if self.kernel.translation_invariant else self.estimator._sq_norm
         return Uint8Pairwise(self.kernel, self._value_type(sq_norm), quantization.times(self._factor or 1.0).scale)
 
     def _pairwise(self, block: Block) -> PairwiseKernel:
-        kernel, geometry = self.kernel, self.geometry
-        columns = np.asarray(getattr(self.estimator, "support_", ()), dtype=np.int64)
+        kernel, model = self.kernel, self.estimator
+        columns = np.asarray(getattr(model, "support_", ()), dtype=np.int64)
         given = user_pairwise(kernel, columns, self._source)
         if given is not None:
             return given
@@ -174,13 +173,12 @@ class Predictor:
         if len(self.support) == 0:
             return RealPairwise(kernel, np.float64, None, sparse, all_near=True)
         centred = kernel.translation_invariant and not sparse
-        sq_norm = geometry.mean_sq_distance if centred else geometry.largest_sq_norm
-        return RealPairwise(kernel, self._value_type(sq_norm), geometry.centre, sparse, all_near=True)
+        sq_norm = model._centred_sq_norm if centred else model._sq_norm
+        return RealPairwise(kernel, self._value_type(sq_norm), model._centre, sparse, all_near=True)
 
     def _value_type(self, sq_norm: float) -> type:
         """Return the type of kernel values for rows of this squared norm."""
-        geometry = self.geometry
-        if not has_single_range(self.kernel, geometry.largest_sq_norm, geometry.mean_sq_distance):
+        if not has_single_range(self.kernel, self.estimator._sq_norm, self.estimator._centred_sq_norm):
             return np.float64
         if self._dtype is not None:
             return self._dtype

@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.rows import ProblemRows
+from fastsvm.kernels import Kernel
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
@@ -19,8 +20,10 @@ from fastsvm.tuning import KernelTuning
 
 __all__ = [
     "SOLVERS",
+    "KernelLike",
+    "KernelParameters",
+    "MachineParameters",
     "Resources",
-    "Solved",
     "SolverEntry",
     "SolverOf",
     "check_solver",
@@ -37,8 +40,22 @@ _COORDINATE_STEPS = 20  # So many steps of one coordinate are about as expensive
 _NEWTON_STEPS, _RATE_STEPS = 2_000, 10_000
 
 
-class Solved(Protocol):
-    """The parameters of a kernel machine that say how it is solved."""
+KernelLike = str | Kernel | Callable
+"""What an estimator's `kernel` may be."""
+
+
+class KernelParameters(Protocol):
+    """The parameters of all estimators with a kernel."""
+
+    kernel: KernelLike
+    gamma: float | str
+    degree: int
+    coef0: float
+    standardize: bool
+
+
+class MachineParameters(KernelParameters, Protocol):
+    """The parameters of a kernel machine."""
 
     solver: str
     loss: str
@@ -48,6 +65,8 @@ class Solved(Protocol):
     random_state: int | np.random.RandomState | None
     tol: float
     max_iter: int
+    max_time: float | None
+    cache_size: float | None
 
 
 class Resources(NamedTuple):
@@ -72,7 +91,7 @@ class SolverEntry(NamedTuple):
     """A solver that the parameter `solver` of `SVC` may name."""
 
     # It gets estimator, problem, rows, resources and generator.
-    make: Callable[[Solved, KernelProblem, ProblemRows, Resources, np.random.Generator], Solver]
+    make: Callable[[MachineParameters, KernelProblem, ProblemRows, Resources, np.random.Generator], Solver]
     parameters: tuple[str, ...] = ()  # Of the parameters of `SVC` that only some solvers have, it has these.
     steps: str = "steps"  # Pictures call its steps so.
     is_dual: bool = True  # It solves the dual problem, in which multipliers are bounded by C.
@@ -80,7 +99,7 @@ class SolverEntry(NamedTuple):
     most_steps: Callable[[int], int] = lambda n_samples: _NEWTON_STEPS
 
 
-def check_solver(estimator: Solved) -> None:
+def check_solver(estimator: MachineParameters) -> None:
     """Raise ValueError for a parameter that the solver does not have."""
     for name, default in _DEFAULTS.items():
         value = getattr(estimator, name)
@@ -101,12 +120,12 @@ def check_solver(estimator: Solved) -> None:
         )
 
 
-def is_dual(estimator: Solved) -> bool:
+def is_dual(estimator: MachineParameters) -> bool:
     """Return whether multipliers are sought that stand for rows by their sum, and bounded by C."""
     return SOLVERS[estimator.solver].is_dual and estimator.learning_rate is None
 
 
-def most_steps(estimator: Solved, n_rows: int) -> int:
+def most_steps(estimator: MachineParameters, n_rows: int) -> int:
     """Return how many steps a two-class problem may take."""
     if estimator.max_iter >= 0:
         return estimator.max_iter
@@ -115,7 +134,7 @@ def most_steps(estimator: Solved, n_rows: int) -> int:
     return SOLVERS[estimator.solver].most_steps(n_rows)
 
 
-def solver_of(estimator: Solved) -> SolverOf:
+def solver_of(estimator: MachineParameters) -> SolverOf:
     """Return what makes the solvers of a fit."""
     seed = 0 if estimator.random_state is None else check_random_state(estimator.random_state).randint(2**31)
     make = SOLVERS[estimator.solver].make
@@ -127,14 +146,14 @@ def solver_of(estimator: Solved) -> SolverOf:
 
 
 def _smo(
-    estimator: Solved, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
+    estimator: MachineParameters, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
     sizes = given.spent.working_set, given.pool, given.spent.newton_rows
     return SMO(problem, rows, estimator.tol, *sizes, deadline=given.deadline, tuning=given.tuning)
 
 
 def _coordinate(
-    estimator: Solved, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
+    estimator: MachineParameters, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
     exact = estimator.learning_rate is None
     sizes = given.spent.working_set, given.pool, given.spent.newton_rows if exact else 0
@@ -152,7 +171,7 @@ def _coordinate(
 
 
 def _primal(
-    estimator: Solved, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
+    estimator: MachineParameters, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
     fit_intercept, common = bool(estimator.fit_intercept), (problem, rows, estimator.tol, given.pool)
     if estimator.learning_rate is not None:

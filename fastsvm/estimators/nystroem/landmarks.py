@@ -19,13 +19,16 @@ from fastsvm.estimators.fitting.validation import STATISTICS, Rule, check_column
 from fastsvm.estimators.kernel.kernel_parameter import (
     KERNEL_RULES,
     KernelEstimator,
+    Standardization,
+    attributes_of,
     check_kernel,
+    geometry_of,
     is_precomputed,
     resolve_gamma,
     resolve_kernel,
+    warn_of_lengths,
 )
 from fastsvm.estimators.kernel.prediction import Predictor, by_range
-from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of, warn_of_lengths
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernels import Kernel, is_kernel
 from fastsvm.low_rank.nystroem_map import NystroemMap
@@ -98,7 +101,7 @@ class LandmarkEstimator(KernelEstimator):
         if standardization is None:
             warn_of_lengths(type(self).__name__, statistics, len(source), source.sparse)
         gamma = resolve_gamma(self.gamma, source.shape[1], statistics.variance)
-        self.__dict__.update(SampleGeometry.of(gamma, statistics).attributes() | attributes_of(standardization))
+        self.__dict__.update(geometry_of(gamma, statistics) | attributes_of(standardization))
         return source
 
     def _landmark_attributes(self, chosen: "Chosen", places: np.ndarray | None) -> dict[str, Any]:
@@ -116,7 +119,7 @@ class FeatureMap:
     """Nyström features of samples as they are passed: standardised, or as bytes, where the kernel sees them so.
 
     The landmarks are of the kind in which samples are passed. The features of the samples in `source` are wanted. The
-    estimator has the parameters of a kernel, `rank_tol`, and the attributes of `SampleGeometry` and `Standardization`.
+    estimator has the parameters of a kernel, `rank_tol`, and the attributes of `geometry_of` and `Standardization`.
     `map_` is the map, if it was computed before.
     """
 

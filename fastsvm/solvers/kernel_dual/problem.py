@@ -154,15 +154,24 @@ class Problems(NamedTuple):
         sizes = (self.starts[1:] - self.starts[:-1])[numbers]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         places = np.arange(starts[-1]) + np.repeat(self.starts[numbers] - starts[:-1], sizes)
-        found = self._at(places, places)
-        return found._replace(starts=starts, totals=self.totals[numbers], classes=self.classes[numbers])
+        totals, classes = self.totals[numbers], self.classes[numbers]
+        return self._at(places)._replace(starts=starts, totals=totals, classes=classes)
+
+    def among(self, is_chosen: np.ndarray) -> "Problems":
+        """Return the problems of the samples in a mask of all; totals stay."""
+        ends = np.concatenate([[0], np.cumsum(is_chosen[self.rows])])
+        samples = np.flatnonzero(is_chosen[self.rows])
+        starts = self.rows_of_sample * ends[self.starts // self.rows_of_sample]
+        return self._at(samples)._replace(starts=starts)
 
     def sorted_by(self, key: np.ndarray) -> "Problems":
         """Return the problems with the samples of each, to which `key` has an entry, in rising order of the key."""
         order = np.lexsort((key, np.repeat(np.arange(self.n_problems), self.sizes)))
-        return self._at(order, order if self.rows_of_sample == 1 else np.concatenate([order, len(order) + order]))
+        return self._at(order)
 
-    def _at(self, samples: np.ndarray, places: np.ndarray) -> "Problems":
+    def _at(self, samples: np.ndarray) -> "Problems":
+        """Return the problems with some of the samples, by their places in `rows`; `starts` stay."""
+        places = (samples + len(self.rows) * np.arange(self.rows_of_sample)[:, None]).ravel()
         y, is_same = self.y[places], self.target is self.y
         return self._replace(
             rows=self.rows[samples], y=y, upper=self.upper[places], target=y if is_same else self.target[places]

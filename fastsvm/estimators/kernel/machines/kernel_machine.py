@@ -14,7 +14,9 @@ from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator, o
 from fastsvm.estimators.fitting.validation import (
     STATISTICS,
     Attributes,
+    Column,
     Rule,
+    Samples,
     TrainingSet,
     boolean,
     check_columns,
@@ -28,22 +30,22 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     KERNEL_RULES,
     KernelEstimator,
     ObjectSource,
+    Standardization,
     check_kernel,
     is_precomputed,
     resolve_kernel,
     samples_for,
 )
-from fastsvm.estimators.kernel.one_vs_one import Outcome
+from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, Outcome
 from fastsvm.estimators.kernel.prediction import Predictor
-from fastsvm.estimators.kernel.prepare import PreparedFit, Statement, enough_memory, prepare, warn_of_time
+from fastsvm.estimators.kernel.prepare import Statement, enough_memory, prepare, warn_of_time
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, most_steps
-from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
 from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.outer_loop import Limits, StopReason
-from fastsvm.sources import MemorySource, is_stored
+from fastsvm.sources import MemorySource, Source, is_stored
 from fastsvm.tuning import current_tuning
 
 __all__ = ["KernelMachine"]
@@ -126,7 +128,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
 
     follows: ClassVar[tuple[str, ...]] = ("C",)
     of_many: ClassVar[str] = ""
-    _warns: ClassVar[Any] = staticmethod(warn_of_violation)
+    _warns: ClassVar[Callable[[BaseEstimator], None]] = staticmethod(warn_of_violation)
 
     C: float = 1.0
     solver: str = "smo"
@@ -160,7 +162,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             raise ValueError("standardize=True needs features, X holds kernel values. Scale before they are computed.")
         parse_memory(self.memory, enough=0)
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+    def _checked(self, X: Samples, y: Column, sample_weight: Column) -> TrainingSet:
         """Return the training set."""
         samples = samples_for(self, X)
         if self.standardize and isinstance(samples, ObjectSource):
@@ -173,7 +175,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
     def _state(self, data: TrainingSet) -> Statement:
         """Return what is asked of the samples; those of weight 0 are left out."""
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, session: FitSession) -> None:
+    def _learn(self, X: Samples, y: Column, sample_weight: Column, session: FitSession) -> None:
         tuning = current_tuning().kernel
         data = self._checked(X, y, sample_weight)
         stated = self._state(data)
@@ -181,9 +183,9 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         session.begin()
         with Pool.open(most=threads_within(self.memory)) as pool:
             budget = parse_memory(self.memory, enough_memory(data.source, pool.n_threads))
-            prepared = prepare(self, data, stated, budget, pool, session.has_callbacks, tuning)
+            task, samples, known = prepare(self, data, stated, budget, pool, session.has_callbacks, tuning)
             del data  # whose samples may be in memory, where the fit reads them in each pass
-            task, records = prepared.task, []
+            records: list[tuple] = []
             if session.resume_from is not None:
                 checkpoint, records = session.resume_from
                 task.resume(checkpoint)
@@ -191,10 +193,10 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             if last is not None and np.array_equal(last[0], classes) and task.has_as_many(last[1]):
                 task.start(last[1])
             elif session.resume_from is None and self.of_many:
-                warn_of_time(self, prepared, self.of_many)
+                warn_of_time(self, task, self.of_many)
 
             def attributes() -> Attributes:
-                return self._attributes(prepared, classes)
+                return known | self._attributes(task, samples, classes)
 
             solver = task.begins_with or self.solver
             monitor = KernelFitMonitor(session, task.problems.n_problems, solver, attributes, records)
@@ -203,26 +205,21 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             self.__dict__.update(attributes())
         session.finish(monitor, self._warns)
 
-    def _attributes(self, prepared: PreparedFit, classes: np.ndarray) -> Attributes:
-        """Return the fitted attributes of a model that stops now."""
-        found = self._solution(prepared.task, classes)
-        support_vectors: Any = np.empty((0, 0))
-        if not is_precomputed(self):
-            support_vectors = prepared.samples.as_passed(prepared.samples.rows(found["support_"]))
-        found = self._with_vectors(found, support_vectors, prepared.samples.shape)
-        found["solver_"] = prepared.task.solved_by or self.solver
-        return prepared.more | prepared.geometry.attributes() | found | attributes_of(prepared.standardization)
+    def _attributes(self, task: OneVsOneFit, samples: Source, classes: np.ndarray) -> Attributes:
+        """Return the fitted attributes of a model that stops now, with support vectors copied from the samples."""
+        found = self._solution(task.outcome(), classes)
+        vectors = np.empty((0, 0)) if is_precomputed(self) else samples.as_passed(samples.rows(found["support_"]))
+        return self._with_vectors(found, vectors, samples.shape) | {"solver_": task.solved_by or self.solver}
 
-    def _with_vectors(self, found: Attributes, vectors: Any, shape: tuple[int, int]) -> Attributes:
+    def _with_vectors(self, found: Attributes, vectors: Samples, shape: tuple[int, int]) -> Attributes:
         """Return the attributes of a solution with its support vectors, for samples of a shape."""
         found = found | {"support_vectors_": vectors, "shape_fit_": shape}
         if sparse.issparse(vectors):
             found["dual_coef_"] = sparse.csr_matrix(found["dual_coef_"])
         return found
 
-    def _solution(self, task: Any, classes: np.ndarray) -> Attributes:
+    def _solution(self, outcome: Outcome, classes: np.ndarray) -> Attributes:
         """Return the fitted attributes that the solution determines."""
-        outcome = task.outcome()
         violation, reason = float(outcome.kkt_violation.max()), outcome.stop_reason
         if reason is StopReason.CONVERGED and violation > self.tol * (1 + _ROUNDING):
             reason = StopReason.STALLED
@@ -235,7 +232,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             "kkt_violation_": violation,
             "converged_": reason is StopReason.CONVERGED,
             "stop_reason_": str(reason),
-            "passes_": task.passes,
+            "passes_": outcome.passes,
             "fit_status_": int(reason is not StopReason.CONVERGED),
         }
 
@@ -261,7 +258,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         self._check_fitted()
         if not isinstance(resolve_kernel(self), Linear):
             raise AttributeError("coef_ is only available when using a linear kernel")
-        vectors: Any = self.support_vectors_
+        vectors = self.support_vectors_
         standardization = Standardization.of_model(self)
         if standardization is not None:
             vectors = standardization.apply(MemorySource.of(vectors)).in_memory().block.user_array()
@@ -307,7 +304,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         """Return the coefficients of the support vectors as predictions sum with them."""
         return self._coefficients().T
 
-    def _decided_by(self, X: Any, *forms: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
+    def _decided_by(self, X: Samples, *forms: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
         """Return what each function makes of the values of the decision functions, of which it gets some rows."""
         self._check_fitted()
         vectors = self.support_vectors_
