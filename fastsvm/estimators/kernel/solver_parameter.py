@@ -13,7 +13,7 @@ from fastsvm.kernels import Kernel
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
-from fastsvm.solvers.kernel_primal.newton import Method, Primal
+from fastsvm.solvers.kernel_primal.newton import Primal
 from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
 from fastsvm.solvers.outer_loop import Solver
 from fastsvm.tuning import KernelTuning
@@ -177,7 +177,7 @@ def _primal(
     if estimator.learning_rate is not None:
         squared = estimator.loss == "squared_hinge"
         return PrimalDescent(*common, rate=estimator.learning_rate, squared=squared, fit_intercept=fit_intercept)
-    return Primal(*common, Method(fit_intercept, given.spent.newton_rows, given.deadline))
+    return Primal(*common, fit_intercept, given.spent.newton_rows, given.deadline)
 
 
 def _pair_steps(n_samples: int) -> int:
