@@ -104,10 +104,7 @@ class ValueBounds(NamedTuple):
         )
 
     def errors(self, places: np.ndarray, coef: np.ndarray, by_parts: bool = False) -> np.ndarray:
-        """Return bounds on the errors of sums of coefficients times the rows in `places`, in float64, everywhere.
-
-        `by_parts` says that there is a sum of each `SUMMED_ROWS` rows, and one of those.
-        """
+        """Return bounds on the errors of float64 sums over the rows in `places`, or of sums of `SUMMED_ROWS` each."""
         n = len(coef)
         n_terms = 16 + (min(n, SUMMED_ROWS) + n // SUMMED_ROWS if by_parts else n)
         of_values = self.spreads * (self.error * float(np.abs(coef) @ self.spreads[places]))
@@ -122,7 +119,7 @@ class ValueBounds(NamedTuple):
 def accurate_sums(samples: Samples, places: np.ndarray, coef: np.ndarray, at: np.ndarray) -> Wide | None:
     """Return Σ_s coef_s K_s over the rows in `places`, for the columns `at`; None where that is not possible.
 
-    It is not possible for a user's scalar map, for numbers that are out of range, and for very many values.
+    It is not for a user's scalar map, for numbers that are out of range, and for very many values.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # the sums are not finite then
         return _summed(samples, places, coef, at)

@@ -27,10 +27,7 @@ _DENSE = 8  # If one of so many columns or more is wanted, copying uses most of 
 
 @jit
 def _copy_columns(out, new, known):
-    """Copy the values in the columns `known` of the rows `new` from the rows `known`, by symmetry.
-
-    `new` and `known` are pairs of row numbers and slots.
-    """
+    """Copy the values in the columns `known` of the rows `new` by symmetry; both are pairs of row numbers and slots."""
     rows, slots = new
     columns, places = known
     values = np.empty((16, rows.size), out.dtype)
@@ -56,11 +53,7 @@ def _scatter(tile, out, slots, columns):
 
 
 class Gram:
-    """The kernel matrix of a source with itself or with another source, computed a few rows at a time.
-
-    Columns are the rows of `source`, rows are those of `left`; None stands for `source`. `tuning` is that of the fit,
-    None for the current one.
-    """
+    """The kernel matrix of `source` (columns) with itself or with `left` (rows), computed a few rows at a time."""
 
     def __init__(
         self,
@@ -115,8 +108,8 @@ class Gram:
     def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
         """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, which already has others.
 
-        `slot_of` is the slot of each of the matrix's rows in the store, or -1. Values in the columns of those rows are
-        copied from them if that is cheaper. Many rows are computed in parts, of which each copies from those before.
+        `slot_of` is the slot of each of the matrix's rows in the store, or -1; their columns are copied if that is
+        cheaper.
         """
         most = max(TILED_ROWS, -(-len(self) // _DENSE)) if self.resident else len(indices)
         n_parts = max(1, len(indices) // max(1, most))
@@ -146,10 +139,7 @@ class Gram:
             self.pool.run(self._scattered, [(operand, some, terms[some], part) for some in columns])
 
     def _worth_copying(self, n_new: int, n_known: int) -> bool:
-        """Return whether enough values are known and copying them is faster than computing them.
-
-        For few rows, gathering the other columns takes as long as multiplying them.
-        """
+        """Return whether enough values are known, and copying them is faster, as for many rows."""
         if not (self.pairwise.parallel and self.resident and _DENSE * n_known >= len(self) and n_new >= SPAN):
             return False
         copied = self.tuning.copied_ns if _DENSE * n_new >= len(self) else self.tuning.expensive_ns

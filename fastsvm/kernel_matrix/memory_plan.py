@@ -52,9 +52,9 @@ class Need(NamedTuple):
 
 
 def plan(budget: int, need: Need, cache_limit: int | None, tuning: KernelTuning) -> Plan:
-    """Return the division of `budget` bytes. Cached kernel rows get what everything else leaves.
+    """Return the division of `budget` bytes; cached kernel rows get what all else leaves, at most `cache_limit`.
 
-    They get at most `cache_limit` bytes. If not even a small working set fits, a ValueError says how much is needed.
+    If not even a small working set fits, a ValueError says how much is needed.
     """
     if (found := _recomputing(budget, need, tuning)) is not None:
         return found

@@ -48,10 +48,10 @@ class CacheCounts(NamedTuple):
 
 @storable("row cache")
 class CacheContents(NamedTuple):
-    """Which rows are cached, for a checkpoint. The rows themselves are recomputed.
+    """Which rows are cached, for a checkpoint; the rows themselves are recomputed.
 
-    `row_in` is the row in each slot ever filled, -1 for none, and `used_at` the time of its last use. `clock` counts
-    calls of `fetch`.
+    `row_in` is the row in each slot, -1 for none, `used_at` the time of its last use, and `clock` the number of
+    fetches.
     """
 
     row_in: np.ndarray
@@ -109,10 +109,9 @@ class _SampleRows:
 
 
 class RowCache(_SampleRows):
-    """Caches the most recently used rows of a kernel matrix.
+    """Caches the most recently used rows of a kernel matrix in `arena`, which caches may share one after another.
 
-    Slots are filled from the first to the last, so that memory is accessed only when needed. If every row fits, none is
-    ever dropped. Several caches may use the memory `arena` one after another.
+    Slots are filled from the first to the last, so that memory is accessed only when needed.
     """
 
     def __init__(self, gram: "KernelMatrix", arena: np.ndarray) -> None:
@@ -181,10 +180,7 @@ class RowCache(_SampleRows):
         self.fetch(np.flatnonzero(self._slot_of < 0))
 
     def fetch(self, rows: np.ndarray) -> np.ndarray:
-        """Return the slots of the distinct `rows`; missing rows are computed together.
-
-        The rows are valid until the next call. More rows than there are slots raise ValueError.
-        """
+        """Return the slots of the distinct `rows`, valid until the next call; missing rows are computed together."""
         if len(rows) > self.n_slots:
             raise ValueError(f"{len(rows)} kernel rows are needed at once, {self.n_slots} fit the cache.")
         self._clock += 1
@@ -285,10 +281,9 @@ class RecomputedRows(_SampleRows):
 
 
 class PairedRows:
-    """The kernel rows of n samples as those of 2 n multipliers, as in regression: each value serves both of a sample.
+    """The kernel rows of n samples as those of 2 n multipliers, as in regression: multiplier k is of sample k modulo n.
 
-    Multiplier k belongs to sample k modulo n. The store has a column a sample. What does not depend on multipliers is
-    that of the rows of the samples.
+    The store has a column a sample. What does not depend on multipliers is that of the rows of the samples.
     """
 
     def __init__(self, rows: RowCache | RecomputedRows) -> None:
@@ -385,13 +380,10 @@ class SquareRows:
 
 
 class SharedKernel:
-    """The kernel matrix of all rows of a cross-validation, from which fits on subsets copy. Threads may share it.
+    """The kernel matrix of all rows of a cross-validation, from which fits on subsets copy, also on several threads.
 
-    The training sets of the folds overlap. A kernel value is needed in all folds but one, for every C, and again for
-    the predictions on the left-out rows. Rows are computed once and cached as far as memory allows.
-
-    `arena` is memory for at least one row. `place` is the position of each row in `gram`. Rows that are requested
-    together should be adjacent there, so that they are copied together.
+    Rows are computed once and cached in `arena`. `place` is the position of each row in `gram`, where rows that are
+    requested together should be adjacent.
     """
 
     def __init__(self, gram: Gram, arena: np.ndarray, place: np.ndarray) -> None:
@@ -501,9 +493,8 @@ KernelRows = ProblemRows | SquareRows
 class KernelProducts:
     """Products of the kernel matrix with sparse vectors.
 
-    `drift` is Σ |coef| of all that was added since the sums were recomputed; the solver that recomputes them sets it to
-    0. `largest` is the largest diagonal value of the kernel that the solver saw. Times the drift it bounds what was
-    added.
+    `drift` is Σ |coef| of all that was added since the solver recomputed the sums and set it to 0. Times `largest`, the
+    largest diagonal value seen, it bounds what was added.
     """
 
     def __init__(self, rows: KernelRows, pool: Pool) -> None:
@@ -562,10 +553,7 @@ def _add_rows(store, slots, delta, sums, start, stop):
 
 @jit
 def _copy_runs(store, places, runs, out, slots):
-    """Copy some columns of the rows `places` of a store to the rows `slots` of `out`.
-
-    `runs` holds the columns and the index at which each run of consecutive columns starts.
-    """
+    """Copy columns of rows of a store to the rows `slots` of `out`; `runs` has columns and their runs' starts."""
     columns, starts = runs
     for k in range(places.size):
         row, target = store[places[k]], out[slots[k]]

@@ -45,11 +45,10 @@ class KernelSquare(NamedTuple):
 
 
 class SmallKernel(NamedTuple):
-    """The kernel among the samples of a small problem.
+    """The kernel among the samples of a small problem: `kind` says which, or that `values` are all its values.
 
-    `kind` says which kernel it is, or that `values` are all its values, shape (n, n), instead of the samples, shape
-    (n, d). `parameters` are the degree, the coefficient of the pairing, and the constant. The bounds on values and
-    their errors are as those of `ValueBounds`.
+    `values` are samples, shape (n, d), or kernel values, (n, n). `parameters` are degree, coefficient of the pairing,
+    and constant. The bounds are those of `ValueBounds`.
     """
 
     kind: int
@@ -161,10 +160,7 @@ def _diagonal_on_demand(rows, i):
 
 @jit
 def rows_among(given, places, n_rows, memory):
-    """Return the rows among the samples `places`, of which each has one or two rows.
-
-    `memory` takes `len(places)` padded rows of float64.
-    """
+    """Return the rows among the samples `places`, one or two of each; `memory` takes as many padded rows of float64."""
     m, d = places.size, given.values.shape[1] if given.kind != _SQUARE else 0
     width, whole = -(-m // PADDING) * PADDING, -(-n_rows // PADDING) * PADDING
     by_feature, sq_norms, diagonal = np.empty((d, width)), np.empty(width), np.empty(whole)

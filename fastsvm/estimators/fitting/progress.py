@@ -67,11 +67,10 @@ def time_left(times: Sequence[float], gaps: Sequence[float], tol: float) -> floa
 
 
 class MonitoredFit(NamedTuple):
-    """A fit by epochs, as its monitor sees it.
+    """A fit by at most `n_epochs` epochs, as its monitor sees it.
 
-    There are at most `n_epochs`. `attributes(state)` returns the fitted attributes of a model that stops there, and
-    `checkpoint(state)` what is needed to resume from there. The records of this fit are appended to `records`, those of
-    the fit that is resumed.
+    `attributes(state)` returns the fitted attributes of a model that stops there, `checkpoint(state)` what a fit
+    resumes from. `records` of a fit that is resumed are continued.
     """
 
     session: FitSession

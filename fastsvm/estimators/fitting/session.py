@@ -88,8 +88,7 @@ def checkpointed(
 ) -> Iterator[None]:
     """Let a checkpointer see the fit of an unfitted estimator that is made within this context.
 
-    The fit resumes from `resume_from`, a checkpoint of a fit with the same parameters and data, and ends with the same
-    model as one that was never interrupted.
+    It resumes from the checkpoint `resume_from`, and ends with the model of a fit that was never interrupted.
     """
     estimator._checkpoints = checkpointer, resume_from
     try:
@@ -99,10 +98,7 @@ def checkpointed(
 
 
 def drafted(fit: Callable) -> Callable:
-    """Let a method fit a copy of the estimator, whose attributes become those of the estimator all at once.
-
-    A fit that fails leaves the model of the fit before, and what it reached for a warm start.
-    """
+    """Let a method fit a copy, whose attributes the estimator gets at once; a failed fit leaves a warm start."""
 
     @functools.wraps(fit)
     def fitted(self: BaseEstimator, *args: object, **kwargs: object) -> BaseEstimator:
@@ -153,14 +149,11 @@ class FitMonitor(Protocol):
 
 
 class FitSession:
-    """What fits of all estimators do alike: the deadline, callbacks, checkpoints, warm starts and the last warning.
+    """What fits of all estimators do alike: deadline, callbacks, checkpoints, warm starts and the last warning.
 
-    A fit calls `begin` once its parameters and data are checked, solves its problem within `solving`, sets its fitted
-    attributes, and calls `finish`. Between steps its monitor calls `report_to_callbacks`, at most `max_subtasks` times;
-    None if that is not known.
-
-    The estimator's parameters are valid. Its `max_time` begins now and ends at `deadline`, a moment of
-    time.perf_counter.
+    A fit calls `begin` once its data are checked, solves its problem within `solving`, sets its attributes, and calls
+    `finish`. `max_time` begins with the session; `deadline` is a moment of time.perf_counter. There are at most
+    `max_subtasks` steps.
     """
 
     def __init__(self, estimator: BaseEstimator, max_subtasks: int | None = None) -> None:
@@ -195,10 +188,7 @@ class FitSession:
             self._context.call_on_fit_task_begin(estimator=self.estimator)
 
     def report_to_callbacks(self, name: str, attributes: Callable[[], dict]) -> bool:
-        """Tell the callbacks that a step such as an "epoch" ended, and return whether one of them asks to stop.
-
-        `attributes` returns the fitted attributes of a model that stops here.
-        """
+        """Tell the callbacks that a step such as an "epoch" ended, and return whether one of them asks to stop."""
         if self._context is None:
             return False
         task = self._context.subcontext(task_name=name)
@@ -207,10 +197,7 @@ class FitSession:
 
     @contextmanager
     def solving(self, monitor: FitMonitor, name: str, reached: Callable[[], object]) -> Iterator[None]:
-        """Finish the monitor at the end, and leave `reached()` in the attribute `name` as the next fit's warm start.
-
-        The same is done after an exception or an interrupt. Without `warm_start` the attribute is None.
-        """
+        """Finish the monitor in any case, and keep `reached()` in an attribute for a `warm_start`."""
         try:
             yield
         finally:

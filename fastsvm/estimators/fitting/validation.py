@@ -167,11 +167,10 @@ def check_parameters(estimator: BaseEstimator, rules: dict[str, Rule]) -> None:
 
 
 class TrainingSet(NamedTuple):
-    """Samples, labels and weights of equal length.
+    """Samples, labels and weights of equal length; samples are not yet checked for NaN and infinity.
 
-    Samples are not yet checked for NaN and infinity. If those of `source` were read from a file, `stored` reads them in
-    each pass. Labels are as passed, one-dimensional. Weights are not negative and not all zero; unless they were passed
-    (`weighted`), all are 1.
+    If `source` was read from a file, `stored` reads it in each pass. Weights are not negative, and ones unless
+    `weighted`.
     """
 
     source: Source
@@ -182,10 +181,7 @@ class TrainingSet(NamedTuple):
 
 
 def labels_of(X: Samples, y: Column) -> Any:
-    """Return the labels: y, the contents of a dataset y, or those of an `HDF5Data` or an open file X if y is None.
-
-    If y is an HDF5 group or datatype, TypeError is raised.
-    """
+    """Return the labels: y, the contents of a dataset y, or those of an `HDF5Data` or an open file X if y is None."""
     if y is None and isinstance(X := of_open_file(X), HDF5Data):
         return X.y
     if isinstance(y, (h5py.Group, h5py.Datatype)):
@@ -210,11 +206,7 @@ def forget(estimator: BaseEstimator) -> None:
 def check_rows(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Source:
     """Return the source of X, and set (`reset`) or check the estimator's number and names of features.
 
-    Arrays keep their type. Arrays to predict (not `reset`) are checked for NaN and infinity here. Samples of a fit and
-    samples on disk are checked where they are read.
-
-    TypeError is raised if X is an HDF5 link, or holds times; ValueError if X is not numeric, is empty, has masked
-    values, is a damaged sparse matrix, or has other features than the fit.
+    Arrays keep their type. Those to predict are checked for NaN and infinity here, others where they are read.
     """
     if isinstance(X, (h5py.SoftLink, h5py.ExternalLink, h5py.HardLink)):
         raise TypeError(f"X is an HDF5 link, {X!r}; pass the dataset or group that it points to, such as file[name].")
@@ -382,13 +374,9 @@ def check_training_set(
     has_targets: bool = True,
     reset: bool = True,
 ) -> TrainingSet:
-    """Return samples, labels (real targets unless `of_classes`) and weights of equal length.
+    """Return samples, labels (targets unless `of_classes`, zeros without `has_targets`) and weights.
 
-    Without `has_targets`, y is ignored and zeros are returned. With `reset`, the estimator's number and names of
-    features are set. Otherwise X must have them.
-
-    TypeError is raised if X is a path; ValueError if y is missing or of the wrong kind or length, or weights are
-    negative, not finite or all zero.
+    With `reset`, the estimator's number and names of features are set; otherwise X must have them.
     """
     if isinstance(X, (str, PathLike)):
         raise TypeError(f"X is the path {X}; pass fastsvm.open_hdf5({str(X)!r}).")
@@ -470,10 +458,7 @@ def check_squares(y: np.ndarray) -> None:
 
 
 def check_columns(memory: int | str, n_features: int, copies: int, n_scores: int = 1) -> None:
-    """Raise ValueError if the memory does not suffice for what a fit has of each feature, before it is there.
-
-    For each feature and score, `copies` numbers are there at once, such as weights and directions.
-    """
+    """Raise ValueError if memory does not hold `copies` numbers of each feature and score, before they are there."""
     once = 8 * n_scores * n_features
     needed = copies * once
     allowed = parse_memory(memory, enough=needed)
@@ -523,10 +508,7 @@ def _weights(sample_weight: Column, n: int, name: str) -> np.ndarray:
 
 
 def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted labels of the samples of positive weight, and the class number of each sample.
-
-    The class number is -1 for samples of weight 0. If there are fewer than two classes, ValueError is raised.
-    """
+    """Return the sorted labels of samples of positive weight, and the class number of each, -1 for weight 0."""
     used = weight > 0
     values = y[used]
     classes = np.unique(values)
@@ -553,9 +535,8 @@ def class_weights(
 ) -> np.ndarray:
     """Return the factor of C of each class for `class_weight`; labels are class numbers, or -1.
 
-    "balanced" makes the sums of weights of all classes equal. A dict may name classes that do not occur, since a
-    cross-validation split may lack a class; classes that it does not name have the factor 1. ValueError is raised if
-    `class_weight` is none of these, a factor is not positive, or a dict names an unknown class and lacks a known one.
+    "balanced" makes the sums of weights of all classes equal. A dict may name classes that a cross-validation split
+    lacks; classes that it does not name have the factor 1.
     """
     if class_weight is None:
         return np.ones(len(classes))

@@ -180,10 +180,7 @@ def is_precomputed(estimator: KernelEstimator) -> bool:
 
 
 def resolve_kernel(estimator: KernelEstimator, gamma: float | None = None) -> Kernel | Callable | None:
-    """Return what an estimator's `kernel` stands for: a kernel, the user's function, or None for kernel values.
-
-    `gamma` is the estimator's, resolved. It is None before that, where only the class of the kernel matters.
-    """
+    """Return a kernel, the user's function, or None for kernel values; `gamma` is resolved, or of no effect."""
     given = estimator.kernel
     if is_precomputed(estimator):
         return None
@@ -214,8 +211,7 @@ def resolve_gamma(gamma: str | float, n_features: int, variance: float) -> float
 def geometry_attributes(gamma: float, centre: np.ndarray | None, sq_norm: float, mean_sq_distance: float) -> Attributes:
     """Return the attributes in which a fitted model, and its file, store scale and position of its training samples.
 
-    `gamma` is resolved. `centre` is subtracted before distances are computed. The others are the largest squared norm,
-    and the mean squared distance of a sample from the centre of all.
+    `centre` is subtracted before distances are computed, whose mean square from the centre of all is the last argument.
     """
     return {"_gamma": gamma, "_centre": centre, "_sq_norm": sq_norm, "_centred_sq_norm": mean_sq_distance}
 
@@ -233,7 +229,7 @@ def centre_of(statistics: FeatureStatistics) -> np.ndarray | None:
 class Standardization(NamedTuple):
     """The map of each feature to mean 0 and variance 1, (x - shift) * scale.
 
-    `shift` is None for sparse samples, which are not centred. `scale` is 1 for constant features.
+    `shift` is None for sparse samples, which are not centred; `scale` is 1 for constant features.
     """
 
     shift: np.ndarray | None
@@ -278,8 +274,8 @@ def attributes_of(standardization: Standardization | None) -> Attributes:
 def warn_of_lengths(name: str, statistics: FeatureStatistics, n_rows: int, is_sparse: bool) -> None:
     """Warn if a feature is so much longer than the others that kernel values depend on it alone.
 
-    The length of a feature is its standard deviation. It is compared with the lower quartile of the lengths of those
-    that vary, because a few long features, or a rare one, must not hide the difference.
+    Its standard deviation is compared with the lower quartile of those that vary, which a few long features do not
+    hide.
     """
     variance, longer = statistics.feature_variance, _LONGER_SPARSE if is_sparse else _LONGER
     if variance.max() <= longer**2 * variance.min():  # a glance, because the rest takes as long as a small fit
@@ -305,10 +301,10 @@ def warn_of_lengths(name: str, statistics: FeatureStatistics, n_rows: int, is_sp
 
 
 class ObjectSource(MemorySource):
-    """Samples of any kind. In blocks, they are represented by their numbers.
+    """Samples of any kind; in blocks, they are represented by their numbers.
 
-    The numbers of `known` samples, such as the support vectors of a model, come before those of `samples`. The source
-    consists of the samples with the given `numbers`; None for all of `samples`.
+    Those of `known` samples, such as the support vectors of a model, come first. `numbers` is None for all of
+    `samples`.
     """
 
     def __init__(self, samples: Any, known: Any = None, numbers: np.ndarray | None = None) -> None:
@@ -333,8 +329,7 @@ class ObjectSource(MemorySource):
 def samples_for(estimator: KernelEstimator, X: Any, known: Any = None) -> Any:
     """Return X, or its source if the kernel is a function and X is no matrix of numbers.
 
-    The support vectors of a fitted estimator, which are `known`, decide what X is: two lists to predict may happen to
-    be of equal length. Other parameters of the estimator may be wrong.
+    The support vectors of a fitted estimator, `known`, decide what X is: lists to predict may be of equal length.
     """
     kernel = estimator.kernel
     if not callable(kernel) or is_kernel(kernel) or isinstance(kernel, type) or is_stored(X):
@@ -370,9 +365,8 @@ def _is_table(X: Any) -> bool:
 def choose_precision(kernel: Kernel, sq_norm: float, coef: Coefficients, tol: float) -> type:
     """Return float32 if the rounding of its kernel values cannot be seen at `tol`, else float64.
 
-    A decision value is a sum of kernel values times coefficients. Errors of size e that are independent add up
-    to e times the coefficients' 2-norm. Dot products of rows far from the origin err all in one direction, which
-    can add up to the 1-norm; distances of centred rows do not.
+    Independent errors add up to their size times the 2-norm of the coefficients. Dot products of rows far from the
+    origin err in one direction, which can add up to the 1-norm; distances of centred rows do not.
     """
     try:
         rounding = kernel.rounding(float(np.finfo(np.float32).eps) / 4, sq_norm)
@@ -386,8 +380,8 @@ def choose_precision(kernel: Kernel, sq_norm: float, coef: Coefficients, tol: fl
 def check_values(gram: Gram, sq_norm: float) -> None:
     """Raise ValueError if values of a kernel overflow, by those of the rows with themselves.
 
-    Our own kernels need that of the longest row only, whose squared norm is `sq_norm`. Values of functions, and
-    precomputed ones, are checked where they are read.
+    Our own kernels need that of the longest row only, of squared norm `sq_norm`; functions are checked where they are
+    called.
     """
     if not hasattr(gram.pairwise, "kernel"):
         return
@@ -403,19 +397,15 @@ def check_values(gram: Gram, sq_norm: float) -> None:
 
 
 def has_single_range(kernel: Any, *sq_norms: float) -> bool:
-    """Return whether float32 has numbers as large and as small as the kernel's parameters and some squared norms.
-
-    Otherwise squared norms overflow, or are 0, and so do parameters that make up for them, such as gamma="scale".
-    """
+    """Return whether a kernel's parameters and some squared norms are in the range of float32."""
     numbers = (abs(float(value)) for value in (*kernel, *sq_norms))
     return all(value == 0 or 1 / MOST_SINGLE <= value <= MOST_SINGLE for value in numbers)
 
 
 class TrainingRows(NamedTuple):
-    """Rows in the form in which they are multiplied: as given or standardised, or their bytes.
+    """Rows as they are multiplied, as given, standardised or bytes, with their statistics as floats.
 
-    `quantization` says how values come from bytes. It is None if the rows are not multiplied as bytes. The statistics
-    are those of the rows as given, or standardised.
+    `quantization` says how values come from bytes, None if the rows are not multiplied as bytes.
     """
 
     source: Source
@@ -432,10 +422,7 @@ def training_rows(
     pool: Pool,
     tuning: KernelTuning,
 ) -> TrainingRows:
-    """Return the rows of a fit, as bytes if they are quantized and a copy in a quarter of the budget holds them.
-
-    A value that is NaN or infinite raises ValueError.
-    """
+    """Return the rows of a fit, as bytes if they are quantized and a copy in a quarter of the budget holds them."""
     kernel = resolve_kernel(estimator)
     factor = common_factor(kernel, standardization)
     is_tried = tuning.byte_products and factor is not None and _worth_a_copy(source, budget // 4, tuning)
@@ -506,8 +493,7 @@ def training_pairwise(
 ) -> PairwiseKernel:
     """Return the pairwise kernel of a fit; `gamma` is the estimator's, resolved.
 
-    The type of its values is chosen in the expectation that a quarter of the `n` rows of the largest problem become
-    support vectors at their bounds, which are at most `most`.
+    The type of its values fits a quarter of the `n` rows of the largest problem as support vectors at bounds of `most`.
     """
     source, quantization, statistics = rows
     kernel: Any = resolve_kernel(estimator, gamma)

@@ -54,11 +54,7 @@ class ProblemCheckpoint(NamedTuple):
 
 @storable("kernel fit")
 class KernelFitState(NamedTuple):
-    """Checkpoint of a fit: solved problems and those that are being solved, by their numbers.
-
-    Of each solved problem there are its solution, stop reason and number of steps. `passes` counts passes over the
-    rows.
-    """
+    """Checkpoint of a fit: solution, stop reason and steps of solved problems, current ones, and passes."""
 
     solved: dict[int, tuple]
     current: dict[int, ProblemCheckpoint]
@@ -66,13 +62,11 @@ class KernelFitState(NamedTuple):
 
 
 class Solutions:
-    """Solution, stop reason and number of steps of each solved problem, by its number.
+    """Solution, stop reason and number of steps of each problem, in arrays, as there may be a hundred thousand.
 
-    They stand in arrays of all problems, because there may be a hundred thousand small ones. The multipliers of each
-    problem begin at its entry of `starts`, shape (n_problems + 1,). Those of problems that are not solved are zeros in
-    `alpha`. `within` marks multipliers of rows on or within the margin. The columns of `certificate` are intercept,
-    objective, duality gap, violation and margin. `reasons` has the numbers of the stop reasons, `_OPEN` for problems
-    that are not solved.
+    The multipliers of a problem begin at its entry of `starts`, shape (n_problems + 1,). `within` marks rows on or
+    within the margin. `certificate` has intercept, objective, duality gap, violation and margin in its columns, and
+    `reasons` numbers of stop reasons, `_OPEN` for problems that are not solved.
     """
 
     def __init__(self, starts: np.ndarray) -> None:
@@ -132,10 +126,9 @@ class Solutions:
 class Outcome(NamedTuple):
     """Solutions, and why the fit stopped.
 
-    Those of a problem's rows begin at its entry of `starts` in `rows` and `beta`, which are the numbers of the rows and
-    their coefficients. `labels` are the classes of all rows, and `within` the numbers of the rows within a margin.
-    Certificates have an entry a problem. `begun` says whether multipliers of a problem are more than the zeros of one
-    that was not begun.
+    The `rows` and coefficients `beta` of a problem begin at its entry of `starts`. `labels` are the classes of all
+    rows, `within` the numbers of rows within a margin. `begun` is false where multipliers are the zeros of a problem
+    not begun.
     """
 
     starts: np.ndarray
@@ -157,10 +150,9 @@ class Outcome(NamedTuple):
 class OneVsOneFit:
     """The problems of a fit over the rows of one kernel matrix.
 
-    `labels` has the class number of every row, -1 for rows that are in no problem. `plan` returns the plan of the
-    memory, which a fit of small problems may not need, and `solver_of` makes the solver of a problem. `repeats` are
-    rows that represent others, which are in no problem themselves. If the problems are small, `small` is their kernel,
-    and `tol` the largest gap at the end.
+    `labels` has the class number of every row, -1 for rows that are in no problem, as those that `repeats` merged.
+    `plan` returns the plan of the memory, and `solver_of` makes the solver of a problem. `small` is the kernel of
+    problems that are small, and `tol` their largest gap at the end.
     """
 
     def __init__(
@@ -236,10 +228,7 @@ class OneVsOneFit:
         return KernelFitState(self._solved.by_number(), dict(self._snapshots), self._passes)
 
     def multipliers(self) -> np.ndarray:
-        """Return α of all rows, for problems not yet begun where they would begin.
-
-        Those of pairs of classes stand as in an `Expansion`, those of an only problem in one row.
-        """
+        """Return α of all rows, a row for each class but one; problems not yet begun have that of their start."""
         starts, rows = self.problems[:2]
         alpha = self._solved.alpha.copy()
         reached = self._begin | {number: state.alpha for number, (_, state) in self._current.items()}
@@ -476,11 +465,7 @@ class OneVsOneFit:
         return Outcome(starts, rows, beta, labels, within, *certificate, reason, round(self._passes))
 
     def _repeated(self, beta: np.ndarray, certificate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return starts, rows and coefficients of all problems, repeated rows included.
-
-        What rounding makes of the sums of equal rows is added to the certificate, whose columns are those of
-        `Solutions`.
-        """
+        """Return starts, rows and coefficients of all rows, and add the rounding of their sums to the certificate."""
         assert self._repeats is not None
         found = []
         ends = np.cumsum(self.problems.sizes)
@@ -523,9 +508,8 @@ class OneVsOneFit:
 def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelMonitor) -> bool:
     """Solve the problems of many fits and return whether none is left.
 
-    The fits of a path share their rows and differ in their bounds. Each problem is solved for one fit of the path
-    after the other, from the solution before, with the same cached kernel rows. A worker takes the next problem that
-    no other worker has begun. The solution of a problem does not depend on the worker.
+    The fits of a path differ in their bounds: each problem is solved for one after the other, from the solution before,
+    on the same cached rows. A solution does not depend on the worker.
     """
     fits = [fit for path in paths for fit in path]
     waiting = deque((path, number) for path in paths for number in path[0].waiting())

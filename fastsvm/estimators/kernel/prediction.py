@@ -36,11 +36,10 @@ _MOST_SINGLE = math.sqrt(MOST_SINGLE)  # The square of such a value of a row, an
 
 
 class Predictor:
-    """The decision functions of a fitted estimator, one a column of `coef`.
+    """The decision functions of a fitted estimator, one a column of `coef`, shape (n_support, n_outputs).
 
-    `coef`, shape (n_support, n_outputs) or PairCoefficients, has the coefficients of the support vectors, whose place
-    other samples, `vectors`, may take. Blocks of the source are passed to `scores`. `dtype` is the type of kernel
-    values; None for the one that the coefficients need.
+    Other samples, `vectors`, may take the place of the support vectors. `dtype` is that of kernel values, None for the
+    one that the coefficients need.
     """
 
     def __init__(
@@ -103,10 +102,7 @@ class Predictor:
         return self._scores_of_floats(block)
 
     def decisions(self, source: Source, intercept: np.ndarray, is_checked: bool) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the scores of some rows plus the intercepts, with the number of the first row.
-
-        Rows that are not checked yet must be finite. Those of many decision functions are few at once.
-        """
+        """Yield the number of the first of some rows, and their scores plus the intercepts."""
         most = max(1, _SCORE_BYTES // (8 * max(1, self.n_outputs)))
         for start, block in source.blocks():
             if not is_checked:
@@ -145,10 +141,10 @@ class Predictor:
 
     @cached_property
     def _expansion(self) -> tuple[Block, Any]:
-        """Support vectors and their coefficients.
+        """Support vectors and their coefficients, or the weights of the features with a linear kernel.
 
-        Large multipliers of a linear kernel cancel. If the rounding of their sums is visible, the weights of the
-        features, in which none is left, take their place: one vector a decision function.
+        Large multipliers of a linear kernel cancel, which the weights have behind them, where rounding would be
+        visible.
         """
         block, coef = self.support.block, self.coef
         if not (isinstance(self.kernel, Linear) and isinstance(block, DenseBlock) and isinstance(coef, np.ndarray)):
@@ -188,10 +184,9 @@ class Predictor:
 
 
 def by_range(pairwise: Any, block: Block) -> list[tuple[Any, Block, Any]]:
-    """Return which rows of a block are paired by which kernel: by one in float64, if float32 has no squares of theirs.
+    """Return kernels, rows and their numbers: rows whose squares float32 does not have are paired in float64.
 
-    Others are computed alike whatever stands beside them. Each entry has a kernel, rows, and their numbers in the
-    block, a slice if they are all.
+    Others are computed alike whatever stands beside them. The numbers are a slice if they are all.
     """
     whole = [(pairwise, block, slice(None))]
     if not (isinstance(pairwise, RealPairwise) and pairwise.dtype == np.float32):

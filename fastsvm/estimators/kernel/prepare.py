@@ -56,15 +56,12 @@ _MATRICES = 48
 
 
 class Statement(NamedTuple):
-    """What a machine asks of its samples.
+    """What a machine asks of its samples; `classes` is empty for one without classes.
 
-    A machine without classes has none in `classes`. `labels` has the class number of each sample, -1 for those that are
-    left out, and `upper` is the bound of a sample's multipliers.
-
-    `problems(labels, upper)` returns the problems. Where duplicates are merged, one of them has the bounds of all, and
-    the others are left out. `kinds` returns a number for each sample, or None if all would be different. Samples of one
-    number, not -1, have one label or target, so that duplicates among them may be merged. `more` has the fitted
-    attributes that do not depend on the solution.
+    `labels` has the class number of each sample, -1 for those that are left out, and `upper` the bound of its
+    multipliers. `problems(labels, upper)` returns the problems, also where duplicates are merged. `kinds()` has one
+    number for samples of one label or target, None if all differ. `more` has attributes that are known before the
+    solution.
     """
 
     classes: np.ndarray
@@ -170,11 +167,10 @@ def _small(estimator: MachineParameters, gram: Gram, problems: Problems, budget:
 
 
 def plan_shared(estimator: MachineParameters, gram: Gram, n: int, rows_of_sample: int, budget: int) -> Plan | None:
-    """Return what fits spend that take their kernel rows from one matrix, whose share is `tile_bytes`.
+    """Return the plan of fits that take kernel rows from one matrix, whose share is `tile_bytes`, of `budget` bytes.
 
-    As many workers are planned as leave memory for the matrix; None if not even half of it fits beside one. `n` is the
-    number of rows of the largest problem, with `rows_of_sample` multipliers of a sample, and `budget` is the bytes in
-    all.
+    As many workers are planned as leave memory for the matrix; None if not even half of it fits beside one. The largest
+    problem has `n` rows.
     """
     whole = len(gram) ** 2 * gram.dtype.itemsize
     need = _need(gram.source, gram.pairwise, np.array([n]), n, rows_of_sample)
@@ -192,10 +188,9 @@ def plan_shared(estimator: MachineParameters, gram: Gram, n: int, rows_of_sample
 
 
 def check_memory(source: Source, n: int, n_classes: int, budget: int, in_memory: bool) -> None:
-    """Raise ValueError if the memory does not suffice for a fit of some samples, whatever their kernel.
+    """Raise ValueError if the memory does not suffice for a fit of `n` of the samples, whatever their kernel.
 
-    Of the samples as the kernel sees them, `n` are learnt, and they are in memory then if `in_memory`. `n_classes` is 0
-    for numbers.
+    `in_memory` says whether they are read; `n_classes` is 0 for numbers.
     """
     real, row_bytes = np.dtype(np.float64).itemsize, max(1, source.nbytes // max(1, len(source)))
     if not source.sparse and source.dtype != np.uint8:

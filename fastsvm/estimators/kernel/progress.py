@@ -22,10 +22,7 @@ REFRESH_SECONDS = 0.5
 
 
 class KernelMonitor:
-    """Sees the outer iterations of all problems, from several threads, and records nothing.
-
-    The problems stop after their current iteration once it is `stopped`, as after an error in one of them.
-    """
+    """Sees the outer iterations of all problems, which end once it is `stopped`, and records nothing."""
 
     checkpointer: Checkpointer | None = None
     sees_each = False  # Small problems are to be observed one by one.
@@ -50,11 +47,10 @@ class KernelMonitor:
 
 
 class KernelFitMonitor(KernelMonitor):
-    """Records every outer iteration of a fit, shows it, and reports it to callbacks.
+    """Records every outer iteration of a fit, shows it, and reports it to callbacks, one of which may set `stopped`.
 
-    A progress bar with the name of the solver is shown if the estimator is `verbose`, on a terminal only. `attributes`
-    returns the fitted attributes of a model that stops now, and `records` are those of the fit that is resumed. A
-    callback, or an error in a thread, sets `stopped`.
+    `attributes` returns the fitted attributes of a model that stops now; `records` are those of the fit that is
+    resumed.
     """
 
     COLUMNS = (
@@ -94,10 +90,7 @@ class KernelFitMonitor(KernelMonitor):
         self._bar.close()
 
     def observe(self, problem: int, report: Report, counts: CacheCounts, bytes_read: int) -> bool:
-        """Record an outer iteration of a two-class problem, and return whether to stop.
-
-        `bytes_read` counts the bytes read from storage so far.
-        """
+        """Record an outer iteration of a two-class problem, and return whether to stop."""
         with self._lock:
             self._n_steps[problem] += report.n_steps
             elapsed, steps = time.perf_counter() - self._begin, int(self._n_steps[problem])

@@ -70,10 +70,10 @@ class MachineParameters(KernelParameters, Protocol):
 
 
 class Resources(NamedTuple):
-    """What a solver may use. `spent` has the sizes of working set and systems.
+    """What a solver may use; `spent` has the sizes of working set and systems.
 
-    `number` is that of the problem, so that each draws its own random numbers. At `deadline`, a moment of
-    time.perf_counter, steps that take long are cut short. `tuning` is that of the fit.
+    Each problem, by its `number`, draws its own random numbers. Long steps are cut short at `deadline`, a moment of
+    time.perf_counter.
     """
 
     spent: Plan

@@ -14,7 +14,7 @@ __all__ = ["PrecomputedPairwise", "UserPairwise"]
 class UserPairwise:
     """A kernel given as a function that returns the kernel matrix, shape (a, b), of two blocks of a and b rows.
 
-    Blocks are arrays, or CSR matrices for sparse rows: `as_passed` returns what the function takes for a block.
+    `as_passed` returns the array or CSR matrix that the function takes for a block.
     """
 
     parallel = False
@@ -67,10 +67,7 @@ class UserPairwise:
 
 
 class PrecomputedPairwise:
-    """Precomputed kernel values as rows, as for `kernel="precomputed"`.
-
-    `columns` are those of the training samples in the rows.
-    """
+    """Precomputed kernel values as rows, in which `columns` are those of the training samples."""
 
     parallel = False
     dtype = np.dtype(np.float64)

@@ -139,10 +139,9 @@ class Point(NamedTuple):
 
 
 class Scaled(NamedTuple):
-    """The dual problem, scaled to a unit diagonal: `matrix` is Q, `linear` c, and `upper` u.
+    """The dual problem, scaled to a unit diagonal: `matrix` is Q, `linear` c, `upper` u, and α = `scale` ∘ x.
 
-    `scale` is s, so that α = s ∘ x. `balance` is a = y ∘ s, also without an intercept, and aᵀx = 0 is required if
-    `balanced`. `factor` is L, shape (n, r), if Q = LLᵀ up to rounding and r is small, else None.
+    `balance` is a = y ∘ s; aᵀx = 0 is required if `balanced`. `factor` is L, shape (n, r), if Q = LLᵀ and r is small.
     """
 
     matrix: np.ndarray
@@ -243,10 +242,7 @@ class Scaled(NamedTuple):
 
 
 def _factor(matrix: np.ndarray) -> np.ndarray | None:
-    """Return L if the matrix is LLᵀ up to rounding, by pivoted Cholesky; None if L has many columns.
-
-    The factorisation stops at a pivot that is rounding, and an error of a value may be as large as that of a gap.
-    """
+    """Return L if the matrix is LLᵀ up to the rounding of a gap, by pivoted Cholesky; None if L has many columns."""
     lower, pivots, rank, _ = linalg.lapack.dpstrf(matrix, tol=ROUNDING, lower=1)
     if rank > _LOW_RANK * len(matrix):
         return None
@@ -257,10 +253,7 @@ def _factor(matrix: np.ndarray) -> np.ndarray | None:
 
 
 class System:
-    """The Newton system at a point, with the whole matrix Q.
-
-    For the factorisation `ridge` is added to the diagonal. `room`, shape (n, n), is memory for the factor.
-    """
+    """The Newton system at a point, with Q and a `ridge` factorised in the memory `room`, shape (n, n)."""
 
     def __init__(self, problem: Scaled, point: Point, ridge: float, room: np.ndarray, pool: Pool) -> None:
         self._problem, self._point = problem, point
@@ -271,10 +264,7 @@ class System:
         self._of_balance = self._solved(problem.balance) if problem.balanced else np.zeros(0)
 
     def direction(self, right: np.ndarray, total: float, own: np.ndarray | float, other: np.ndarray | float) -> Point:
-        """Return the step after which x ∘ z is `own` and s ∘ w is `other`, to first order.
-
-        `right` is the residual of the dual feasibility equation, and `total` that of aᵀx = 0.
-        """
+        """Return the step after which x ∘ z is `own` and s ∘ w is `other`, given the residuals of both equations."""
         point, balance = self._point, self._problem.balance
         lower, upper = own / point.x - point.lower, other / point.slack - point.upper
         x, shift = self._solved(right + lower - upper), 0.0
@@ -379,10 +369,9 @@ def interior_solution(
     pool: Pool,
     deadline: float = np.inf,
 ) -> InteriorResult | None:
-    """Return the best solution found, or None if the kernel is not positive semi-definite or time is up.
+    """Return the best solution, or None if the kernel is not positive semi-definite or `deadline` is past.
 
-    The kernel values, shape (n, n), are overwritten. Upper bounds are greater than 0. If `balanced`, there is an
-    intercept, and hence Σ_i y_i α_i = 0. At `deadline`, a moment of time.perf_counter, the method gives up.
+    The kernel values, shape (n, n), are overwritten. Bounds are above 0. If `balanced`, Σ_i y_i α_i = 0.
     """
     problem = Scaled.of(kernel, (y, upper), target, balanced)
     if problem is None or (balanced and not (y.max() > 0 > y.min())):
@@ -466,10 +455,7 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
 def _ridged_system(
     problem: Scaled, point: Point, ridge: float, room: np.ndarray, pool: Pool
 ) -> tuple[System | LowRankSystem, float]:
-    """Return the Newton system and its ridge, which is increased until the system is positive definite.
-
-    If it is not with the largest ridge, LinAlgError is raised.
-    """
+    """Return the Newton system and the ridge that makes it positive definite; else raise LinAlgError."""
     while True:
         try:
             if problem.factor is None:
@@ -502,11 +488,9 @@ def _newton_on_free(problem: Scaled, x: np.ndarray) -> np.ndarray:
 
 
 class InteriorTrial:
-    """Tries the interior-point method once, on a small problem on which decomposition is slow.
+    """Tries the interior-point method once, for at most `most_rows`, where decomposition steps took as long.
 
-    It is tried for at most `most_rows`, and given up at `deadline`, a moment of time.perf_counter, once steps took as
-    long as all factorisations of a path and the usual wait. `n_steps` counts the
-    steps of the decomposition so far, and `tried` says whether the method was tried.
+    `n_steps` counts the steps of the decomposition so far, and `tried` says whether the method was tried.
     """
 
     def __init__(
@@ -525,9 +509,7 @@ class InteriorTrial:
     def solve_if_slow(self, state: KernelDualState, n_steps: int, aim: float) -> int:
         """Solve the problem once the decomposition steps have cost as much, or if no step improves.
 
-        The multipliers and the gradient of the state are replaced if the method finds better ones. `n_steps` were taken
-        since the last call, and aim for the gap `aim`. Returned is the number of Newton steps, 0 if the result is
-        rejected.
+        Returned is the number of Newton steps, 0 if the state, which aims for the gap `aim`, is not replaced by better.
         """
         self.n_steps += n_steps
         if not self._is_due(state, n_steps, aim):

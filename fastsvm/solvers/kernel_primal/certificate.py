@@ -77,10 +77,9 @@ class DualView:
     def solution(
         self, alpha: np.ndarray, intercept: float, sums_of: SumsOf, tol: float, is_feasible: bool = False
     ) -> KernelSolution:
-        """Return the solution with its certificate, computed at dual feasible multipliers near `alpha`, which is y β.
+        """Return the solution with the certificate of dual feasible multipliers near `alpha`, which is y β.
 
-        `sums_of` multiplies a vector by K, and `tol` is the largest violation at the end. If `is_feasible`, `alpha` is
-        feasible already: another projection would change it by rounding errors.
+        `tol` is the largest violation at the end. If `is_feasible`, another projection would only round.
         """
         y = self._y
         near = alpha if is_feasible else self.feasible(alpha)
@@ -123,9 +122,9 @@ class DualView:
         return dual, dual - slack
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
-        """Return dual feasible multipliers near `alpha`. Those at a bound stay there if possible.
+        """Return dual feasible multipliers near `alpha`, those at a bound there if possible.
 
-        A multiplier that rounding moves off its bound counts as free, so that its row would violate the KKT conditions.
+        Moved off by rounding they would count as free, so that their rows would violate the KKT conditions.
         """
         upper = self.problem.upper
         alpha = np.clip(alpha, 0, upper)

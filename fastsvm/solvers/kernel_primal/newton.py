@@ -82,7 +82,7 @@ class Line(NamedTuple):
 def best_length(problem: KernelProblem, line: Line) -> float:
     """Return the t that minimises penalty plus loss, or 1 if the decrease there is sufficient.
 
-    A step of length 1 makes the multipliers outside the margin exactly 0. A step of nearly that length would not.
+    A step of length 1 makes the multipliers outside the margin exactly 0; one of nearly that length would not.
     """
     before, after = (_total_loss(problem, scores) for scores in (line.scores, line.scores + line.direction))
     change = after - before + line.slope + line.curvature / 2
@@ -151,9 +151,8 @@ def _check_finite(numbers: np.ndarray | float) -> None:
 class RidgeSystem:
     """Solves (K_BB + D) x + b = v for sets B of rows and a diagonal D > 0, with given Σ x or with b = 0.
 
-    A system of order up to `most_factorised` is solved by Cholesky factorisation. A larger one is solved by conjugate
-    gradients, which need only products with kernel rows, and stop with the current iterate at `deadline`, a moment of
-    time.perf_counter. The iterates stay in the set of vectors with the given sum (Gould, Hribar and Nocedal 2001).
+    Up to the order `most_factorised` by Cholesky factorisation, else by conjugate gradients among vectors of that sum
+    (Gould, Hribar and Nocedal 2001), until `deadline`, a moment of time.perf_counter.
     """
 
     def __init__(self, rows: KernelRows, pool: Pool, most_factorised: int, deadline: float = np.inf) -> None:
@@ -170,8 +169,7 @@ class RidgeSystem:
     ) -> tuple[np.ndarray, float]:
         """Return x and b, for B, the diagonal of D, v, and Σ x; None for the sum means b = 0.
 
-        `accuracy` is the final residual of conjugate gradients, relative to the initial one. A kernel that is not
-        positive semi-definite, or scores that overflow, raise ValueError.
+        `accuracy` is the final residual of conjugate gradients, relative to the initial one.
         """
         _check_finite(wanted)
         solve = self._by_factorisation if self.is_exact(inside) else self._by_conjugate_gradients
@@ -182,10 +180,7 @@ class RidgeSystem:
                 return solve(inside, ridge + self._rounding(inside), wanted, total, accuracy)
 
     def _rounding(self, inside: np.ndarray) -> float:
-        """Return a bound on the negative eigenvalues that rounding of the kernel values may cause.
-
-        It is proportional to the largest kernel value, which a single row far from all others may determine.
-        """
+        """Return a bound on the negative eigenvalues that rounding causes, by the largest kernel value."""
         largest = float(np.abs(self._diagonal(inside)).max())
         return len(inside) * float(np.finfo(self._rows.store.dtype).eps) * largest
 

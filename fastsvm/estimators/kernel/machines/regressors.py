@@ -31,10 +31,7 @@ class KernelRegressor(Regressor, KernelMachine):
     """
 
     def _of_targets(self, data: TrainingSet, epsilon: float, nu: float) -> Statement:
-        """Return the problem with a tube of half width `epsilon`, or with the totals that ν asks for, if it is above 0.
-
-        Samples of weight 0 are left out.
-        """
+        """Return the problem with a tube of half width `epsilon`, or with the totals of a ν above 0."""
         upper = float(self.C) * data.weight
         total = nu * float(upper.sum()) / 2
 
