@@ -14,6 +14,7 @@ from fastsvm._compiled.processor import JIT_DISABLED
 from fastsvm._compiled.scalars import multiply_add
 from fastsvm._compiled.threads import Pool, scratch_array, spans
 from fastsvm._compiled.vectors import PANEL_BYTES, PANEL_ROWS, panel_tile
+from fastsvm.kernel_matrix.memory_plan import operand_rows
 from fastsvm.kernel_matrix.pairwise import (
     MOST_COLUMNS,
     SPAN,
@@ -27,15 +28,9 @@ from fastsvm.linalg.row_products import FEATURES, add_panel_products, add_rows, 
 from fastsvm.sources import Block
 from fastsvm.tuning import KernelTuning
 
-__all__ = ["PairCoefficients", "add_expansion", "expand", "expand_among", "operand_rows", "task_columns"]
+__all__ = ["PairCoefficients", "add_expansion", "expand", "expand_among", "task_columns"]
 
 _PIECE_COLUMNS = PANEL_BYTES // np.dtype(np.float64).itemsize  # They are a panel of sums.
-_OPERAND_BYTES = 64 << 20  # Rows that are prepared at once take at most about so many bytes.
-
-
-def operand_rows(row_bytes: int) -> int:
-    """Return how many rows are prepared at once, so that the operand stays within its memory."""
-    return max(16, _OPERAND_BYTES // row_bytes)
 
 
 def task_columns(n_rows: int, ns_of_value: float, tuning: KernelTuning) -> int:

@@ -7,7 +7,8 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, scratch_array, spans
 from fastsvm.kernel_matrix.accurate_sums import ValueBounds
-from fastsvm.kernel_matrix.expansion import add_expansion, expand, expand_among, operand_rows, task_columns
+from fastsvm.kernel_matrix.expansion import add_expansion, expand, expand_among, task_columns
+from fastsvm.kernel_matrix.memory_plan import operand_rows
 from fastsvm.kernel_matrix.pairwise import (
     SPAN,
     TILED_ROWS,

@@ -1,7 +1,6 @@
 """From an estimator's kernel parameters to how a kernel sees samples, and to its values for training."""
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -25,7 +24,7 @@ from fastsvm.kernel_matrix.pairwise import (
     multiplies_bytes,
 )
 from fastsvm.kernel_matrix.rounding import NEAR
-from fastsvm.kernels import KERNELS, Kernel, is_kernel, kernel_value
+from fastsvm.kernels import KERNELS, Kernel, in_python, is_kernel, kernel_value
 from fastsvm.linalg.row_products import product_type
 from fastsvm.low_rank.random_pivots import diagonal_of
 from fastsvm.sources import (
@@ -63,7 +62,6 @@ __all__ = [
     "geometry_attributes",
     "geometry_of",
     "has_single_range",
-    "in_python",
     "is_precomputed",
     "resolve_gamma",
     "resolve_kernel",
@@ -189,13 +187,6 @@ def resolve_kernel(estimator: KernelEstimator, gamma: float | None = None) -> Ke
         parameters = {"gamma": gamma, "coef0": float(estimator.coef0), "degree": int(estimator.degree)}
         return kind(**{name: parameters[name] for name in kind._fields})
     return in_python(given) if is_kernel(given) else given
-
-
-def in_python(kernel: Any) -> Kernel:
-    """Return a kernel object with Python's own numbers, for whose types maps are compiled."""
-    kinds = getattr(type(kernel), "__annotations__", {})
-    whole = (isinstance(value, Integral) and kinds.get(name) is not float for name, value in kernel._asdict().items())
-    return type(kernel)(*(int(value) if is_int else float(value) for is_int, value in zip(whole, kernel, strict=True)))
 
 
 def resolve_gamma(gamma: str | float, n_features: int, variance: float) -> float:

@@ -12,7 +12,6 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
-from fastsvm.estimators.kernel.kernel_parameter import in_python
 from fastsvm.estimators.kernel.progress import REFRESH_SECONDS, KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
 from fastsvm.files.storable import storable
@@ -27,6 +26,7 @@ from fastsvm.kernel_matrix.rows import (
     SharedKernel,
 )
 from fastsvm.kernel_matrix.rows_on_demand import SmallKernel
+from fastsvm.kernels import in_python
 from fastsvm.multiclass import by_class, by_pair, disjoint_order
 from fastsvm.solvers.kernel_dual.dual_gradient import GradientBounds, sharpened
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution, Problems, gap_of, solution_of

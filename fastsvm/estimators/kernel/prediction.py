@@ -143,8 +143,7 @@ class Predictor:
     def _expansion(self) -> tuple[Block, Any]:
         """Support vectors and their coefficients, or the weights of the features with a linear kernel.
 
-        Large multipliers of a linear kernel cancel, which the weights have behind them, where rounding would be
-        visible.
+        Large multipliers of a linear kernel cancel. The weights are summed in more digits where that would be visible.
         """
         block, coef = self.support.block, self.coef
         if not (isinstance(self.kernel, Linear) and isinstance(block, DenseBlock) and isinstance(coef, np.ndarray)):

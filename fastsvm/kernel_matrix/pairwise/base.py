@@ -25,7 +25,6 @@ __all__ = [
     "Prepared",
     "Rows",
     "add_tile",
-    "in_precision",
     "map_rest",
     "map_tile",
     "rounds_and_rest",
@@ -101,12 +100,6 @@ def add_tile(
         tile = scratch_array("tile", (len(coef), b - a), pairwise.dtype)
         pairwise.tile(operand, block.slice(a, b), terms[a:b], Rows(tile, slots, 0))
         add_rows(tile, coef, sums[a:b])
-
-
-def in_precision(kernel: Any, dtype: np.dtype) -> Any:
-    """Return `kernel` with real parameters of type `dtype`, so that the map computes in that type."""
-    real = np.dtype(dtype).type
-    return type(kernel)(*(value if isinstance(value, int) else real(value) for value in kernel))
 
 
 CHUNK = 32

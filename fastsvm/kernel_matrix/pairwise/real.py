@@ -20,8 +20,8 @@ import numpy as np
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.scalars import maximum, minimum, multiply_add
 from fastsvm._compiled.threads import scratch_array, spans
-from fastsvm.kernel_matrix.pairwise.base import COST_OF_UNKNOWN, TILED_ROWS, Rows, add_tile, in_precision, map_tile
-from fastsvm.kernels import Kernel, kernel_value
+from fastsvm.kernel_matrix.pairwise.base import COST_OF_UNKNOWN, TILED_ROWS, Rows, add_tile, map_tile
+from fastsvm.kernels import Kernel, in_precision, kernel_value
 from fastsvm.linalg.inverted_index import InvertedIndex, invert, write_indexed_products
 from fastsvm.linalg.row_products import add_products, add_rows, empty_panels, pack
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source

@@ -8,8 +8,8 @@ import numpy as np
 from fastsvm._compiled.byte_tile import INSTRUCTIONS, PRODUCTS, byte_tile
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.threads import scratch_array
-from fastsvm.kernel_matrix.pairwise.base import ROUND, Rows, in_precision, map_rest, rounds_and_rest
-from fastsvm.kernels import Kernel, kernel_value
+from fastsvm.kernel_matrix.pairwise.base import ROUND, Rows, map_rest, rounds_and_rest
+from fastsvm.kernels import Kernel, in_precision, kernel_value
 from fastsvm.linalg.row_products import add_rows
 from fastsvm.sources import Block, DenseBlock, Source
 
