@@ -65,27 +65,17 @@ class _SampleRows:
     """What kernel rows of the samples of a problem take from their matrix."""
 
     def __init__(self, gram: "KernelMatrix", store: np.ndarray) -> None:
-        self.store, self._gram = store, gram
-
-    @property
-    def passes(self) -> int:
-        """Passes over the rows of the source so far."""
-        return self._gram.passes
-
-    @property
-    def resident(self) -> bool:
-        """Whether all rows of the data are in memory."""
-        return self._gram.resident
+        self.store, self.gram = store, gram
 
     @property
     def cheap(self) -> bool:
         """Whether recomputing all rows in float64 is cheap."""
-        return self._gram.cheap
+        return self.gram.cheap
 
     @property
     def cheap_among(self) -> bool:
         """Whether the kernel among a few rows is cheaper to compute than to gather from the store."""
-        return self._gram.cheap_among
+        return self.gram.cheap_among
 
     def columns(self, rows: np.ndarray) -> np.ndarray:
         """Return the columns of the store in which the values of `rows` are: the rows themselves."""
@@ -93,19 +83,11 @@ class _SampleRows:
 
     def among(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between `rows[first:]` and all `rows` to `out[first:]`."""
-        self._gram.among(rows, first, out)
+        self.gram.among(rows, first, out)
 
     def weighted_sum(self, rows: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over `rows`, for the columns `at` or for all, from values in float64."""
-        return self._gram.weighted_sum(rows, coef, at)
-
-    def samples(self, rows: np.ndarray) -> tuple[PairwiseKernel, Block]:
-        """Return the kernel in float64, and the samples of `rows`."""
-        return self._gram.samples(rows)
-
-    def value_bounds(self) -> ValueBounds:
-        """Return bounds on the sizes and the errors of values in float64."""
-        return self._gram.value_bounds()
+        return self.gram.weighted_sum(rows, coef, at)
 
 
 class RowCache(_SampleRows):
@@ -158,7 +140,7 @@ class RowCache(_SampleRows):
         self._clock, self._hits, self._misses = contents[2:]
         slots = np.flatnonzero(self._row_in >= 0)
         rows = self._row_in[slots]
-        self._gram.rows_beside(rows, Rows(self.store, slots, 0), self._slot_of)
+        self.gram.rows_beside(rows, Rows(self.store, slots, 0), self._slot_of)
         self._slot_of[rows] = slots
 
     def cached(self, rows: np.ndarray) -> np.ndarray:
@@ -172,8 +154,8 @@ class RowCache(_SampleRows):
     @property
     def worth_filling(self) -> float:
         """If this share of the rows is needed, computing all at once is cheaper; infinite if not all rows fit."""
-        fits = self.n_slots == len(self._slot_of) and self._gram.resident
-        return self._gram.worth_filling if fits else np.inf
+        fits = self.n_slots == len(self._slot_of) and self.gram.resident
+        return self.gram.worth_filling if fits else np.inf
 
     def fill(self) -> None:
         """Compute all missing rows. Requires `worth_filling` of at most 1."""
@@ -193,7 +175,7 @@ class RowCache(_SampleRows):
         if len(missing):
             free = self._free(len(missing))
             try:
-                self._gram.rows_beside(missing, Rows(self.store, free, 0), self._slot_of)
+                self.gram.rows_beside(missing, Rows(self.store, free, 0), self._slot_of)
             except BaseException:  # the slots contain neither the old rows nor the new
                 self._used_at[free] = 0
                 raise
@@ -223,7 +205,7 @@ class RecomputedRows(_SampleRows):
 
     worth_filling = np.inf  # All rows are never computed at once.
     n_computed = 0
-    _gram: Gram
+    gram: Gram
 
     def __init__(self, gram: Gram) -> None:
         super().__init__(gram, np.empty((0, len(gram)), gram.dtype))
@@ -232,7 +214,7 @@ class RecomputedRows(_SampleRows):
     @property
     def n_slots(self) -> int:
         """Number of rows that may be asked for at once."""
-        return len(self._gram)
+        return len(self.gram)
 
     @property
     def counts(self) -> CacheCounts:
@@ -242,13 +224,13 @@ class RecomputedRows(_SampleRows):
     @property
     def cheap_restricted(self) -> bool:
         """Whether the kernel among some thousand rows is computed again more cheaply than it is read."""
-        return self._gram.pairwise.cost(self._gram.source.shape[1]) <= self._gram.tuning.nested_ns
+        return self.gram.pairwise.cost(self.gram.source.shape[1]) <= self.gram.tuning.nested_ns
 
     def restricted(self, rows: np.ndarray) -> "RecomputedRows | None":
         """Return the kernel rows among `rows`, which may repeat; None if they are read more cheaply than computed."""
         if not self.cheap_restricted:
             return None
-        return RecomputedRows(self._gram.take(rows, MemorySource(self._gram.source.rows(rows))))
+        return RecomputedRows(self.gram.take(rows, MemorySource(self.gram.source.rows(rows))))
 
     def fill(self) -> None:
         """Do nothing: no row is cached."""
@@ -268,7 +250,7 @@ class RecomputedRows(_SampleRows):
     def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
         """Add Σ_s coef_s K_s to the sums."""
         self._computed += len(slots)
-        self._gram.add_rows(sums, slots, coef)
+        self.gram.add_rows(sums, slots, coef)
 
     def contents(self) -> CacheContents:
         """Return that nothing is cached."""
@@ -287,7 +269,7 @@ class PairedRows:
     """
 
     def __init__(self, rows: RowCache | RecomputedRows) -> None:
-        self.rows, self.store = rows, rows.store
+        self.rows, self.store, self.gram = rows, rows.store, rows.gram
         self._n = rows.store.shape[1]
 
     def __getattr__(self, name: str) -> Any:

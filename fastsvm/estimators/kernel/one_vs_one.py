@@ -360,7 +360,7 @@ class OneVsOneFit:
 
     def solve(self, number: int, rows: ProblemRows, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve a problem on its kernel rows."""
-        passes = rows.passes
+        passes = rows.gram.passes
         given = Resources(self._spent, self._pool, number, limits.deadline, self.gram.tuning)
         solver = self._solver_of(self.problems.problem(number), rows, given)
         state, before = self._initial_state(number, solver, rows)
@@ -384,7 +384,7 @@ class OneVsOneFit:
         self._solved[number] = solution, reason, n_steps + before
         del self._current[number]
         self._snapshots.pop(number, None)
-        self._passes += (rows.passes - passes) * int(self.problems.sizes[number]) / len(self.labels)
+        self._passes += (rows.gram.passes - passes) * int(self.problems.sizes[number]) / len(self.labels)
         monitor.count_solved()
 
     def _check_finite(self, number: int, *results: float) -> None:

@@ -101,7 +101,7 @@ class DualGradient:
     @functools.cached_property
     def bounds(self) -> GradientBounds:
         """Bounds on the errors of F."""
-        return GradientBounds(self._problem, self.rows.samples, self.rows.value_bounds())
+        return GradientBounds(self._problem, self.rows.gram.samples, self.rows.gram.value_bounds())
 
     @property
     def exact(self) -> bool:
@@ -250,7 +250,7 @@ class DualGradient:
         while error > 0:
             slack = settled(self._problem, state.alpha, *levelled(self._problem, state.alpha, state.gradient))
             doubtful = np.flatnonzero(~done & (slack <= _DOUBT_OF_MANY * error))
-            if len(doubtful) and not self.rows.resident:
+            if len(doubtful) and not self.rows.gram.resident:
                 doubtful = np.flatnonzero(~done)  # one pass over the file is enough for all
             found = self._set_exactly(state, support, doubtful, done)
             error, most = (found if found > error else 0.0), max(most, found)

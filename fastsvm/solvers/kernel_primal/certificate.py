@@ -140,7 +140,7 @@ class DualView:
 def bounded_sums(problem: KernelProblem, rows: ProblemRows) -> SumsOf:
     """Return what multiplies vectors by the kernel matrix of a problem."""
     unknown = problem._replace(target=np.zeros(len(problem.y)))
-    bounds = GradientBounds(unknown, rows.samples, rows.value_bounds())
+    bounds = GradientBounds(unknown, rows.gram.samples, rows.gram.value_bounds())
 
     def sums_of(coef: np.ndarray, accurately: bool) -> tuple[np.ndarray, np.ndarray]:
         alpha, places = problem.y * coef, np.flatnonzero(coef)
