@@ -40,14 +40,10 @@ def task_columns(n_rows: int, ns_of_value: float, tuning: KernelTuning) -> int:
 
 
 def add_expansion(
-    sums: np.ndarray, pairwise: PairwiseKernel, expansion: tuple[Block, np.ndarray], rows: tuple[Block, np.ndarray],
+    sums: np.ndarray, pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Block, terms: np.ndarray,
     pool: Pool, tuning: KernelTuning,
 ) -> None:  # fmt: skip
-    """Add Σ_s coef_s k(x_s, x) to the float64 sums of the rows x of a block; the kernel is not a precomputed one.
-
-    `expansion` is the rows x_s and their coefficients, `rows` the rows x and their terms.
-    """
-    (support, coef), (block, terms) = expansion, rows
+    """Add Σ_s coef_s k(x_s, x) to the float64 sums of the rows x of a block; the kernel is not a precomputed one."""
     most = min(pairwise.summed_rows, operand_rows(pairwise.row_bytes(support)))
 
     def add(operand: Prepared, weights: np.ndarray, a: int, b: int) -> None:

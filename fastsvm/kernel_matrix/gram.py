@@ -27,10 +27,8 @@ _DENSE = 8  # If one of so many columns or more is wanted, copying uses most of 
 
 
 @jit
-def _copy_columns(out, new, known):
-    """Copy the values in the columns `known` of the rows `new` by symmetry; both are pairs of row numbers and slots."""
-    rows, slots = new
-    columns, places = known
+def _copy_columns(out, rows, slots, columns, places):
+    """Copy the values in some columns of the rows in `slots` by symmetry, from the rows in `places`."""
     values = np.empty((16, rows.size), out.dtype)
     for first in range(0, columns.size, 16):  # writes whole cache lines
         count = min(16, columns.size - first)
@@ -127,9 +125,8 @@ class Gram:
             return
         self.passes += 1
         order = np.argsort(indices)
-        new = indices[order], out.slots[order]
-        copied = known + out.start, slot_of[known]
-        pieces = [(out.store, new, (copied[0][a:b], copied[1][a:b])) for a, b in spans(len(known), SPAN)]
+        new, slots, columns, places = indices[order], out.slots[order], known + out.start, slot_of[known]
+        pieces = [(out.store, new, slots, columns[a:b], places[a:b]) for a, b in spans(len(known), SPAN)]
         self.pool.run(_copy_columns, pieces)
         rest = np.flatnonzero(slot_of < 0)
         terms = self._all_terms()
@@ -204,11 +201,6 @@ class Gram:
     def _terms_of(self, block: Block, start: int, out: np.ndarray) -> None:
         out[start : start + block.shape[0]] = self._ready[0].terms(block)
 
-    @property
-    def cheap_among(self) -> bool:
-        """Whether the kernel among a few rows is cheaper to compute than to gather from kernel rows in memory."""
-        return self.cheap
-
     def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between the rows `indices[first:]` and all `indices` to `out[first:]`."""
         pairwise, source = self._ready if out.dtype == self.dtype else (self.pairwise.widened(), self.source)
@@ -278,7 +270,7 @@ class Gram:
                 PrecomputedPairwise(self.pairwise.columns[indices]), support, coef[:, None], block, self.pool
             )[:, 0]
         pairwise, sums = self.pairwise.widened(), np.zeros(block.shape[0])
-        add_expansion(sums, pairwise, (support, coef), (block, pairwise.terms(block)), self.pool, self.tuning)
+        add_expansion(sums, pairwise, support, coef, block, pairwise.terms(block), self.pool, self.tuning)
         return sums
 
     def add_rows(self, sums: np.ndarray, indices: np.ndarray, coef: np.ndarray) -> None:
@@ -288,7 +280,7 @@ class Gram:
         rows = self._rows(indices)
         for start, block in source.blocks():
             part = slice(start, start + block.shape[0])
-            add_expansion(sums[part], pairwise, (rows, coef), (block, terms[part]), self.pool, self.tuning)
+            add_expansion(sums[part], pairwise, rows, coef, block, terms[part], self.pool, self.tuning)
 
     def _all_terms(self) -> np.ndarray:
         if self._terms is None:

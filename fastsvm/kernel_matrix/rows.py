@@ -39,10 +39,9 @@ __all__ = [
 
 
 class CacheCounts(NamedTuple):
-    """Statistics of a cache: rows requested and found, requested and missing, and computed."""
+    """Statistics of a cache: rows requested and found, and computed because they were missing."""
 
     hits: int
-    misses: int
     rows_computed: int
 
 
@@ -75,7 +74,7 @@ class _SampleRows:
     @property
     def cheap_among(self) -> bool:
         """Whether the kernel among a few rows is cheaper to compute than to gather from the store."""
-        return self.gram.cheap_among
+        return isinstance(self.gram, Gram) and self.gram.cheap  # others are copied from values in memory
 
     def columns(self, rows: np.ndarray) -> np.ndarray:
         """Return the columns of the store in which the values of `rows` are: the rows themselves."""
@@ -120,8 +119,8 @@ class RowCache(_SampleRows):
 
     @property
     def counts(self) -> CacheCounts:
-        """Hits, misses and rows computed so far."""
-        return CacheCounts(self._hits, self._misses, self._misses)
+        """Hits and rows computed so far."""
+        return CacheCounts(self._hits, self._misses)
 
     def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
         """Add Σ_s coef_s K_s to the sums, for rows in slots that `fetch` returned."""
@@ -218,8 +217,8 @@ class RecomputedRows(_SampleRows):
 
     @property
     def counts(self) -> CacheCounts:
-        """No hits, and as many misses as rows were computed."""
-        return CacheCounts(0, self._computed, self._computed)
+        """No hits, and the rows that were computed."""
+        return CacheCounts(0, self._computed)
 
     @property
     def cheap_restricted(self) -> bool:
@@ -412,14 +411,13 @@ class SharedKernel:
         ends = np.flatnonzero(np.diff(columns) != 1) + 1
         starts = np.concatenate([[0], ends, [len(columns)]])
         for a, b in spans(len(found), SPAN):
-            _copy_runs(self._rows.store, found[a:b], (columns, starts), out, slots[a:b])
+            _copy_runs(self._rows.store, found[a:b], columns, starts, out, slots[a:b])
 
 
 class SharedPart:
     """The kernel matrix of a subset of distinct rows, which copies from a `SharedKernel`."""
 
     resident = True
-    cheap_among = False  # values are cached, except those that do not fit
     passes = 0
 
     def __init__(self, kernel: SharedKernel, rows: np.ndarray) -> None:
@@ -534,9 +532,8 @@ def _add_rows(store, slots, delta, sums, start, stop):
 
 
 @jit
-def _copy_runs(store, places, runs, out, slots):
-    """Copy columns of rows of a store to the rows `slots` of `out`; `runs` has columns and their runs' starts."""
-    columns, starts = runs
+def _copy_runs(store, places, columns, starts, out, slots):
+    """Copy columns of the rows `places` of a store to the rows `slots` of `out`; runs of columns begin at `starts`."""
     for k in range(places.size):
         row, target = store[places[k]], out[slots[k]]
         for r in range(starts.size - 1):

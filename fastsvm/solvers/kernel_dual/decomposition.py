@@ -116,8 +116,7 @@ class Decomposition(ABC):
         self.problem, self.rows, self.tol, self.pool = problem, rows, tol, pool
         self.working_sets = WorkingSetSteps(problem, rows, size, pool, tuning)
         self.gradient = DualGradient(problem, rows, self.working_sets.products, tol)
-        kernel = rows, self.working_sets.block, self.working_sets.products
-        self._newton = NewtonTrial(problem, kernel, pool, most_free, tuning)
+        self._newton = NewtonTrial(problem, rows, self.working_sets, pool, most_free, tuning)
         self._interior = InteriorTrial(problem, self.gradient, pool, most_free, deadline, tuning)
         self._all_considered = False
         self._aim = tol

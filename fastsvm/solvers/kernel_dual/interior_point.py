@@ -152,7 +152,9 @@ class Scaled(NamedTuple):
     factor: np.ndarray | None
 
     @classmethod
-    def of(cls, kernel: np.ndarray, box: tuple, target: np.ndarray, balanced: bool) -> "Scaled | None":
+    def of(
+        cls, kernel: np.ndarray, y: np.ndarray, upper: np.ndarray, target: np.ndarray, balanced: bool
+    ) -> "Scaled | None":
         """Return the problem, which reuses the memory of the kernel matrix; None if a diagonal value is negative."""
         diagonal = kernel.diagonal().copy()
         most = diagonal.max()
@@ -160,7 +162,6 @@ class Scaled(NamedTuple):
             return None
         exponent = np.round(np.log2(np.maximum(diagonal, UNIT**2 * most)) / 2)
         scale = np.exp2(-exponent)  # powers of two, so that scaling is exact
-        y, upper = box
         balance = y * scale
         for a, b in spans(len(kernel), SPAN):
             kernel[a:b] *= balance
@@ -365,7 +366,7 @@ def interior_solution(
 
     The kernel values, shape (n, n), are overwritten. Bounds are above 0. If `balanced`, Σ_i y_i α_i = 0.
     """
-    problem = Scaled.of(kernel, (y, upper), target, balanced)
+    problem = Scaled.of(kernel, y, upper, target, balanced)
     if problem is None or (balanced and not (y.max() > 0 > y.min())):
         return None
     best = InteriorResult(y)

@@ -23,10 +23,10 @@ from scipy import linalg
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.rounding import BALANCED, NEAR_BOUND, ROUNDING, SEEN
-from fastsvm.kernel_matrix.rows import KernelProducts, ProblemRows
+from fastsvm.kernel_matrix.rows import ProblemRows
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, gap_of, objective
-from fastsvm.solvers.kernel_dual.working_sets import WorkingBlock
+from fastsvm.solvers.kernel_dual.working_sets import WorkingSetSteps
 from fastsvm.tuning import KernelTuning
 
 __all__ = ["NewtonTrial", "moved", "newton_step"]
@@ -45,14 +45,15 @@ class NewtonTrial:
     def __init__(
         self,
         problem: KernelProblem,
-        kernel: tuple[ProblemRows, WorkingBlock, KernelProducts],
+        rows: ProblemRows,
+        working_sets: WorkingSetSteps,
         pool: Pool,
         most_free: int,
         tuning: KernelTuning,
     ) -> None:
         self.n_steps = self.failures = 0
         self._problem, self._pool = problem, pool
-        self._rows, self._block, self._products = kernel
+        self._rows, self._block, self._products = rows, working_sets.block, working_sets.products
         self._most_free, self._tuning = most_free, tuning
 
     def improve_if_slow(self, state: KernelDualState, n_steps: int, before: float) -> int:
@@ -140,7 +141,7 @@ def newton_step(
         first = _free_step(of_gradient, of_ones, balanced)
         if first is None:
             return None
-        step = _bounded_step(inverse, (of_gradient, of_ones), low, high, balanced, tuning)
+        step = _bounded_step(inverse, of_gradient, of_ones, low, high, balanced, tuning)
     except linalg.LinAlgError:
         return None
     return _reach(first, low, high) * first if step is None else step
@@ -158,14 +159,15 @@ def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray, balanced: bool) -> 
 
 
 def _bounded_step(
-    inverse: Inverse, times: tuple[np.ndarray, np.ndarray], low: np.ndarray, high: np.ndarray, balanced: bool,
+    inverse: Inverse, of_gradient: np.ndarray, of_ones: np.ndarray, low: np.ndarray, high: np.ndarray, balanced: bool,
     tuning: KernelTuning,
 ) -> np.ndarray | None:  # fmt: skip
     """Return the solution within the bounds, or None if it takes too many rounds or fixes too many rows.
 
-    `times` are the inverse times gradient and ones. Rows are released in the first half of the rounds, so that it ends.
+    `of_gradient` and `of_ones` are the inverse times gradient and ones. Rows are released in the first half of the
+    rounds only, so that it ends.
     """
-    (of_gradient, of_ones), m = times, len(low)
+    m = len(low)
     bound = np.zeros(m)  # -1 or 1 for rows fixed at the lower or the upper bound
     place, halves = np.full(m, -1), np.empty((0, m))  # rows of the inverse's factor, for all rows ever fixed
     products = np.empty((0, 0))
