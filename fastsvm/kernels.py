@@ -5,9 +5,9 @@ map serves training and prediction, dense and sparse rows, memory and disk.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
-from typing import ClassVar, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, NamedTuple, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -70,6 +70,11 @@ class Kernel(Protocol):
 
     pairing: ClassVar[str]
     translation_invariant: ClassVar[bool]
+    _fields: ClassVar[tuple[str, ...]]
+
+    def __iter__(self) -> Iterator[float]: ...
+
+    def _asdict(self) -> dict[str, float]: ...
 
     def rounding(self, eps: float, sq_norm: float) -> float:
         """Return a bound on the rounding error of a kernel value.
@@ -118,7 +123,7 @@ def kernel_value(kernel: Kernel, pairing: float, sq_x: float, sq_z: float) -> fl
     raise NotImplementedError
 
 
-def is_kernel(value: object) -> bool:
+def is_kernel(value: object) -> TypeGuard[Kernel]:
     """Return whether a value is an object whose class has a scalar map.
 
     Parameters

@@ -8,7 +8,7 @@ The kernels are told apart by a number, not by their classes: the solver is comp
 are given as the matrix of all values.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from fastsvm._compiled.scalars import multiply_add
 from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.pairwise.base import ROUND
-from fastsvm.kernels import RBF, Linear, Polynomial, Sigmoid, kernel_value
+from fastsvm.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid, kernel_value
 from fastsvm.sources import DenseBlock
 
 __all__ = [
@@ -87,12 +87,12 @@ class RowsOnDemand(NamedTuple):
     slot_of: np.ndarray
 
 
-def has_rows_on_demand(kernel: Any) -> bool:
+def has_rows_on_demand(kernel: Kernel) -> bool:
     """Return whether compiled code computes rows of a kernel one by one; of another, the matrix is needed."""
     return type(kernel) in _KINDS
 
 
-def on_demand(kernel: Any, values: np.ndarray) -> SmallKernel:
+def on_demand(kernel: Kernel, values: np.ndarray) -> SmallKernel:
     """Return a kernel that `has_rows_on_demand`, among samples, float64 of shape (n, d)."""
     kind = _KINDS.index(type(kernel))
     degree, gamma, coef0 = (getattr(kernel, name, 0) for name in ("degree", "gamma", "coef0"))

@@ -3,7 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -66,7 +66,17 @@ def time_left(times: Sequence[float], gaps: Sequence[float], tol: float) -> floa
     return float(gap[-1] - np.log(tol)) / rate if rate > 0 else None
 
 
-class MonitoredFit(NamedTuple):
+class _Epochs(Protocol):
+    """A state that counts epochs."""
+
+    @property
+    def epoch(self) -> int: ...
+
+
+State = TypeVar("State", bound=_Epochs)
+
+
+class MonitoredFit(NamedTuple, Generic[State]):
     """A fit by at most `n_epochs` epochs, as its monitor sees it.
 
     `attributes(state)` returns the fitted attributes of a model that stops there, `checkpoint(state)` what a fit
@@ -75,19 +85,19 @@ class MonitoredFit(NamedTuple):
 
     session: FitSession
     n_epochs: int
-    attributes: Callable[[Any], dict]
-    checkpoint: Callable[[Any], Any]
-    state: Any
+    attributes: Callable[[State], dict]
+    checkpoint: Callable[[State], object]
+    state: State
     records: list[tuple]
     solver: str = ""  # It is named beside the estimator.
 
 
-class EpochMonitor(ABC):
+class EpochMonitor(ABC, Generic[State]):
     """Records every epoch of a fit, shows it, reports it to callbacks, and offers checkpoints of the latest `state`."""
 
     COLUMNS: ClassVar[tuple[str, ...]]
 
-    def __init__(self, fit: MonitoredFit) -> None:
+    def __init__(self, fit: MonitoredFit[State]) -> None:
         self._fit, self._estimator, self._records = fit, fit.session.estimator, fit.records
         self._begin = time.perf_counter() - (self._records[-1][1] if self._records else 0.0)
         self.state = fit.state
@@ -96,14 +106,14 @@ class EpochMonitor(ABC):
         self._bar = progress_bar(shown=shown, total=fit.n_epochs, unit="epoch", desc=name)
 
     @abstractmethod
-    def row(self, state: Any, report: Report) -> tuple[tuple, dict[str, str]]:
+    def row(self, state: State, report: Report) -> tuple[tuple, dict[str, str]]:
         """Return what is recorded after the number of the epoch and the time, and what is shown beside the bar."""
 
     def finish(self) -> None:
         """Remove the bar."""
         self._bar.close()
 
-    def observe(self, state: Any, report: Report) -> bool:
+    def observe(self, state: State, report: Report) -> bool:
         """Record an epoch if one ended, offer a checkpoint, and return whether a callback asks to stop."""
         self.state = state
         stop = self._record(state, report) if report.n_steps else False
@@ -113,7 +123,7 @@ class EpochMonitor(ABC):
             checkpointer.observe(lambda: self._fit.checkpoint(state), facts | {"epoch": state.epoch})
         return stop
 
-    def _record(self, state: Any, report: Report) -> bool:
+    def _record(self, state: State, report: Report) -> bool:
         """Record an epoch, and return whether a callback asks to stop."""
         values, shown = self.row(state, report)
         self._records.append((state.epoch, time.perf_counter() - self._begin, *values))

@@ -81,7 +81,7 @@ __all__ = [
 class Rule(NamedTuple):
     """What a parameter must be: a test and the words for it."""
 
-    holds: Callable[[Any], bool]
+    holds: Callable[[object], bool]
     words: str
 
 
@@ -111,7 +111,7 @@ def number(
     return Rule(holds, words)
 
 
-def _is_finite(value: Any, integral: bool) -> bool:
+def _is_finite(value: object, integral: bool) -> bool:
     try:
         if type(value) is int or (type(value) is float and not integral):  # whose abstract classes take long to ask
             return math.isfinite(value)
@@ -139,7 +139,7 @@ def either(*rules: Rule) -> Rule:
 boolean = Rule(lambda value: type(value).__name__ in ("bool", "bool_"), "a bool")
 
 
-def _is_seed(value: Any) -> bool:
+def _is_seed(value: object) -> bool:
     try:
         check_random_state(value)
     except ValueError:
@@ -147,7 +147,7 @@ def _is_seed(value: Any) -> bool:
     return True
 
 
-NU = Rule(lambda value: _is_finite(value, False) and 0 < value <= 1, "a float in the range (0.0, 1.0]")
+NU = Rule(number(above=0, most=1).holds, "a float in the range (0.0, 1.0]")
 """The rule of a parameter ν."""
 
 seed = Rule(_is_seed, f"None, an int from 0 to {2**32 - 1} or a numpy.random.RandomState")
@@ -180,7 +180,7 @@ class TrainingSet(NamedTuple):
     stored: Source | None = None
 
 
-def labels_of(X: Samples, y: Column) -> Any:
+def labels_of(X: Samples, y: Column) -> Column:
     """Return the labels: y, the contents of a dataset y, or those of an `HDF5Data` or an open file X if y is None."""
     if y is None and isinstance(X := of_open_file(X), HDF5Data):
         return X.y
@@ -189,7 +189,7 @@ def labels_of(X: Samples, y: Column) -> Any:
     return read_column(y) if isinstance(y, h5py.Dataset) else y
 
 
-def required_labels(X: Samples, y: Column) -> Any:
+def required_labels(X: Samples, y: Column) -> Column:
     """Return the labels as `labels_of` does; raise ValueError if there are none."""
     y = labels_of(X, y)
     if y is None:
@@ -313,7 +313,7 @@ def _check_columns(X: Samples) -> None:
                 _check_words(name, np.asarray(X.iloc[:, place], object))
 
 
-def _check_words(name: Any, column: np.ndarray) -> None:
+def _check_words(name: object, column: np.ndarray) -> None:
     """Raise ValueError for the first word in a column of objects that is not a number."""
     try:
         column.astype(np.float64)
@@ -350,7 +350,7 @@ def _check_convertible(X: Samples) -> None:
                 )
 
 
-def _plain(X: Samples) -> Any:
+def _plain(X: Samples) -> Samples:
     """Return X as real numbers of at most 8 bytes; complex numbers raise ValueError, times TypeError."""
     dtype = X.dtype
     if dtype.kind in "Mm":
@@ -567,7 +567,7 @@ def class_weights(
 # --- values that are missing: masked ones of numpy.ma, and None, NaN and NA among labels ------------------
 
 
-def _check_unmasked(name: str, values: Any) -> None:
+def _check_unmasked(name: str, values: Column) -> None:
     """Raise ValueError if values of an array are masked: the numbers below a mask mean nothing."""
     if np.ma.is_masked(values):
         place = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(values))[0]))

@@ -5,7 +5,8 @@ sum of their multipliers only, so the problem in which one row represents them a
 data have many duplicates.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,22 +33,21 @@ class Repeats(NamedTuple):
     before: np.ndarray
     upper: np.ndarray
 
-    @staticmethod
-    def are_sought(source: Source, tuning: KernelTuning) -> bool:
-        """Return whether rows are compared: dense ones in memory, of bytes, or many of words."""
-        block = source.block if isinstance(source, MemorySource) else None
-        if not (tuning.merged and isinstance(block, DenseBlock)):
-            return False
-        is_long = len(block.values) > tuning.few_rows and block.values.dtype.itemsize in _WORDS
-        return source.dtype == np.uint8 or is_long
-
     @classmethod
-    def find(cls, source: Source, kinds: np.ndarray, upper: np.ndarray, tuning: KernelTuning) -> "Repeats | None":
-        """Return the duplicates of each kind, a class or a target, -1 for none; None if there are few or none."""
-        if not (cls.are_sought(source, tuning) and isinstance(source, MemorySource)):
+    def find(
+        cls, source: Source, kinds_of: Callable[[], np.ndarray | None], upper: np.ndarray, tuning: KernelTuning
+    ) -> "Repeats | None":
+        """Return the duplicates of each kind, a class or a target, -1 for none; None if there are few or none.
+
+        Dense rows in memory are compared, of bytes, or many of words.
+        """
+        block, is_bytes = source.block if isinstance(source, MemorySource) else None, source.dtype == np.uint8
+        if not (tuning.merged and isinstance(block, DenseBlock)):
             return None
-        block: Any = source.block
-        is_bytes = source.dtype == np.uint8
+        is_long = len(block.values) > tuning.few_rows and block.values.dtype.itemsize in _WORDS
+        kinds = kinds_of() if is_bytes or is_long else None
+        if kinds is None:
+            return None
         values = np.ascontiguousarray(block.values)
         if is_bytes:
             key = np.empty(len(values), np.uint32)

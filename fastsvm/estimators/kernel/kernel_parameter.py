@@ -1,18 +1,19 @@
 """From an estimator's kernel parameters to how a kernel sees samples, and to its values for training."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.documentation import PublicEstimator
 from fastsvm.estimators.fitting.session import warn_caller
-from fastsvm.estimators.fitting.validation import Attributes, Rule, boolean, either, number, one_of
-from fastsvm.estimators.kernel.solver_parameter import KernelLike, is_dual
+from fastsvm.estimators.fitting.validation import Attributes, Rule, Samples, boolean, either, number, one_of
+from fastsvm.estimators.kernel.solver_parameter import KernelLike, KernelParameters, MachineParameters, is_dual
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import (
     LARGEST_VALUE,
@@ -50,6 +51,7 @@ __all__ = [
     "KernelEstimator",
     "KernelLike",
     "ObjectSource",
+    "ResolvedKernel",
     "Standardization",
     "TrainingRows",
     "attributes_of",
@@ -97,6 +99,10 @@ PRIVATE_ATTRIBUTES = "_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shif
 _NEAR_CENTRE = 0.2  # Above this share of the squared norm, centring saves little, and rounds rows near the origin.
 _LONGER, _LONGER_SPARSE = 100, 1000  # Rare non-zeros alone give sparse features different lengths.
 _SHARE = 0.25  # The length at this quantile of the features that vary counts as usual.
+
+
+ResolvedKernel = Kernel | Callable | None
+"""A kernel, the user's function, or None for kernel values."""
 
 
 # --- what `kernel` stands for ----------------------------------------------------------------------------
@@ -156,7 +162,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     standardize: bool
 
 
-def check_kernel(kernel: Any) -> None:
+def check_kernel(kernel: KernelLike) -> None:
     """Raise ValueError if an attribute or a parameter of a kernel object is not usable."""
     if not is_kernel(kernel):
         return
@@ -172,18 +178,18 @@ def _is_ours(kernel: Kernel) -> bool:
     return type(kernel) in KERNELS.values()
 
 
-def is_precomputed(estimator: KernelEstimator) -> bool:
+def is_precomputed(estimator: KernelParameters) -> bool:
     """Return whether an estimator's rows are kernel values; other parameters may be wrong."""
     return isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
 
 
-def resolve_kernel(estimator: KernelEstimator, gamma: float | None = None) -> Kernel | Callable | None:
+def resolve_kernel(estimator: KernelParameters, gamma: float | None = None) -> ResolvedKernel:
     """Return a kernel, the user's function, or None for kernel values; `gamma` is resolved, or of no effect."""
     given = estimator.kernel
     if is_precomputed(estimator):
         return None
     if isinstance(given, str):
-        kind: Any = KERNELS[given]
+        kind = KERNELS[given]
         parameters = {"gamma": gamma, "coef0": float(estimator.coef0), "degree": int(estimator.degree)}
         return kind(**{name: parameters[name] for name in kind._fields})
     return in_python(given) if is_kernel(given) else given
@@ -234,7 +240,7 @@ class Standardization(NamedTuple):
         return cls(shift, view.scale.astype(np.float64))
 
     @classmethod
-    def of_model(cls, model: Any) -> "Standardization | None":
+    def of_model(cls, model: BaseEstimator) -> "Standardization | None":
         """Return the map that a fitted model stores, or None."""
         scale = getattr(model, "_scale", None)
         return None if scale is None else cls(model._shift, scale)
@@ -298,7 +304,7 @@ class ObjectSource(MemorySource):
     `samples`.
     """
 
-    def __init__(self, samples: Any, known: Any = None, numbers: np.ndarray | None = None) -> None:
+    def __init__(self, samples: Samples, known: Samples = None, numbers: np.ndarray | None = None) -> None:
         self.samples, self.known = samples, known
         self._first = 0 if known is None else _num_samples(known)
         if numbers is None:
@@ -309,7 +315,7 @@ class ObjectSource(MemorySource):
         """Return the source of the samples `indices` of this source."""
         return ObjectSource(self.samples, self.known, self.block.stored[indices, 0])
 
-    def as_passed(self, block: Block) -> Any:
+    def as_passed(self, block: Block) -> Samples:
         """Return the samples of a block: a list, an array or a DataFrame."""
         numbers = block.stored[:, 0]
         if len(numbers) and numbers[0] < self._first:
@@ -317,7 +323,7 @@ class ObjectSource(MemorySource):
         return _safe_indexing(self.samples, numbers - self._first)
 
 
-def samples_for(estimator: KernelEstimator, X: Any, known: Any = None) -> Any:
+def samples_for(estimator: KernelParameters, X: Samples, known: Samples = None) -> Samples:
     """Return X, or its source if the kernel is a function and X is no matrix of numbers.
 
     The support vectors of a fitted estimator, `known`, decide what X is: lists to predict may be of equal length.
@@ -332,12 +338,12 @@ def samples_for(estimator: KernelEstimator, X: Any, known: Any = None) -> Any:
     return ObjectSource(X, known)
 
 
-def _are_objects(support_vectors: Any) -> bool:
+def _are_objects(support_vectors: Samples) -> bool:
     """Return whether a model was fitted to objects: a fit on numbers stores arrays."""
     return isinstance(support_vectors, (list, tuple)) or not _is_table(support_vectors)
 
 
-def _is_table(X: Any) -> bool:
+def _is_table(X: Samples) -> bool:
     """Return whether X is a matrix of numbers: an array, a sparse matrix, a DataFrame or lists of equal length."""
     if sparse.issparse(X):
         return True
@@ -387,7 +393,7 @@ def check_values(gram: Gram, sq_norm: float) -> None:
         )
 
 
-def has_single_range(kernel: Any, *sq_norms: float) -> bool:
+def has_single_range(kernel: Kernel, *sq_norms: float) -> bool:
     """Return whether a kernel's parameters and some squared norms are in the range of float32."""
     numbers = (abs(float(value)) for value in (*kernel, *sq_norms))
     return all(value == 0 or 1 / MOST_SINGLE <= value <= MOST_SINGLE for value in numbers)
@@ -405,7 +411,7 @@ class TrainingRows(NamedTuple):
 
 
 def training_rows(
-    estimator: KernelEstimator,
+    estimator: KernelParameters,
     source: Source,
     standardization: Standardization | None,
     weight: np.ndarray | None,
@@ -429,7 +435,7 @@ def training_rows(
     return TrainingRows(source, None, _statistics(estimator, source, weight))
 
 
-def _statistics(estimator: KernelEstimator, source: Source, weight: np.ndarray | None) -> FeatureStatistics:
+def _statistics(estimator: KernelParameters, source: Source, weight: np.ndarray | None) -> FeatureStatistics:
     """Return the statistics of rows; raise ValueError that speaks of a kernel if they are its values."""
     try:
         return feature_statistics(source, weight)
@@ -443,7 +449,7 @@ def _statistics(estimator: KernelEstimator, source: Source, weight: np.ndarray |
         ) from error
 
 
-def common_factor(kernel: Any, standardization: Standardization | None) -> float | None:
+def common_factor(kernel: ResolvedKernel, standardization: Standardization | None) -> float | None:
     """Return the factor of all rows if the kernel sees no other change of them, else None."""
     if standardization is None:
         return 1.0
@@ -460,7 +466,7 @@ def _worth_a_copy(source: Source, spare: int, tuning: KernelTuning) -> bool:
     return n * d <= spare and n * n * d >= tuning.byte_multiplications and density >= _SPARSEST
 
 
-def bytes_for(kernel: Any, source: Source, pool: Pool) -> tuple[Quantization, Source] | None:
+def bytes_for(kernel: ResolvedKernel, source: Source, pool: Pool) -> tuple[Quantization, Source] | None:
     """Return the map and the bytes of rows, or None if the kernel or the processor does not multiply those."""
     if not (is_kernel(kernel) and kernel.pairing == "dot" and multiplies_bytes(source.shape[1])):
         return None
@@ -472,7 +478,7 @@ def bytes_for(kernel: Any, source: Source, pool: Pool) -> tuple[Quantization, So
     return found
 
 
-def user_pairwise(kernel: Any, columns: np.ndarray, source: Source) -> PairwiseKernel | None:
+def user_pairwise(kernel: ResolvedKernel, columns: np.ndarray, source: Source) -> PairwiseKernel | None:
     """Return the pairwise kernel of the user's function, or of kernel values in `columns`; None for a kernel."""
     if kernel is None:
         return cast(PairwiseKernel, PrecomputedPairwise(columns))  # which Gram copies instead of pairing rows
@@ -480,14 +486,14 @@ def user_pairwise(kernel: Any, columns: np.ndarray, source: Source) -> PairwiseK
 
 
 def training_pairwise(
-    estimator: Any, gamma: float, rows: TrainingRows, most: float, n: int, tuning: KernelTuning
+    estimator: MachineParameters, gamma: float, rows: TrainingRows, most: float, n: int, tuning: KernelTuning
 ) -> PairwiseKernel:
     """Return the pairwise kernel of a fit; `gamma` is the estimator's, resolved.
 
     The type of its values fits a quarter of the `n` rows of the largest problem as support vectors at bounds of `most`.
     """
     source, quantization, statistics = rows
-    kernel: Any = resolve_kernel(estimator, gamma)
+    kernel = resolve_kernel(estimator, gamma)
     given = user_pairwise(kernel, np.arange(len(source)), source)
     if given is not None:
         return given
@@ -512,7 +518,7 @@ def training_pairwise(
 
 
 def value_type(
-    estimator: Any, kernel: Kernel, sq_norm: float, norms: Callable[[], Coefficients], n: int, tuning: KernelTuning
+    tol: float, kernel: Kernel, sq_norm: float, norms: Callable[[], Coefficients], n: int, tuning: KernelTuning
 ) -> type:
     """Return the type of kernel values: float64 where float32 would be seen in the model."""
-    return np.float64 if n <= tuning.few_rows else choose_precision(kernel, sq_norm, norms(), estimator.tol)
+    return np.float64 if n <= tuning.few_rows else choose_precision(kernel, sq_norm, norms(), tol)

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -42,13 +42,20 @@ _OPEN = len(_REASONS)  # It stands in place of the number of a reason.
 _NOT_BEGUN = 0.0, 0.0, np.inf, np.inf, 0.0
 
 
+class Multipliers(Protocol):
+    """A state of a solver, a NamedTuple with multipliers."""
+
+    @property
+    def alpha(self) -> np.ndarray: ...
+
+
 @storable("kernel problem")
 class ProblemCheckpoint(NamedTuple):
     """A problem that is being solved: state, steps so far, the solver's other memory, and the cached rows."""
 
-    state: Any
+    state: Multipliers
     n_steps: int
-    memory: Any
+    memory: tuple | None
     cache: CacheContents
 
 
@@ -105,7 +112,7 @@ class Solutions:
         """Take over small problems, with the rows of their `CERTIFICATE`, but those that are still open."""
         sizes, ended = self.starts[numbers + 1] - self.starts[numbers], reasons != _OPEN
         if numbers[-1] - numbers[0] + 1 == len(numbers):
-            places: Any = slice(self.starts[numbers[0]], self.starts[numbers[-1] + 1])
+            places: np.ndarray | slice = slice(self.starts[numbers[0]], self.starts[numbers[-1] + 1])
         else:
             places = np.arange(len(alpha)) + np.repeat(self.starts[numbers] - np.cumsum(sizes) + sizes, sizes)
         if not ended.all():
@@ -172,7 +179,7 @@ class OneVsOneFit:
         self._begin: dict[int, np.ndarray] = {}
         self._n_before: dict[int, int] = {}  # steps of problems that were begun as small ones
         self._solved = Solutions(problems.starts)
-        self._current: dict[int, tuple[Solver, Any]] = {}
+        self._current: dict[int, tuple[Solver, Multipliers]] = {}
         self._snapshots: dict[int, ProblemCheckpoint] = {}
         self._kept_at: dict[int, float] = {}  # when the snapshots were taken
         self._passes = 0.0
@@ -310,7 +317,7 @@ class OneVsOneFit:
             monitor.checkpointer.observe(lambda: (self.checkpoint(), monitor.records()), facts)
         return stop
 
-    def _facts(self, n_steps: int, gap: float, objective: float) -> dict[str, Any]:
+    def _facts(self, n_steps: int, gap: float, objective: float) -> dict[str, float]:
         """Return what a checkpoint says of the fit."""
         counts = {"problems": len(self._solved), "of": self.problems.n_problems, "iteration": n_steps}
         return counts | {"gap": gap, "objective": objective}
@@ -367,7 +374,7 @@ class OneVsOneFit:
         self._current[number] = solver, state
         reached = before
 
-        def observe(state: Any, report: Report) -> bool:
+        def observe(state: Multipliers, report: Report) -> bool:
             nonlocal reached
             self._current[number] = solver, state
             self._check_finite(number, report.objective)
@@ -403,7 +410,7 @@ class OneVsOneFit:
             "sample weights or the targets."
         )
 
-    def _initial_state(self, number: int, solver: Solver, rows: ProblemRows) -> tuple[Any, int]:
+    def _initial_state(self, number: int, solver: Solver, rows: ProblemRows) -> tuple[Multipliers, int]:
         """Return the state at which a problem begins, and its number of steps before."""
         snapshot = self._snapshots.get(number)
         if snapshot is None:

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.estimators.fitting.validation import Samples
 from fastsvm.estimators.kernel.kernel_parameter import (
     MOST_SINGLE,
     Coefficients,
@@ -44,18 +45,18 @@ class Predictor:
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: BaseEstimator,
         coef: np.ndarray | PairCoefficients,
         source: Source,
         pool: Pool,
-        vectors: Any = None,
+        vectors: Samples = None,
         dtype: type | None = None,
     ) -> None:
         self.estimator, self.pool, self._tuning = estimator, pool, current_tuning().kernel
         self.coef = coef if isinstance(coef, PairCoefficients) else writeable(coef)
         self.n_outputs = coef.n_outputs if isinstance(coef, PairCoefficients) else coef.shape[1]
         self._source, self._dtype = source, dtype
-        self.kernel: Any = resolve_kernel(estimator, estimator._gamma)
+        self.kernel = resolve_kernel(estimator, estimator._gamma)
         self._standardization = Standardization.of_model(estimator)
         self._factor = common_factor(self.kernel, self._standardization)
         vectors = estimator.support_vectors_ if vectors is None else vectors
@@ -140,7 +141,7 @@ class Predictor:
         return found
 
     @cached_property
-    def _expansion(self) -> tuple[Block, Any]:
+    def _expansion(self) -> tuple[Block, np.ndarray | PairCoefficients]:
         """Support vectors and their coefficients, or the weights of the features with a linear kernel.
 
         Large multipliers of a linear kernel cancel. The weights are summed in more digits where that would be visible.
@@ -179,10 +180,10 @@ class Predictor:
             return self._dtype
         if getattr(self.estimator, "stop_reason_", None) == "imported":  # of another program, whose values are float64
             return np.float64
-        return value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.stored), self._tuning)
+        return value_type(self.estimator.tol, self.kernel, sq_norm, self._norms, len(self.stored), self._tuning)
 
 
-def by_range(pairwise: Any, block: Block) -> list[tuple[Any, Block, Any]]:
+def by_range(pairwise: PairwiseKernel, block: Block) -> list[tuple[PairwiseKernel, Block, np.ndarray | slice]]:
     """Return kernels, rows and their numbers: rows whose squares float32 does not have are paired in float64.
 
     Others are computed alike whatever stands beside them. The numbers are a slice if they are all.

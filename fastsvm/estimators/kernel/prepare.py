@@ -103,8 +103,8 @@ def prepare(
         held += source.nbytes
     labels, upper = stated.labels, stated.upper
     gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
-    kinds = stated.kinds() if is_dual(estimator) and Repeats.are_sought(source, tuning) else None
-    bound, repeats = float(upper.max()), None if kinds is None else Repeats.find(source, kinds, upper, tuning)
+    bound = float(upper.max())
+    repeats = Repeats.find(source, stated.kinds, upper, tuning) if is_dual(estimator) else None
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
     problems = stated.problems(labels, upper)
     n = int(problems.sizes.max())

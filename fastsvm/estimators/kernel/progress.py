@@ -3,8 +3,7 @@
 import threading
 import time
 from array import array
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -148,5 +147,5 @@ class KernelFitMonitor(KernelMonitor):
         return {name: np.array(column)[order] for name, column in zip(self.COLUMNS, self._columns, strict=True)}
 
 
-def _columns_of(records: Sequence[tuple]) -> Any:
+def _columns_of(records: Sequence[tuple]) -> Iterable[Sequence]:
     return zip(*records, strict=True) if records else [()] * len(KernelFitMonitor.COLUMNS)

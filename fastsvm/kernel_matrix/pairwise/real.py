@@ -13,7 +13,7 @@ import copy
 import sys
 from bisect import bisect_left
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -230,7 +230,7 @@ def _left(operand: Operand) -> tuple:
 
 
 @lru_cache(256)
-def _least_seen(kernel: Any, dtype: np.dtype) -> np.floating:
+def _least_seen(kernel: Kernel, dtype: np.dtype) -> np.floating:
     """Return the least squared norm, in float32, from which on rounding affects the kernel."""
     eps, most = float(np.finfo(dtype).eps), _MOST_ROUNDING[dtype]
     norms, infinity = np.dtype(np.float32), int(np.float32(np.inf).view(np.int32))

@@ -1,7 +1,6 @@
 """Kernels given by the user: a function, or precomputed values."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ class UserPairwise:
     dtype = terms_dtype = np.dtype(np.float64)
     summed_rows = TILED_ROWS
 
-    def __init__(self, function: Callable, as_passed: Callable[[Block], Any]) -> None:
+    def __init__(self, function: Callable, as_passed: Callable[[Block], object]) -> None:
         self.function, self._as_passed = function, as_passed
 
     def row_bytes(self, rows: Block | Source) -> int:

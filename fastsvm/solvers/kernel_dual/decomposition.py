@@ -36,7 +36,7 @@ Memory
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,7 +75,7 @@ class DecompositionMemory(NamedTuple):
     failures: int  # So many Newton steps in a row gained little.
     n_sets: int
     all_considered: bool  # It was decided whether all kernel rows should be computed.
-    random: Mapping[str, Any] | None = None  # It is the state of the random number generator, if there is one.
+    random: Mapping[str, object] | None = None  # It is the state of the random number generator, if there is one.
     n_steps: int = 0
     interior_tried: bool = False
     rounding: float = 0.0  # It is the rounding error of F at the interior solution, 0 if that was not adopted.

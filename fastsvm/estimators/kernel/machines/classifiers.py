@@ -1,7 +1,7 @@
 """Support vector classification with kernels: SVC and NuSVC, a decision function for each pair of classes."""
 
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar, NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -110,12 +110,12 @@ class KernelClassifier(Classifier, KernelMachine):
             raise InvalidParameterError(f"probability={self.probability!r}: {self._no_probabilities()}")
 
     @property
-    def predict_proba(self) -> Any:
+    def predict_proba(self) -> NoReturn:
         """Missing: raises AttributeError, which says how to get probabilities."""
         raise AttributeError(self._no_probabilities())
 
     @property
-    def predict_log_proba(self) -> Any:
+    def predict_log_proba(self) -> NoReturn:
         """Missing: raises AttributeError, which says how to get probabilities."""
         raise AttributeError(self._no_probabilities())
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -262,7 +262,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         standardization = Standardization.of_model(self)
         if standardization is not None:
             vectors = standardization.apply(MemorySource.of(vectors)).in_memory().block.user_array()
-        found: Any = self._coefficients()
+        found = self._coefficients()
         if sparse.issparse(vectors):
             found = sparse.csr_matrix(found) @ sparse.csr_matrix(vectors)
             found.data.flags.writeable = False
@@ -273,8 +273,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
 
     def _dense_dual_coef(self) -> np.ndarray:
         """Return `dual_coef_`, which is sparse if the samples are."""
-        dual_coef: Any = self.dual_coef_
-        return dual_coef.toarray() if sparse.issparse(dual_coef) else np.asarray(dual_coef)
+        return self.dual_coef_.toarray() if sparse.issparse(self.dual_coef_) else np.asarray(self.dual_coef_)
 
     def _coefficients(self) -> np.ndarray | sparse.csr_matrix:
         """Return the coefficients of the support vectors, a row for each decision function."""
