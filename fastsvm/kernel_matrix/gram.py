@@ -140,7 +140,7 @@ class Gram:
         """Return whether enough values are known, and copying them is faster, as for many rows."""
         if not (self.pairwise.parallel and self.resident and _DENSE * n_known >= len(self) and n_new >= SPAN):
             return False
-        copied = self.tuning.copied_ns if _DENSE * n_new >= len(self) else self.tuning.expensive_ns
+        copied = self.tuning.cheap_ns if _DENSE * n_new >= len(self) else self.tuning.expensive_ns
         return self.pairwise.cost(self.source.shape[1]) >= copied
 
     def _scattered(self, operand: Prepared, columns: np.ndarray, terms: np.ndarray, out: Rows) -> None:

@@ -14,10 +14,9 @@ from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from fastsvm.estimators.fitting.documentation import documented_by
 from fastsvm.estimators.fitting.session import of_one_model
 from fastsvm.estimators.fitting.validation import Column, Samples, required_labels
+from fastsvm.kernel_matrix.rounding import ROUNDING
 
 __all__ = ["Classifier", "OutlierDetector", "Regressor"]
-
-_ROUNDING = 1e-12  # of the offset, the error of a decision value of a support vector that is not at its bound
 
 
 class _Answer:
@@ -183,7 +182,7 @@ class OutlierDetector(OutlierMixin):
             Decision values, negative for outliers.
         """
         decisions = self._decided_by(X, _of_one_function)[0]
-        decisions[np.abs(decisions) <= _ROUNDING * np.abs(self.offset_)] = 0.0  # on the boundary, which is no outlier
+        decisions[np.abs(decisions) <= ROUNDING * np.abs(self.offset_)] = 0.0  # on the boundary, which is no outlier
         return decisions
 
     @documented_by(_Answer)

@@ -18,7 +18,6 @@ __all__ = ["LATEST", "EpochMonitor", "MonitoredFit", "left_of", "shown", "time_l
 
 LATEST = 1000
 """Number of latest records from which the time left is estimated."""
-_LEAST = 3  # The rate is fitted to so many observations of the later half of the time, at least.
 
 
 def shown(
@@ -58,8 +57,6 @@ def time_left(times: Sequence[float], gaps: Sequence[float], tol: float) -> floa
     if gap[-1] <= np.log(tol):
         return 0.0
     late = at >= (at[-1] + at[0]) / 2
-    if np.count_nonzero(late) < _LEAST:
-        return None
     from_mean = at[late] - at[late].mean()
     spread = float(from_mean @ from_mean)
     rate = -float(from_mean @ gap[late]) / spread if spread > 0 else 0.0

@@ -42,6 +42,7 @@ from fastsvm.estimators.kernel.prepare import Statement, enough_memory, prepare,
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, most_steps
 from fastsvm.kernel_matrix.expansion import PairCoefficients
+from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.outer_loop import Limits, StopReason
@@ -59,7 +60,6 @@ _RULES = KERNEL_RULES | {
     "warm_start": boolean,
     "verbose": either(boolean, number(integral=True, least=0)),
 }
-_ROUNDING = 1e-9  # A violation may exceed the tolerance by this part of it, which is rounding.
 
 
 class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
@@ -221,7 +221,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
     def _solution(self, outcome: Outcome, classes: np.ndarray) -> Attributes:
         """Return the fitted attributes that the solution determines."""
         violation, reason = float(outcome.kkt_violation.max()), outcome.stop_reason
-        if reason is StopReason.CONVERGED and violation > self.tol * (1 + _ROUNDING):
+        if reason is StopReason.CONVERGED and violation > self.tol * (1 + ROUNDING):
             reason = StopReason.STALLED
         objective = outcome.objective
         if not SOLVERS[self.solver].is_dual:  # the gap at zero is the primal objective
