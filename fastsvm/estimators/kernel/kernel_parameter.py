@@ -185,14 +185,14 @@ def is_precomputed(estimator: KernelParameters) -> bool:
 
 def resolve_kernel(estimator: KernelParameters, gamma: float | None = None) -> ResolvedKernel:
     """Return a kernel, the user's function, or None for kernel values; `gamma` is resolved, or of no effect."""
-    given = estimator.kernel
+    kernel = estimator.kernel
     if is_precomputed(estimator):
         return None
-    if isinstance(given, str):
-        kind = KERNELS[given]
+    if isinstance(kernel, str):
+        kind = KERNELS[kernel]
         parameters = {"gamma": gamma, "coef0": float(estimator.coef0), "degree": int(estimator.degree)}
         return kind(**{name: parameters[name] for name in kind._fields})
-    return in_python(given) if is_kernel(given) else given
+    return in_python(kernel) if is_kernel(kernel) else kernel
 
 
 def resolve_gamma(gamma: str | float, n_features: int, variance: float) -> float:
@@ -494,9 +494,9 @@ def training_pairwise(
     """
     source, quantization, statistics = rows
     kernel = resolve_kernel(estimator, gamma)
-    given = user_pairwise(kernel, np.arange(len(source)), source)
-    if given is not None:
-        return given
+    of_user = user_pairwise(kernel, np.arange(len(source)), source)
+    if of_user is not None:
+        return of_user
 
     def of(dtype: type) -> PairwiseKernel:
         if quantization is not None:

@@ -158,7 +158,7 @@ class OneVsOneFit:
     """The problems of a fit over the rows of one kernel matrix.
 
     `labels` has the class number of every row, -1 for rows that are in no problem, as those that `repeats` merged.
-    `plan` returns the plan of the memory, and `solver_of` makes the solver of a problem. `small` is the kernel of
+    `plan_memory` returns the plan of the memory, `solver_of` makes the solver of a problem. `small` is the kernel of
     problems that are small, and `tol` their largest gap at the end.
     """
 
@@ -167,14 +167,14 @@ class OneVsOneFit:
         gram: Gram | SharedKernel,
         problems: Problems,
         labels: np.ndarray,
-        plan: Callable[[], Plan],
+        plan_memory: Callable[[], Plan],
         solver_of: SolverOf,
         repeats: Repeats | None = None,
         small: SmallKernel | None = None,
         tol: float = 0.0,
     ) -> None:
         self.gram, self.labels, self._repeats = gram, labels, repeats
-        self._plan, self._solver_of, self._small, self._tol = plan, solver_of, small, tol
+        self._plan_memory, self._solver_of, self._small, self._tol = plan_memory, solver_of, small, tol
         self.problems = problems
         self._begin: dict[int, np.ndarray] = {}
         self._n_before: dict[int, int] = {}  # steps of problems that were begun as small ones
@@ -186,17 +186,17 @@ class OneVsOneFit:
         self._untouched = StopReason.CALLBACK  # why the other problems were not begun
         self.solved_by: str | None = None  # the name of the solver of small problems, if it solved them all
         if small is None or problems.n_problems > 1:
-            _ = self._spent  # is made before the fit begins, so that it does not begin in vain
+            _ = self.plan  # is made before the fit begins, so that it does not begin in vain
 
     @functools.cached_property
-    def _spent(self) -> Plan:
-        """Sizes of working set, caches and tiles."""
-        return self._plan()
+    def plan(self) -> Plan:
+        """Division of the memory: sizes of working set, caches and tiles."""
+        return self._plan_memory()
 
     @functools.cached_property
     def _pool(self) -> Pool:
         """Threads of one problem."""
-        return self.gram.pool if self._spent.workers == 1 else Pool(1)
+        return self.gram.pool if self.plan.workers == 1 else Pool(1)
 
     def part(self, share: float) -> "OneVsOneFit":
         """Return the fit of a random share of the samples, with the sizes of this one."""
@@ -204,7 +204,7 @@ class OneVsOneFit:
         problems = self.problems.among(few >= 0)
         counts = np.bincount(few[few >= 0], minlength=int(problems.classes.max()) + 1)
         problems = problems.take(np.flatnonzero(counts[problems.classes].all(axis=1)))  # a class may have no sample
-        return OneVsOneFit(self.gram, problems, few, lambda: self._spent, self._solver_of)
+        return OneVsOneFit(self.gram, problems, few, lambda: self.plan, self._solver_of)
 
     @property
     def _n_others(self) -> int:
@@ -342,21 +342,16 @@ class OneVsOneFit:
     def arena_bytes(self) -> int:
         """Memory that a worker needs for kernel rows."""
         longest = int(self.problems.sizes.max())
-        return min(self._spent.cache_bytes, longest**2 * self.gram.dtype.itemsize)
-
-    @property
-    def workers(self) -> int:
-        """Problems to be solved side by side."""
-        return self._spent.workers
+        return min(self.plan.cache_bytes, longest**2 * self.gram.dtype.itemsize)
 
     def rows_of(self, number: int, arena: np.ndarray) -> ProblemRows:
         """Return the kernel rows of a problem."""
         rows: RowCache | RecomputedRows
         samples = self.problems.samples_of(number)
-        if self._spent.recomputed and isinstance(self.gram, Gram):
+        if self.plan.recomputed and isinstance(self.gram, Gram):
             rows = RecomputedRows(self.gram.part(samples, in_memory=True))
         else:
-            rows = RowCache(self.gram.part(samples, self._spent.part_resident, self._pool), arena)
+            rows = RowCache(self.gram.part(samples, self.plan.part_resident, self._pool), arena)
         return rows if self.problems.rows_of_sample == 1 else PairedRows(rows)
 
     def follow(self, number: int, before: "OneVsOneFit") -> None:
@@ -368,8 +363,8 @@ class OneVsOneFit:
     def solve(self, number: int, rows: ProblemRows, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve a problem on its kernel rows."""
         passes = rows.gram.passes
-        given = Resources(self._spent, self._pool, number, limits.deadline, self.gram.tuning)
-        solver = self._solver_of(self.problems.problem(number), rows, given)
+        means = Resources(self.plan, self._pool, number, limits.deadline, self.gram.tuning)
+        solver = self._solver_of(self.problems.problem(number), rows, means)
         state, before = self._initial_state(number, solver, rows)
         self._current[number] = solver, state
         reached = before
@@ -435,7 +430,7 @@ class OneVsOneFit:
             keep()
             return self.checkpoint(), monitor.records()
 
-        if self._spent.workers > 1 and time.perf_counter() >= self._kept_at.get(number, 0.0) + REFRESH_SECONDS:
+        if self.plan.workers > 1 and time.perf_counter() >= self._kept_at.get(number, 0.0) + REFRESH_SECONDS:
             keep()
 
         monitor.checkpointer.observe(tree, self._facts(n_steps, report.gap, report.objective))
@@ -546,7 +541,7 @@ def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelM
                 return
 
     try:
-        fits[0].gram.pool.run(worker, [()] * fits[0].workers)
+        fits[0].gram.pool.run(worker, [()] * fits[0].plan.workers)
     except BaseException:
         monitor.stopped = True  # the workers, if it was this thread that was interrupted
         raise

@@ -162,9 +162,9 @@ class Predictor:
     def _pairwise(self, block: Block) -> PairwiseKernel:
         kernel, model = self.kernel, self.estimator
         columns = np.asarray(getattr(model, "support_", ()), dtype=np.int64)
-        given = user_pairwise(kernel, columns, self._source)
-        if given is not None:
-            return given
+        of_user = user_pairwise(kernel, columns, self._source)
+        if of_user is not None:
+            return of_user
         sparse = self.support.sparse or isinstance(block, CSRBlock)
         if len(self.support) == 0:
             return RealPairwise(kernel, np.float64, None, sparse, all_near=True)

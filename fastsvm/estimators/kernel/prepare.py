@@ -118,7 +118,7 @@ def prepare(
         # Pairs of classes are solved side by side where kernel values take so little time that threads would wait.
         is_divided = len(counts) > 2 and isinstance(pairwise, Uint8Pairwise) and not observed
         workers = pool.n_threads if is_divided and rows.source.resident else 1
-        return _spent(estimator, budget, need._replace(held_bytes=held, workers=workers), tuning)
+        return _planned(estimator, budget, need._replace(held_bytes=held, workers=workers), tuning)
 
     if not source.resident and plan_of_memory().resident:
         source = source.in_memory()
@@ -178,12 +178,12 @@ def plan_shared(estimator: MachineParameters, gram: Gram, n: int, rows_of_sample
     limit = whole if estimator.cache_size is None else int(estimator.cache_size * 2**20)
     for workers in range(gram.pool.n_threads if budget > 0 else 0, 0, -1):
         try:
-            spent = _spent(estimator, budget, need._replace(workers=workers), gram.tuning)
+            division = _planned(estimator, budget, need._replace(workers=workers), gram.tuning)
         except ValueError:  # not even one working set fits; a fit by itself will say so
             return None
-        given = min(spent.tile_bytes, limit)
-        if spent.shared and given >= (whole if workers > 1 else whole // 2):
-            return spent._replace(shared=False, tile_bytes=given)
+        shared = min(division.tile_bytes, limit)
+        if division.shared and shared >= (whole if workers > 1 else whole // 2):
+            return division._replace(shared=False, tile_bytes=shared)
     return None
 
 
@@ -238,7 +238,7 @@ def _need(
     )
 
 
-def _spent(estimator: MachineParameters, budget: int, need: Need, tuning: KernelTuning) -> Plan:
+def _planned(estimator: MachineParameters, budget: int, need: Need, tuning: KernelTuning) -> Plan:
     return plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20), tuning)
 
 

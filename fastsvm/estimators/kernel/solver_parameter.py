@@ -70,13 +70,13 @@ class MachineParameters(KernelParameters, Protocol):
 
 
 class Resources(NamedTuple):
-    """What a solver may use; `spent` has the sizes of working set and systems.
+    """What a solver may use; `plan` has the sizes of working set and systems.
 
     Each problem, by its `number`, draws its own random numbers. Long steps are cut short at `deadline`, a moment of
     time.perf_counter.
     """
 
-    spent: Plan
+    plan: Plan
     pool: Pool
     number: int
     deadline: float
@@ -90,7 +90,7 @@ SolverOf = Callable[[KernelProblem, ProblemRows, Resources], Solver]
 class SolverEntry(NamedTuple):
     """A solver that the parameter `solver` of `SVC` may name."""
 
-    # It gets estimator, problem, rows, resources and generator.
+    # It gets estimator, problem, rows, means and generator.
     make: Callable[[MachineParameters, KernelProblem, ProblemRows, Resources, np.random.Generator], Solver]
     parameters: tuple[str, ...] = ()  # Of the parameters of `SVC` that only some solvers have, it has these.
     steps: str = "steps"  # Pictures call its steps so.
@@ -139,24 +139,24 @@ def solver_of(estimator: MachineParameters) -> SolverOf:
     seed = 0 if estimator.random_state is None else check_random_state(estimator.random_state).randint(2**31)
     make = SOLVERS[estimator.solver].make
 
-    def of(problem: KernelProblem, rows: ProblemRows, given: Resources) -> Solver:
-        return make(estimator, problem, rows, given, np.random.default_rng([seed, given.number]))
+    def of(problem: KernelProblem, rows: ProblemRows, means: Resources) -> Solver:
+        return make(estimator, problem, rows, means, np.random.default_rng([seed, means.number]))
 
     return of
 
 
 def _smo(
-    estimator: MachineParameters, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
+    estimator: MachineParameters, problem: KernelProblem, rows: ProblemRows, means: Resources, rng: np.random.Generator
 ) -> Solver:
-    sizes = given.spent.working_set, given.pool, given.spent.newton_rows
-    return SMO(problem, rows, estimator.tol, *sizes, deadline=given.deadline, tuning=given.tuning)
+    sizes = means.plan.working_set, means.pool, means.plan.newton_rows
+    return SMO(problem, rows, estimator.tol, *sizes, deadline=means.deadline, tuning=means.tuning)
 
 
 def _coordinate(
-    estimator: MachineParameters, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
+    estimator: MachineParameters, problem: KernelProblem, rows: ProblemRows, means: Resources, rng: np.random.Generator
 ) -> Solver:
     exact = estimator.learning_rate is None
-    sizes = given.spent.working_set, given.pool, given.spent.newton_rows if exact else 0
+    sizes = means.plan.working_set, means.pool, means.plan.newton_rows if exact else 0
     return Coordinate(
         problem,
         rows,
@@ -165,19 +165,19 @@ def _coordinate(
         rng=rng if estimator.selection == "random" else None,
         fit_intercept=bool(estimator.fit_intercept),
         rate=estimator.learning_rate,
-        deadline=given.deadline,
-        tuning=given.tuning,
+        deadline=means.deadline,
+        tuning=means.tuning,
     )
 
 
 def _primal(
-    estimator: MachineParameters, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
+    estimator: MachineParameters, problem: KernelProblem, rows: ProblemRows, means: Resources, rng: np.random.Generator
 ) -> Solver:
-    fit_intercept, common = bool(estimator.fit_intercept), (problem, rows, estimator.tol, given.pool)
+    fit_intercept, common = bool(estimator.fit_intercept), (problem, rows, estimator.tol, means.pool)
     if estimator.learning_rate is not None:
         squared = estimator.loss == "squared_hinge"
         return PrimalDescent(*common, rate=estimator.learning_rate, squared=squared, fit_intercept=fit_intercept)
-    return Primal(*common, fit_intercept, given.spent.newton_rows, given.deadline)
+    return Primal(*common, fit_intercept, means.plan.newton_rows, means.deadline)
 
 
 def _pair_steps(n_samples: int) -> int:

@@ -502,8 +502,8 @@ class InteriorTrial:
         self.n_steps += n_steps
         if not self._is_due(state, n_steps, aim):
             return 0
-        given = *self._problem[:3], self._problem.groups > 0
-        found = interior_solution(self._gradient.matrix(), *given, self._pool, self._deadline)
+        y, upper, target, _, groups = self._problem
+        found = interior_solution(self._gradient.matrix(), y, upper, target, groups > 0, self._pool, self._deadline)
         if found is None:
             self.tried = time.perf_counter() < self._deadline  # after a time-out, a resumed fit tries again
             return 0

@@ -183,7 +183,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         session.begin()
         with Pool.open(most=threads_within(self.memory)) as pool:
             budget = parse_memory(self.memory, enough_memory(data.source, pool.n_threads))
-            task, samples, known = prepare(self, data, stated, budget, pool, session.has_callbacks, tuning)
+            task, samples, fixed = prepare(self, data, stated, budget, pool, session.has_callbacks, tuning)
             del data  # whose samples may be in memory, where the fit reads them in each pass
             records: list[tuple] = []
             if session.resume_from is not None:
@@ -196,7 +196,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
                 warn_of_time(self, task, self.of_many)
 
             def attributes() -> Attributes:
-                return known | self._attributes(task, samples, classes)
+                return fixed | self._attributes(task, samples, classes)
 
             solver = task.begins_with or self.solver
             monitor = KernelFitMonitor(session, task.problems.n_problems, solver, attributes, records)
