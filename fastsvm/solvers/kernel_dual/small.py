@@ -45,7 +45,7 @@ from fastsvm.kernel_matrix.rows_on_demand import (
 from fastsvm.linalg.cholesky_rows import delete_row, factorise, solve_factorised
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, ends, feasible, objective
 from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_steps
-from fastsvm.solvers.outer_loop import Memoryless, Report
+from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning
 
 __all__ = ["CERTIFICATE", "SmallLimits", "SmallSMO", "SmallState", "newton_steps", "solve_problems"]
@@ -82,7 +82,7 @@ class SmallLimits(NamedTuple):
         return cls(tol, min(most_steps, tuning.many_steps), *(getattr(tuning, name) for name in cls._fields[2:]))
 
 
-class SmallSMO(Memoryless):
+class SmallSMO:
     """Solve small problems over the rows of one kernel matrix to a gap of `tol`; a step of the loop is a problem."""
 
     def __init__(
@@ -117,10 +117,6 @@ class SmallSMO(Memoryless):
         gap, reached = float(violation.max(initial=0.0)), float(objectives.sum())
         report = Report(gap, reached, last - first, False, last == n_problems, False)
         return state._replace(n_done=last), report
-
-    def finish(self, state: SmallState) -> SmallState:
-        """Return the state: the multipliers and the certificates of all problems."""
-        return state
 
     @functools.cached_property
     def _work(self) -> np.ndarray:
