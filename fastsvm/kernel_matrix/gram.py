@@ -92,10 +92,7 @@ class Gram:
 
     def take(self, indices: np.ndarray, source: Source, pool: Pool | None = None) -> "Gram":
         """Return the kernel matrix of the rows `indices`, given a source of these rows, and other threads if any."""
-        pairwise = self.pairwise
-        if isinstance(pairwise, PrecomputedPairwise):
-            pairwise = PrecomputedPairwise(pairwise.columns[indices])
-        return Gram(pairwise, source, pool or self.pool, tuning=self.tuning)
+        return Gram(self._pairwise_of(indices), source, pool or self.pool, tuning=self.tuning)
 
     def part(self, indices: np.ndarray, in_memory: bool, pool: Pool | None = None) -> "Gram":
         """Return the kernel matrix of the rows `indices`, in rising order; `in_memory` reads them into memory."""
@@ -231,17 +228,18 @@ class Gram:
 
     def samples(self, indices: np.ndarray) -> tuple[PairwiseKernel, Block]:
         """Return the kernel in float64, and the samples of some rows."""
-        return self._kernel_of(indices), self.source.rows(indices)
+        return self._pairwise_of(indices).widened(), self.source.rows(indices)
 
-    def _kernel_of(self, indices: np.ndarray | slice) -> PairwiseKernel:
+    def _pairwise_of(self, indices: np.ndarray | slice) -> PairwiseKernel:
+        """Return the kernel of some rows, which precomputed values have in columns of their own."""
         if isinstance(self.pairwise, PrecomputedPairwise):
             return PrecomputedPairwise(self.pairwise.columns[indices])
-        return self.pairwise.widened()
+        return self.pairwise
 
     def value_bounds(self) -> ValueBounds:
         """Return bounds on the sizes and the errors of values in float64, from one pass over the rows."""
         found = [
-            ValueBounds.of(self._kernel_of(slice(start, start + block.shape[0])), block)
+            ValueBounds.of(self._pairwise_of(slice(start, start + block.shape[0])).widened(), block)
             for start, block in self.source.blocks()
         ]
         return ValueBounds.together(found)
@@ -265,11 +263,9 @@ class Gram:
         return self.resident and self.left is self.source and not isinstance(self.pairwise, PrecomputedPairwise)
 
     def _expanded(self, block: Block, support: Block, indices: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        if isinstance(self.pairwise, PrecomputedPairwise):
-            return expand(
-                PrecomputedPairwise(self.pairwise.columns[indices]), support, coef[:, None], block, self.pool
-            )[:, 0]
-        pairwise, sums = self.pairwise.widened(), np.zeros(block.shape[0])
+        pairwise, sums = self._pairwise_of(indices).widened(), np.zeros(block.shape[0])
+        if isinstance(pairwise, PrecomputedPairwise):
+            return expand(pairwise, support, coef[:, None], block, self.pool)[:, 0]
         add_expansion(sums, pairwise, support, coef, block, pairwise.terms(block), self.pool, self.tuning)
         return sums
 
