@@ -142,7 +142,7 @@ class DistributedLinearSVM(DistributedEstimator):
                 solver, state, Limits(self.max_iter - state.epoch, session.deadline), monitor.observe
             )
         finally:
-            monitor.finish()
+            monitor.close()
         certificate = solver.certificate
         if reason is not StopReason.CONVERGED or certificate is None:
             state, certificate = solver.concluded(state)

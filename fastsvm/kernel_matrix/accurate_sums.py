@@ -7,7 +7,7 @@ Stability of Numerical Algorithms, section 3.1). Where that is too much, it is c
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -28,7 +28,7 @@ SUMMED_ROWS = 32
 Samples = Callable[[np.ndarray], tuple[PairwiseKernel, Block]]
 """Returns the kernel in float64, and the samples of some rows of a kernel matrix."""
 
-Floats = np.ndarray | sparse.csr_matrix
+Floats: TypeAlias = np.ndarray | sparse.csr_matrix
 """Samples in float64."""
 
 CACHED_VALUES = 1 << 16
@@ -170,7 +170,7 @@ def _n_terms(block: Block) -> int:
 
 
 def _sq_norms(rows: Floats, centre: np.ndarray | None) -> np.ndarray:
-    if sparse.issparse(rows):
+    if not isinstance(rows, np.ndarray):
         return np.asarray(rows.astype(np.float64).power(2).sum(axis=1)).ravel()
     rows = rows.astype(np.float64, copy=False) if centre is None else rows - centre
     return np.einsum("ij,ij->i", rows, rows)
@@ -237,7 +237,7 @@ def _squared_distances(rows: Floats, others: Floats, dot: Wide, scale: float) ->
 
 def _own_products(rows: Floats, scale: float) -> Wide:
     """Return the squared norms of rows."""
-    if sparse.issparse(rows):
+    if not isinstance(rows, np.ndarray):
         lengths = np.diff(rows.indptr)
         values = np.zeros((len(lengths), lengths.max(initial=0)))
         values[np.arange(values.shape[1]) < lengths[:, None]] = rows.data
@@ -284,7 +284,7 @@ def _square_of(apart: Wide) -> Wide:
 
 def _apart(rows: Floats, others: Floats, measure: Callable[[Wide], Wide]) -> Wide:
     """Return the sums over the features of a measure of the differences of rows."""
-    if sparse.issparse(rows):
+    if not (isinstance(rows, np.ndarray) or isinstance(others, np.ndarray)):
         columns = np.unique(np.concatenate([rows.indices, others.indices]))
         rows, others = (each[:, columns].toarray() for each in (rows, others))
     x, z = rows, others

@@ -130,8 +130,8 @@ class Gram:
         most = operand_rows(self.pairwise.row_bytes(self.left))
         for a, b in spans(len(indices), most):
             operand, part = self._prepared(indices[a:b]), out._replace(slots=out.slots[a:b])
-            columns = [rest[c:d] for c, d in spans(len(rest), SPAN)]
-            self.pool.run(self._scattered, [(operand, some, terms[some], part) for some in columns])
+            others = [rest[c:d] for c, d in spans(len(rest), SPAN)]
+            self.pool.run(self._scattered, [(operand, some, terms[some], part) for some in others])
 
     def _worth_copying(self, n_new: int, n_known: int) -> bool:
         """Return whether enough values are known, and copying them is faster, as for many rows."""

@@ -106,7 +106,7 @@ class EpochMonitor(ABC, Generic[State]):
     def row(self, state: State, report: Report) -> tuple[tuple, dict[str, str]]:
         """Return what is recorded after the number of the epoch and the time, and what is shown beside the bar."""
 
-    def finish(self) -> None:
+    def close(self) -> None:
         """Remove the bar."""
         self._bar.close()
 

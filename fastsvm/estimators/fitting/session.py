@@ -144,7 +144,7 @@ class FitMonitor(Protocol):
     def history(self) -> dict[str, np.ndarray]:
         """Return the columns of the record."""
 
-    def finish(self) -> None:
+    def close(self) -> None:
         """Remove what is shown."""
 
 
@@ -197,12 +197,12 @@ class FitSession:
 
     @contextmanager
     def solving(self, monitor: FitMonitor, name: str, reached: Callable[[], object]) -> Iterator[None]:
-        """Finish the monitor in any case, and keep `reached()` in an attribute for a `warm_start`."""
+        """Close the monitor in any case, and keep `reached()` in an attribute for a `warm_start`."""
         try:
             yield
         finally:
             setattr(self.estimator, name, reached() if self.estimator.warm_start else None)
-            monitor.finish()
+            monitor.close()
 
     def finish(self, monitor: FitMonitor, warn: Callable[[BaseEstimator], None]) -> None:
         """Set `history_`, tell the callbacks that the fit ended, and warn if it did not converge."""

@@ -1,7 +1,7 @@
 """From an estimator's kernel parameters to how a kernel sees samples, and to its values for training."""
 
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
@@ -189,7 +189,7 @@ def resolve_kernel(estimator: KernelParameters, gamma: float | None = None) -> R
     if is_precomputed(estimator):
         return None
     if isinstance(kernel, str):
-        kind = KERNELS[kernel]
+        kind: Any = KERNELS[kernel]
         parameters = {"gamma": gamma, "coef0": float(estimator.coef0), "degree": int(estimator.degree)}
         return kind(**{name: parameters[name] for name in kind._fields})
     return in_python(kernel) if is_kernel(kernel) else kernel
@@ -478,11 +478,11 @@ def bytes_for(kernel: ResolvedKernel, source: Source, pool: Pool) -> tuple[Quant
     return found
 
 
-def user_pairwise(kernel: ResolvedKernel, columns: np.ndarray, source: Source) -> PairwiseKernel | None:
-    """Return the pairwise kernel of the user's function, or of kernel values in `columns`; None for a kernel."""
-    if kernel is None:
-        return cast(PairwiseKernel, PrecomputedPairwise(columns))  # which Gram copies instead of pairing rows
-    return None if is_kernel(kernel) else UserPairwise(kernel, source.as_passed)
+def user_pairwise(function: ResolvedKernel, columns: np.ndarray, source: Source) -> PairwiseKernel:
+    """Return the pairwise kernel of the user's function, or of kernel values in `columns`."""
+    if callable(function):
+        return UserPairwise(function, source.as_passed)
+    return cast(PairwiseKernel, PrecomputedPairwise(columns))  # which Gram copies instead of pairing rows
 
 
 def training_pairwise(
@@ -494,9 +494,8 @@ def training_pairwise(
     """
     source, quantization, statistics = rows
     kernel = resolve_kernel(estimator, gamma)
-    of_user = user_pairwise(kernel, np.arange(len(source)), source)
-    if of_user is not None:
-        return of_user
+    if not is_kernel(kernel):
+        return user_pairwise(kernel, np.arange(len(source)), source)
 
     def of(dtype: type) -> PairwiseKernel:
         if quantization is not None:

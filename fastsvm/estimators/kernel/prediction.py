@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -26,7 +27,7 @@ from fastsvm.kernel_matrix.accurate_sums import weighted_rows
 from fastsvm.kernel_matrix.expansion import PairCoefficients, expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
 from fastsvm.kernel_matrix.rounding import SEEN, UNIT
-from fastsvm.kernels import Linear
+from fastsvm.kernels import Linear, is_kernel
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Quantization, Source, check_finite
 from fastsvm.tuning import current_tuning
 
@@ -56,7 +57,7 @@ class Predictor:
         self.coef = coef if isinstance(coef, PairCoefficients) else writeable(coef)
         self.n_outputs = coef.n_outputs if isinstance(coef, PairCoefficients) else coef.shape[1]
         self._source, self._dtype = source, dtype
-        self.kernel = resolve_kernel(estimator, estimator._gamma)
+        self.kernel: Any = resolve_kernel(estimator, estimator._gamma)
         self._standardization = Standardization.of_model(estimator)
         self._factor = common_factor(self.kernel, self._standardization)
         vectors = estimator.support_vectors_ if vectors is None else vectors
@@ -162,9 +163,8 @@ class Predictor:
     def _pairwise(self, block: Block) -> PairwiseKernel:
         kernel, model = self.kernel, self.estimator
         columns = np.asarray(getattr(model, "support_", ()), dtype=np.int64)
-        of_user = user_pairwise(kernel, columns, self._source)
-        if of_user is not None:
-            return of_user
+        if not is_kernel(kernel):
+            return user_pairwise(kernel, columns, self._source)
         sparse = self.support.sparse or isinstance(block, CSRBlock)
         if len(self.support) == 0:
             return RealPairwise(kernel, np.float64, None, sparse, all_near=True)
@@ -188,7 +188,7 @@ def by_range(pairwise: PairwiseKernel, block: Block) -> list[tuple[PairwiseKerne
 
     Others are computed alike whatever stands beside them. The numbers are a slice if they are all.
     """
-    whole = [(pairwise, block, slice(None))]
+    whole: list[tuple[PairwiseKernel, Block, np.ndarray | slice]] = [(pairwise, block, slice(None))]
     if not (isinstance(pairwise, RealPairwise) and pairwise.dtype == np.float32):
         return whole
     (n, d), values = block.shape, block.stored

@@ -84,7 +84,7 @@ class KernelFitMonitor(KernelMonitor):
         with self._lock:
             self._bar.update(n_problems)
 
-    def finish(self) -> None:
+    def close(self) -> None:
         """Remove the bar."""
         self._bar.close()
 

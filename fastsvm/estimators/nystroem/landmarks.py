@@ -8,7 +8,7 @@ classes. Landmarks among those of a machine of some samples span it better than 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -30,7 +30,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 )
 from fastsvm.estimators.kernel.prediction import Predictor, by_range
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernels import Kernel, is_kernel
+from fastsvm.kernels import is_kernel
 from fastsvm.low_rank.nystroem_map import NystroemMap
 from fastsvm.low_rank.random_pivots import RandomPivots
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source, check_finite, feature_statistics
@@ -171,7 +171,7 @@ class FeatureMap:
 def _is_bounded(estimator: BaseEstimator) -> bool:
     """Return whether kernel values are at most 1, and 1 for a sample and itself."""
     kernel = resolve_kernel(estimator, 1.0)
-    return is_kernel(kernel) and cast(Kernel, kernel).translation_invariant
+    return is_kernel(kernel) and kernel.translation_invariant
 
 
 @contextmanager

@@ -239,7 +239,7 @@ class SharedFits:
                 of_train = self._decisions(kernel, tasks[parts[0]], models, self.splits[k].train)
             for part, model, test, train in zip(parts, models, of_test, of_train, strict=True):
                 model.of_test, model.of_train = test, train
-                model._warns(model)
+                model._warn()
                 yield part, model, seconds
 
     def _stated(self, parts: list[Part]) -> dict[Part, Statement]:

@@ -305,6 +305,7 @@ class Primal(Memoryless):
 
     def finish(self, state: KernelPrimalState) -> KernelSolution:
         """Return the solution and its certificate."""
+        assert not isinstance(self.rows, SquareRows)  # a start on some rows has no solution of its own
         sums_of = bounded_sums(self.problem, self.rows)
         solution = self._dual.solution(state.alpha, state.intercept, sums_of, self.tol, self._settled)
         return solution._replace(

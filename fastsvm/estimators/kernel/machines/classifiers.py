@@ -342,7 +342,6 @@ class NuSVC(KernelClassifier):
 
     class_weight = None
     follows = ("nu",)
-    _warns = staticmethod(warn_of_margin)
 
     def __init__(
         self,
@@ -384,6 +383,9 @@ class NuSVC(KernelClassifier):
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state
+
+    def _warn(self) -> None:
+        warn_of_margin(self)
 
     def _own_rules(self) -> dict[str, Rule]:
         return {"nu": NU, "random_state": seed} | super()._own_rules()

@@ -66,7 +66,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
     """Fits problems of multipliers, and sums kernel values with the support vectors.
 
     The first class attributes say along which parameters a fit begins at the solution for other values, which estimator
-    is for many samples, and what warns of its end. The others are what `SVC` has as parameters, for machines that have
+    is for many samples. The others are what `SVC` has as parameters, for machines that have
     one solver only.
 
     Parameters
@@ -128,7 +128,6 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
 
     follows: ClassVar[tuple[str, ...]] = ("C",)
     of_many: ClassVar[str] = ""
-    _warns: ClassVar[Callable[[BaseEstimator], None]] = staticmethod(warn_of_violation)
 
     C: float = 1.0
     solver: str = "smo"
@@ -203,7 +202,11 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
                 task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
             self.__dict__.update(attributes())
-        session.finish(monitor, self._warns)
+        session.finish(monitor, type(self)._warn)
+
+    def _warn(self) -> None:
+        """Warn if the fit did not converge."""
+        warn_of_violation(self)
 
     def _attributes(self, task: OneVsOneFit, samples: Source, classes: np.ndarray) -> Attributes:
         """Return the fitted attributes of a model that stops now, with support vectors copied from the samples."""
