@@ -120,9 +120,9 @@ class SmallSMO:
 
     @functools.cached_property
     def _work(self) -> np.ndarray:
-        """Nanoseconds that the problems up to each take together."""
+        """Nanoseconds that the problems up to each take together: for kernel values, and for the first steps."""
         of_value = 1 + self._kernel.values.shape[1] / PADDING  # So many features at a time are multiplied.
-        return np.cumsum(of_value * self._sizes.astype(float) ** 2)
+        return np.cumsum(self._sizes * (of_value * self._sizes + self._tuning.small_steps))
 
     def _next(self, first: int, most: int) -> list[tuple[int, int]]:
         """Return ranges of problems from `first` on, each of which takes as long as a task for a thread."""
