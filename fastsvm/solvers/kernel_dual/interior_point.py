@@ -70,8 +70,7 @@ _STEPS = 100
 _BLIND = 1000
 """No path makes progress at such a rounding error of F, in margins."""
 _BACK = 0.995  # A step goes at most this share of the way to the boundary.
-_SHORT = 1e-4  # A step below this length is short.
-_PACE = 4  # In so many steps the residual must decrease by a decimal digit, and so many short ones end a path.
+_PACE = 4  # In so many steps the residual must decrease by a decimal digit.
 _FARTHER = 1e4  # A restart multiplies x by this number, and starts at the midpoint once x was multiplied twice.
 _MOST_RIDGE = 1e-9  # A larger ridge, relative to the diagonal, is needed only by an indefinite matrix.
 _FEW = 100  # A Newton step on so few free variables is cheap.
@@ -398,7 +397,7 @@ def _best_of_paths(problem: Scaled, best: InteriorResult, pool: Pool, deadline: 
 
 def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadline: float) -> InteriorResult:
     """Follow the path from a point and return the best vertex found."""
-    best, idle, n_short, ridge = InteriorResult(point.x), 0, 0, NEAR * UNIT
+    best, idle, ridge = InteriorResult(point.x), 0, NEAR * UNIT
     first, unmet = point.mu, float(np.abs(problem.residuals(point)[0] / problem.scale).max())
     for n_steps in range(_STEPS):
         x = problem.vertex(point)
@@ -421,9 +420,7 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
         if best.violation <= ROUNDING or (ended and idle > (1 if best.violation <= best.rounding / 4 else 6)):
             return best._replace(ended=True)
         slow = n_steps > 3 * _PACE and left > unmet * 10.0 ** (2 - n_steps / _PACE)
-        if n_short >= _PACE or (slow and mu > 0.01 * first):
-            break
-        if time.perf_counter() >= deadline:
+        if (slow and mu > 0.01 * first) or time.perf_counter() >= deadline:
             break
         try:
             system, ridge = _ridged_system(problem, point, ridge, room, pool)
@@ -437,7 +434,6 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
         products = aim - predictor.x * predictor.lower, aim - predictor.slack * predictor.upper
         corrector = system.direction(lacking, total, *products)
         length = min(1.0, _BACK * point.distance_to_boundary(corrector))
-        n_short = n_short + 1 if length < _SHORT else 0
         ahead = point.moved(corrector, length)
         if not all(np.isfinite(value).all() for value in ahead):
             break
