@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators.fitting.drafts import view_of
+from fastsvm.estimators.fitting.session import view_of
 from fastsvm.estimators.fitting.validation import check_rows
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed, samples_for
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine

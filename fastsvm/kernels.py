@@ -5,9 +5,9 @@ map serves training and prediction, dense and sparse rows, memory and disk.
 """
 
 import math
-from collections.abc import Callable
-from numbers import Real
-from typing import ClassVar, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from numbers import Integral, Real
+from typing import ClassVar, NamedTuple, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -70,6 +70,11 @@ class Kernel(Protocol):
 
     pairing: ClassVar[str]
     translation_invariant: ClassVar[bool]
+    _fields: ClassVar[tuple[str, ...]]
+
+    def __iter__(self) -> Iterator[float]: ...
+
+    def _asdict(self) -> dict[str, float]: ...
 
     def rounding(self, eps: float, sq_norm: float) -> float:
         """Return a bound on the rounding error of a kernel value.
@@ -118,7 +123,7 @@ def kernel_value(kernel: Kernel, pairing: float, sq_x: float, sq_z: float) -> fl
     raise NotImplementedError
 
 
-def is_kernel(value: object) -> bool:
+def is_kernel(value: object) -> TypeGuard[Kernel]:
     """Return whether a value is an object whose class has a scalar map.
 
     Parameters
@@ -138,6 +143,19 @@ def is_kernel(value: object) -> bool:
     (True, False)
     """
     return type(value) in kernel_value.bodies
+
+
+def in_python(kernel: Kernel) -> Kernel:
+    """Return a kernel object with Python's own numbers, for whose types maps are compiled."""
+    kinds = getattr(type(kernel), "__annotations__", {})
+    whole = (isinstance(value, Integral) and kinds.get(name) is not float for name, value in kernel._asdict().items())
+    return type(kernel)(*(int(value) if is_int else float(value) for is_int, value in zip(whole, kernel, strict=True)))
+
+
+def in_precision(kernel: Kernel, dtype: np.dtype) -> Kernel:
+    """Return `kernel` with real parameters of type `dtype`, so that the map computes in that type."""
+    real = np.dtype(dtype).type
+    return type(kernel)(*(value if isinstance(value, int) else real(value) for value in kernel))
 
 
 def _kernel(pairing: str, *, translation_invariant: bool) -> Callable[[type[Kind]], type[Kind]]:

@@ -20,10 +20,8 @@ from fastsvm.dask.rows import joined_facts, load_shards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardFacts
 from fastsvm.estimators.fitting.documentation import described, documentation, documented_by
-from fastsvm.estimators.fitting.drafts import drafted, of_one_model
-from fastsvm.estimators.fitting.parameters import check_parameters, number, optional
-from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import forget
+from fastsvm.estimators.fitting.session import FitSession, drafted, of_one_model
+from fastsvm.estimators.fitting.validation import check_parameters, forget, number, optional
 
 __all__ = ["ClusterFit", "DecisionMixin", "DistributedEstimator", "made_from"]
 

@@ -12,10 +12,9 @@ from fastsvm.dask.rounds.shards import ClusterShards
 from fastsvm.dask.rows import moments_of_shards, scaling_of
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, problem_of
-from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
-from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.fitting.progress import EpochMonitor, MonitoredFit
-from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.fitting.session import FitSession, warn_of_gap
+from fastsvm.estimators.fitting.validation import class_weights
 from fastsvm.estimators.linear import linear_svc, linear_svr
 from fastsvm.estimators.linear.fits.linear_fit import block_rows_of
 from fastsvm.estimators.linear.prediction import for_rows_as_passed

@@ -26,7 +26,7 @@ from fastsvm.dask.kernel.machines import (
 from fastsvm.dask.linear import DistributedClassifier
 from fastsvm.dask.tasks import Tasks, counting
 from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, joined, problem_of, rows_at, threads_of
-from fastsvm.estimators.kernel.standardization import PRIVATE_ATTRIBUTES, Standardization
+from fastsvm.estimators.kernel.kernel_parameter import PRIVATE_ATTRIBUTES, Standardization
 from fastsvm.estimators.nystroem import nystroem_svc
 from fastsvm.estimators.nystroem.exact_bounds import DualExpansion, Machine, exact_bounds
 from fastsvm.estimators.nystroem.landmarks import FeatureMap, choose

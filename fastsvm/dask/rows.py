@@ -17,7 +17,7 @@ from distributed import Future
 
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import FilePart, ShardFacts, ShardRows, facts_of, gather_rows, read_rows
-from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.estimators.kernel.kernel_parameter import Standardization
 from fastsvm.sources import FeatureStatistics, MemorySource, feature_statistics, open_hdf5
 
 __all__ = [

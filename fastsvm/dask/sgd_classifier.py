@@ -12,9 +12,8 @@ from fastsvm.dask.estimator import ClusterFit, made_from
 from fastsvm.dask.linear import DistributedClassifier
 from fastsvm.dask.tasks import Tasks, counting
 from fastsvm.dask.worker import ShardRows, task_of_labels, threads_of
-from fastsvm.estimators.fitting.checkpoints import checkpoints_of
-from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
-from fastsvm.estimators.fitting.labels import class_weights
+from fastsvm.estimators.fitting.session import warn_of_sgd
+from fastsvm.estimators.fitting.validation import class_weights
 from fastsvm.estimators.linear import sgd_classifier
 from fastsvm.estimators.linear.fits.sgd_fit import solver_of
 from fastsvm.estimators.linear.loss_parameter import loss_of
@@ -157,16 +156,16 @@ class SGDClassifier(DistributedClassifier):
         )  # fmt: skip
         shares = np.array([one.total for one in fit.facts]) / known.total
         with progress_bar(shown=self.verbose, total=self.max_iter, unit="round", desc=type(self).__name__) as bar:
-            weights = self._descend(tasks, rows, plan, shares, start, fit.begin, bar)
+            weights = self._descend(fit, plan, shares, start, bar)
         self.classes_ = known.labels
         self._take(*self._shown(*weights))
 
     def _descend(
-        self, tasks: Tasks, rows: list[Future], plan: _Plan, shares: np.ndarray, start: DescentProgress,
-        begin: float, bar: Any,
-    ) -> LinearFunction:  # fmt: skip
+        self, fit: ClusterFit, plan: _Plan, shares: np.ndarray, start: DescentProgress, bar: Any
+    ) -> LinearFunction:
         """Take rounds, set the attributes of the fit and return the weights."""
-        shared, checkpointer = tasks.share("plan", plan), checkpoints_of(self).checkpointer
+        tasks, rows, begin = fit.tasks, fit.rows, fit.begin
+        shared, checkpointer = tasks.share("plan", plan), fit.session.checkpointer
         now, records = start, [tuple(record) for record in start.records or ()]
         states: list[Any] = [
             None if one is None else tasks.share(f"kept-{k}", one)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from fastsvm.estimators.fitting.predictions import OutlierDetector
 from fastsvm.estimators.fitting.validation import Attributes
-from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of
+from fastsvm.estimators.kernel.kernel_parameter import Standardization, attributes_of, geometry_attributes, geometry_of
 from fastsvm.persistence.model_checks import check_fitted
 from fastsvm.sources import MemorySource, Source, feature_statistics
 
@@ -90,25 +90,25 @@ def landmark_model(kind: type[BaseEstimator], parameters: Attributes, parts: Ker
 def _of_parts(parts: KernelParts) -> Attributes:
     """Return the attributes that machines of support vectors and of landmarks have."""
     intercept, n_features = np.array(parts.intercept, np.float64), int(parts.shape_fit[1])
-    return _common(intercept, n_features, parts.classes, parts.standardization) | _geometry(parts).attributes()
+    return _common(intercept, n_features, parts.classes, parts.standardization) | _geometry(parts)
 
 
-def _geometry(parts: KernelParts) -> SampleGeometry:
+def _geometry(parts: KernelParts) -> Attributes:
     """Return scale and position of the support vectors, which are all that is known of the samples."""
     vectors = parts.support_vectors
     if not (sparse.issparse(vectors) or isinstance(vectors, np.ndarray)) or 0 in vectors.shape:
-        return SampleGeometry(parts.gamma, None, 0.0, 0.0)
+        return geometry_attributes(parts.gamma, None, 0.0, 0.0)
     if sparse.issparse(vectors) and parts.standardization is None:  # statistics of features would take memory for all
         sq_norms = np.bincount(
             np.repeat(np.arange(len(vectors.indptr) - 1), np.diff(vectors.indptr)), np.square(vectors.data, dtype=float)
         )
-        return SampleGeometry(
+        return geometry_attributes(
             parts.gamma, None, float(sq_norms.max(initial=0)), float(sq_norms.sum() / vectors.shape[0])
         )
     source: Source = MemorySource.of(vectors)
     if parts.standardization is not None:
         source = parts.standardization.apply(source)
-    return SampleGeometry.of(parts.gamma, feature_statistics(source))
+    return geometry_of(parts.gamma, feature_statistics(source))
 
 
 def linear_model(

@@ -7,9 +7,9 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.estimators.fitting.drafts import view_of
+from fastsvm.estimators.fitting.session import view_of
 from fastsvm.estimators.fitting.validation import origin_of
-from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.estimators.kernel.kernel_parameter import Standardization
 from fastsvm.estimators.linear.prediction import LinearModel
 from fastsvm.estimators.nystroem.landmarks import LandmarkEstimator
 from fastsvm.exchange.liblinear import (

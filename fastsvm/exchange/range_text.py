@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.preprocessing import MinMaxScaler
 
-from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.estimators.kernel.kernel_parameter import Standardization
 from fastsvm.exchange.text_lines import TextLines
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.tuning import current_tuning

@@ -21,9 +21,9 @@ from fastsvm.estimators import (
     SGDRegressor,
     SVCSearch,
 )
-from fastsvm.estimators.fitting.drafts import view_of
+from fastsvm.estimators.fitting.session import view_of
 from fastsvm.estimators.fitting.validation import Attributes
-from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.estimators.kernel.kernel_parameter import Standardization
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import dense_coef, for_rows_as_passed
 from fastsvm.exchange.imported import Twins, linear_model, shared_parameters, standardization_of

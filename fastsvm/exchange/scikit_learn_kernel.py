@@ -27,8 +27,7 @@ from sklearn.utils.validation import _num_samples
 
 from fastsvm.estimators import SVC, NystroemSVC, NystroemSVR
 from fastsvm.estimators.fitting.validation import Attributes
-from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
-from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.estimators.kernel.kernel_parameter import Standardization, resolve_kernel
 from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.exchange.imported import (
     KernelParts,

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from fastsvm.displays._samples import confusion_counts, names_of
-from fastsvm.estimators.prediction import predict_with_decisions
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.inputs import (
     InputOptions,
@@ -111,7 +110,7 @@ def _score(
         for start in range(state.rows, len(data), step):
             rows = np.arange(start, min(start + step, len(data)))
             with rows_named(data.path, rows):
-                labels, decisions = predict_with_decisions(model, data.X.take(rows))
+                labels, decisions = model._decided(data.X.take(rows))
             try:
                 data.X.check_unchanged()
             except ValueError as error:

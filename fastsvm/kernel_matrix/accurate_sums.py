@@ -7,7 +7,7 @@ Stability of Numerical Algorithms, section 3.1). Where that is too much, it is c
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +27,9 @@ SUMMED_ROWS = 32
 
 Samples = Callable[[np.ndarray], tuple[PairwiseKernel, Block]]
 """Returns the kernel in float64, and the samples of some rows of a kernel matrix."""
+
+Floats: TypeAlias = np.ndarray | sparse.csr_matrix
+"""Samples in float64."""
 
 CACHED_VALUES = 1 << 16
 """Arrays of so many values at a time stay in the processor's cache."""
@@ -104,10 +107,7 @@ class ValueBounds(NamedTuple):
         )
 
     def errors(self, places: np.ndarray, coef: np.ndarray, by_parts: bool = False) -> np.ndarray:
-        """Return bounds on the errors of sums of coefficients times the rows in `places`, in float64, everywhere.
-
-        `by_parts` says that there is a sum of each `SUMMED_ROWS` rows, and one of those.
-        """
+        """Return bounds on the errors of float64 sums over the rows in `places`, or of sums of `SUMMED_ROWS` each."""
         n = len(coef)
         n_terms = 16 + (min(n, SUMMED_ROWS) + n // SUMMED_ROWS if by_parts else n)
         of_values = self.spreads * (self.error * float(np.abs(coef) @ self.spreads[places]))
@@ -122,7 +122,7 @@ class ValueBounds(NamedTuple):
 def accurate_sums(samples: Samples, places: np.ndarray, coef: np.ndarray, at: np.ndarray) -> Wide | None:
     """Return Σ_s coef_s K_s over the rows in `places`, for the columns `at`; None where that is not possible.
 
-    It is not possible for a user's scalar map, for numbers that are out of range, and for very many values.
+    It is not for a user's scalar map, for numbers that are out of range, and for very many values.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # the sums are not finite then
         return _summed(samples, places, coef, at)
@@ -155,7 +155,7 @@ def _is_linear(pairwise: PairwiseKernel) -> bool:
     return isinstance(pairwise, RealPairwise) and isinstance(pairwise.of_floats, Linear) and not pairwise.sparse
 
 
-def _floats(block: Block) -> Any:
+def _floats(block: Block) -> Floats:
     if isinstance(block, CSRBlock):
         rows = block.compressed(np.float64)
         return sparse.csr_matrix((rows.data, rows.indices, rows.indptr), rows.shape)
@@ -169,8 +169,8 @@ def _n_terms(block: Block) -> int:
     return block.shape[1]
 
 
-def _sq_norms(rows: Any, centre: np.ndarray | None) -> np.ndarray:
-    if sparse.issparse(rows):
+def _sq_norms(rows: Floats, centre: np.ndarray | None) -> np.ndarray:
+    if not isinstance(rows, np.ndarray):
         return np.asarray(rows.astype(np.float64).power(2).sum(axis=1)).ravel()
     rows = rows.astype(np.float64, copy=False) if centre is None else rows - centre
     return np.einsum("ij,ij->i", rows, rows)
@@ -229,15 +229,15 @@ def _values(pairwise: PairwiseKernel, block: Block, support: Block) -> Wide | No
     return None
 
 
-def _squared_distances(rows: Any, others: Any, dot: Wide, scale: float) -> Wide:
+def _squared_distances(rows: Floats, others: Floats, dot: Wide, scale: float) -> Wide:
     norms = [_own_products(each, scale) for each in (rows, others)]
     total = wide.plus(Wide(*(part[:, None] for part in norms[0])), norms[1])
     return wide.minus(total, wide.plus(dot, dot))
 
 
-def _own_products(rows: Any, scale: float) -> Wide:
+def _own_products(rows: Floats, scale: float) -> Wide:
     """Return the squared norms of rows."""
-    if sparse.issparse(rows):
+    if not isinstance(rows, np.ndarray):
         lengths = np.diff(rows.indptr)
         values = np.zeros((len(lengths), lengths.max(initial=0)))
         values[np.arange(values.shape[1]) < lengths[:, None]] = rows.data
@@ -263,7 +263,7 @@ def _fine_error(kernel: RBF | Exponential, fine: float, sq_norm: float, n_featur
     return min(by_norms, _NEAR) if fine == FINE and n_features <= _MOST_DIFFERENCES else by_norms
 
 
-def _takes_differences(kernel: RBF | Exponential, rows: Any, others: Any, scale: float) -> bool:
+def _takes_differences(kernel: RBF | Exponential, rows: Floats, others: Floats, scale: float) -> bool:
     if scale != 1 or rows.shape[1] > _MOST_DIFFERENCES:
         return False
     most = max(float(_sq_norms(each, None).max(initial=0.0)) for each in (rows, others))
@@ -282,9 +282,9 @@ def _square_of(apart: Wide) -> Wide:
     return wide.times(apart, apart)
 
 
-def _apart(rows: Any, others: Any, measure: Callable[[Wide], Wide]) -> Wide:
+def _apart(rows: Floats, others: Floats, measure: Callable[[Wide], Wide]) -> Wide:
     """Return the sums over the features of a measure of the differences of rows."""
-    if sparse.issparse(rows):
+    if not (isinstance(rows, np.ndarray) or isinstance(others, np.ndarray)):
         columns = np.unique(np.concatenate([rows.indices, others.indices]))
         rows, others = (each[:, columns].toarray() for each in (rows, others))
     x, z = rows, others

@@ -14,6 +14,7 @@ from fastsvm._compiled.processor import JIT_DISABLED
 from fastsvm._compiled.scalars import multiply_add
 from fastsvm._compiled.threads import Pool, scratch_array, spans
 from fastsvm._compiled.vectors import PANEL_BYTES, PANEL_ROWS, panel_tile
+from fastsvm.kernel_matrix.memory_plan import operand_rows
 from fastsvm.kernel_matrix.pairwise import (
     MOST_COLUMNS,
     SPAN,
@@ -27,15 +28,9 @@ from fastsvm.linalg.row_products import FEATURES, add_panel_products, add_rows, 
 from fastsvm.sources import Block
 from fastsvm.tuning import KernelTuning
 
-__all__ = ["PairCoefficients", "add_expansion", "expand", "expand_among", "operand_rows", "task_columns"]
+__all__ = ["PairCoefficients", "add_expansion", "expand", "expand_among", "task_columns"]
 
 _PIECE_COLUMNS = PANEL_BYTES // np.dtype(np.float64).itemsize  # They are a panel of sums.
-_OPERAND_BYTES = 64 << 20  # Rows that are prepared at once take at most about so many bytes.
-
-
-def operand_rows(row_bytes: int) -> int:
-    """Return how many rows are prepared at once, so that the operand stays within its memory."""
-    return max(16, _OPERAND_BYTES // row_bytes)
 
 
 def task_columns(n_rows: int, ns_of_value: float, tuning: KernelTuning) -> int:
@@ -45,15 +40,10 @@ def task_columns(n_rows: int, ns_of_value: float, tuning: KernelTuning) -> int:
 
 
 def add_expansion(
-    sums: np.ndarray, pairwise: PairwiseKernel, expansion: tuple[Block, np.ndarray], rows: tuple[Block, np.ndarray],
+    sums: np.ndarray, pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Block, terms: np.ndarray,
     pool: Pool, tuning: KernelTuning,
 ) -> None:  # fmt: skip
-    """Add Σ_s coef_s k(x_s, x) to the sums of the rows x of a block. Values have the kernel's type, sums float64.
-
-    `expansion` is the rows x_s and their coefficients in float64; `rows` is the rows x and their terms. The kernel is
-    not a precomputed one.
-    """
-    (support, coef), (block, terms) = expansion, rows
+    """Add Σ_s coef_s k(x_s, x) to the float64 sums of the rows x of a block; the kernel is not a precomputed one."""
     most = min(pairwise.summed_rows, operand_rows(pairwise.row_bytes(support)))
 
     def add(operand: Prepared, weights: np.ndarray, a: int, b: int) -> None:
@@ -75,10 +65,7 @@ def _run(pairwise: PairwiseKernel, pool: Pool, function: Callable[..., None], pi
 
 
 def expand_among(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, pool: Pool) -> np.ndarray:
-    """Return Σ_s coef_s k(x_s, x) at the rows x_s themselves, in float64. Each value is computed for both its rows.
-
-    The kernel is not a precomputed one.
-    """
+    """Return Σ_s coef_s k(x_s, x) at the rows x_s, each value computed once; the kernel is not precomputed."""
     sums, terms = np.zeros(len(coef)), pairwise.terms(support)
     most = min(TILED_ROWS, operand_rows(pairwise.row_bytes(support)))
 
@@ -116,10 +103,8 @@ def _products_of_columns(tile, coef, out):
 class PairCoefficients(NamedTuple):
     """Coefficients of the decision functions of all pairs of classes, as LIBSVM arranges them.
 
-    A pair has support vectors of its two classes only. A row of coefficients for every class but one takes the place of
-    a column for every pair: for a support vector of class c, row r of `dual_coef`, shape (n_classes - 1, n_support),
-    has its coefficient in the pair of c and the r-th other class. Support vectors are ordered by class, and `ends` says
-    where those of each class end.
+    For a support vector of class c, row r of `dual_coef`, shape (n_classes - 1, n_support), is its coefficient in the
+    pair of c and the r-th other class. `ends` says where the support vectors of each class end.
     """
 
     dual_coef: np.ndarray
@@ -140,10 +125,7 @@ class PairCoefficients(NamedTuple):
         return PairCoefficients(some, np.clip(self.ends - first, 0, last - first))
 
     def added(self, values: np.ndarray, sums: np.ndarray | None, out: np.ndarray) -> np.ndarray:
-        """Add Σ_s coef_s values[s] of each column of `values` to a row of `out`, a column for each pair, and return it.
-
-        `sums` is None for the first support vectors. Few columns are summed one by one, in the same order.
-        """
+        """Add Σ_s coef_s values[s] of each column to a row of `out`, and return it; `sums` is None at first."""
         if JIT_DISABLED or len(out) <= _PIECE_COLUMNS // 4:
             _add_columns(self.dual_coef, self.ends, values, out)
         else:

@@ -7,7 +7,8 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, scratch_array, spans
 from fastsvm.kernel_matrix.accurate_sums import ValueBounds
-from fastsvm.kernel_matrix.expansion import add_expansion, expand, expand_among, operand_rows, task_columns
+from fastsvm.kernel_matrix.expansion import add_expansion, expand, expand_among, task_columns
+from fastsvm.kernel_matrix.memory_plan import operand_rows
 from fastsvm.kernel_matrix.pairwise import (
     SPAN,
     TILED_ROWS,
@@ -26,13 +27,8 @@ _DENSE = 8  # If one of so many columns or more is wanted, copying uses most of 
 
 
 @jit
-def _copy_columns(out, new, known):
-    """Copy the values in the columns `known` of the rows `new` from the rows `known`, by symmetry.
-
-    `new` and `known` are pairs of row numbers and slots.
-    """
-    rows, slots = new
-    columns, places = known
+def _copy_columns(out, rows, slots, columns, places):
+    """Copy the values in some columns of the rows in `slots` by symmetry, from the rows in `places`."""
     values = np.empty((16, rows.size), out.dtype)
     for first in range(0, columns.size, 16):  # writes whole cache lines
         count = min(16, columns.size - first)
@@ -56,11 +52,7 @@ def _scatter(tile, out, slots, columns):
 
 
 class Gram:
-    """The kernel matrix of a source with itself or with another source, computed a few rows at a time.
-
-    Columns are the rows of `source`, rows are those of `left`; None stands for `source`. `tuning` is that of the fit,
-    None for the current one.
-    """
+    """The kernel matrix of `source` (columns) with itself or with `left` (rows), computed a few rows at a time."""
 
     def __init__(
         self,
@@ -100,10 +92,7 @@ class Gram:
 
     def take(self, indices: np.ndarray, source: Source, pool: Pool | None = None) -> "Gram":
         """Return the kernel matrix of the rows `indices`, given a source of these rows, and other threads if any."""
-        pairwise = self.pairwise
-        if isinstance(pairwise, PrecomputedPairwise):
-            pairwise = PrecomputedPairwise(pairwise.columns[indices])
-        return Gram(pairwise, source, pool or self.pool, tuning=self.tuning)
+        return Gram(self._pairwise_of(indices), source, pool or self.pool, tuning=self.tuning)
 
     def part(self, indices: np.ndarray, in_memory: bool, pool: Pool | None = None) -> "Gram":
         """Return the kernel matrix of the rows `indices`, in rising order; `in_memory` reads them into memory."""
@@ -115,8 +104,8 @@ class Gram:
     def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
         """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, which already has others.
 
-        `slot_of` is the slot of each of the matrix's rows in the store, or -1. Values in the columns of those rows are
-        copied from them if that is cheaper. Many rows are computed in parts, of which each copies from those before.
+        `slot_of` is the slot of each of the matrix's rows in the store, or -1; their columns are copied if that is
+        cheaper.
         """
         most = max(TILED_ROWS, -(-len(self) // _DENSE)) if self.resident else len(indices)
         n_parts = max(1, len(indices) // max(1, most))
@@ -133,26 +122,22 @@ class Gram:
             return
         self.passes += 1
         order = np.argsort(indices)
-        new = indices[order], out.slots[order]
-        copied = known + out.start, slot_of[known]
-        pieces = [(out.store, new, (copied[0][a:b], copied[1][a:b])) for a, b in spans(len(known), SPAN)]
+        new, slots, columns, places = indices[order], out.slots[order], known + out.start, slot_of[known]
+        pieces = [(out.store, new, slots, columns[a:b], places[a:b]) for a, b in spans(len(known), SPAN)]
         self.pool.run(_copy_columns, pieces)
         rest = np.flatnonzero(slot_of < 0)
         terms = self._all_terms()
         most = operand_rows(self.pairwise.row_bytes(self.left))
         for a, b in spans(len(indices), most):
             operand, part = self._prepared(indices[a:b]), out._replace(slots=out.slots[a:b])
-            columns = [rest[c:d] for c, d in spans(len(rest), SPAN)]
-            self.pool.run(self._scattered, [(operand, some, terms[some], part) for some in columns])
+            others = [rest[c:d] for c, d in spans(len(rest), SPAN)]
+            self.pool.run(self._scattered, [(operand, some, terms[some], part) for some in others])
 
     def _worth_copying(self, n_new: int, n_known: int) -> bool:
-        """Return whether enough values are known and copying them is faster than computing them.
-
-        For few rows, gathering the other columns takes as long as multiplying them.
-        """
+        """Return whether enough values are known, and copying them is faster, as for many rows."""
         if not (self.pairwise.parallel and self.resident and _DENSE * n_known >= len(self) and n_new >= SPAN):
             return False
-        copied = self.tuning.copied_ns if _DENSE * n_new >= len(self) else self.tuning.expensive_ns
+        copied = self.tuning.cheap_ns if _DENSE * n_new >= len(self) else self.tuning.expensive_ns
         return self.pairwise.cost(self.source.shape[1]) >= copied
 
     def _scattered(self, operand: Prepared, columns: np.ndarray, terms: np.ndarray, out: Rows) -> None:
@@ -213,11 +198,6 @@ class Gram:
     def _terms_of(self, block: Block, start: int, out: np.ndarray) -> None:
         out[start : start + block.shape[0]] = self._ready[0].terms(block)
 
-    @property
-    def cheap_among(self) -> bool:
-        """Whether the kernel among a few rows is cheaper to compute than to gather from kernel rows in memory."""
-        return self.cheap
-
     def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between the rows `indices[first:]` and all `indices` to `out[first:]`."""
         pairwise, source = self._ready if out.dtype == self.dtype else (self.pairwise.widened(), self.source)
@@ -248,17 +228,18 @@ class Gram:
 
     def samples(self, indices: np.ndarray) -> tuple[PairwiseKernel, Block]:
         """Return the kernel in float64, and the samples of some rows."""
-        return self._kernel_of(indices), self.source.rows(indices)
+        return self._pairwise_of(indices).widened(), self.source.rows(indices)
 
-    def _kernel_of(self, indices: np.ndarray | slice) -> PairwiseKernel:
+    def _pairwise_of(self, indices: np.ndarray | slice) -> PairwiseKernel:
+        """Return the kernel of some rows, which precomputed values have in columns of their own."""
         if isinstance(self.pairwise, PrecomputedPairwise):
             return PrecomputedPairwise(self.pairwise.columns[indices])
-        return self.pairwise.widened()
+        return self.pairwise
 
     def value_bounds(self) -> ValueBounds:
         """Return bounds on the sizes and the errors of values in float64, from one pass over the rows."""
         found = [
-            ValueBounds.of(self._kernel_of(slice(start, start + block.shape[0])), block)
+            ValueBounds.of(self._pairwise_of(slice(start, start + block.shape[0])).widened(), block)
             for start, block in self.source.blocks()
         ]
         return ValueBounds.together(found)
@@ -282,12 +263,10 @@ class Gram:
         return self.resident and self.left is self.source and not isinstance(self.pairwise, PrecomputedPairwise)
 
     def _expanded(self, block: Block, support: Block, indices: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        if isinstance(self.pairwise, PrecomputedPairwise):
-            return expand(
-                PrecomputedPairwise(self.pairwise.columns[indices]), support, coef[:, None], block, self.pool
-            )[:, 0]
-        pairwise, sums = self.pairwise.widened(), np.zeros(block.shape[0])
-        add_expansion(sums, pairwise, (support, coef), (block, pairwise.terms(block)), self.pool, self.tuning)
+        pairwise, sums = self._pairwise_of(indices).widened(), np.zeros(block.shape[0])
+        if isinstance(pairwise, PrecomputedPairwise):
+            return expand(pairwise, support, coef[:, None], block, self.pool)[:, 0]
+        add_expansion(sums, pairwise, support, coef, block, pairwise.terms(block), self.pool, self.tuning)
         return sums
 
     def add_rows(self, sums: np.ndarray, indices: np.ndarray, coef: np.ndarray) -> None:
@@ -297,7 +276,7 @@ class Gram:
         rows = self._rows(indices)
         for start, block in source.blocks():
             part = slice(start, start + block.shape[0])
-            add_expansion(sums[part], pairwise, (rows, coef), (block, terms[part]), self.pool, self.tuning)
+            add_expansion(sums[part], pairwise, rows, coef, block, terms[part], self.pool, self.tuning)
 
     def _all_terms(self) -> np.ndarray:
         if self._terms is None:

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.kernel_matrix.expansion import operand_rows
 from fastsvm.kernel_matrix.pairwise import SPAN
 from fastsvm.tuning import KernelTuning
 
-__all__ = ["Need", "Plan", "plan"]
+__all__ = ["Need", "Plan", "operand_rows", "plan"]
 
+_OPERAND_BYTES = 64 << 20  # Rows that are prepared at once take at most about so many bytes.
 _REAL = np.dtype(np.float64).itemsize
 _LEAST_WORKING_SET = 16  # A fit that has no memory for a working set of so many rows is refused.
 # So many blocks are held at once, one being read, one waiting and two in use, and so many tiles of threads. It is a
@@ -17,6 +17,11 @@ _LEAST_WORKING_SET = 16  # A fit that has no memory for a working set of so many
 _AT_ONCE = 4
 # Small arrays, and memory that the allocator keeps after it was freed, take this share of the memory, or so many bytes.
 _RETAINED_SHARE, _MOST_RETAINED = 1 / 5, 24 << 20
+
+
+def operand_rows(row_bytes: int) -> int:
+    """Return how many rows are prepared at once, so that the operand stays within its memory."""
+    return max(16, _OPERAND_BYTES // row_bytes)
 
 
 class Plan(NamedTuple):
@@ -52,9 +57,9 @@ class Need(NamedTuple):
 
 
 def plan(budget: int, need: Need, cache_limit: int | None, tuning: KernelTuning) -> Plan:
-    """Return the division of `budget` bytes. Cached kernel rows get what everything else leaves.
+    """Return the division of `budget` bytes; cached kernel rows get what all else leaves, at most `cache_limit`.
 
-    They get at most `cache_limit` bytes. If not even a small working set fits, a ValueError says how much is needed.
+    If not even a small working set fits, a ValueError says how much is needed.
     """
     if (found := _recomputing(budget, need, tuning)) is not None:
         return found

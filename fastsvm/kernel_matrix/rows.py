@@ -39,19 +39,18 @@ __all__ = [
 
 
 class CacheCounts(NamedTuple):
-    """Statistics of a cache: rows requested and found, requested and missing, and computed."""
+    """Statistics of a cache: rows requested and found, and computed because they were missing."""
 
     hits: int
-    misses: int
     rows_computed: int
 
 
 @storable("row cache")
 class CacheContents(NamedTuple):
-    """Which rows are cached, for a checkpoint. The rows themselves are recomputed.
+    """Which rows are cached, for a checkpoint; the rows themselves are recomputed.
 
-    `row_in` is the row in each slot ever filled, -1 for none, and `used_at` the time of its last use. `clock` counts
-    calls of `fetch`.
+    `row_in` is the row in each slot, -1 for none, `used_at` the time of its last use, and `clock` the number of
+    fetches.
     """
 
     row_in: np.ndarray
@@ -65,27 +64,17 @@ class _SampleRows:
     """What kernel rows of the samples of a problem take from their matrix."""
 
     def __init__(self, gram: "KernelMatrix", store: np.ndarray) -> None:
-        self.store, self._gram = store, gram
-
-    @property
-    def passes(self) -> int:
-        """Passes over the rows of the source so far."""
-        return self._gram.passes
-
-    @property
-    def resident(self) -> bool:
-        """Whether all rows of the data are in memory."""
-        return self._gram.resident
+        self.store, self.gram = store, gram
 
     @property
     def cheap(self) -> bool:
         """Whether recomputing all rows in float64 is cheap."""
-        return self._gram.cheap
+        return self.gram.cheap
 
     @property
     def cheap_among(self) -> bool:
         """Whether the kernel among a few rows is cheaper to compute than to gather from the store."""
-        return self._gram.cheap_among
+        return isinstance(self.gram, Gram) and self.gram.cheap  # others are copied from values in memory
 
     def columns(self, rows: np.ndarray) -> np.ndarray:
         """Return the columns of the store in which the values of `rows` are: the rows themselves."""
@@ -93,26 +82,17 @@ class _SampleRows:
 
     def among(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between `rows[first:]` and all `rows` to `out[first:]`."""
-        self._gram.among(rows, first, out)
+        self.gram.among(rows, first, out)
 
     def weighted_sum(self, rows: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over `rows`, for the columns `at` or for all, from values in float64."""
-        return self._gram.weighted_sum(rows, coef, at)
-
-    def samples(self, rows: np.ndarray) -> tuple[PairwiseKernel, Block]:
-        """Return the kernel in float64, and the samples of `rows`."""
-        return self._gram.samples(rows)
-
-    def value_bounds(self) -> ValueBounds:
-        """Return bounds on the sizes and the errors of values in float64."""
-        return self._gram.value_bounds()
+        return self.gram.weighted_sum(rows, coef, at)
 
 
 class RowCache(_SampleRows):
-    """Caches the most recently used rows of a kernel matrix.
+    """Caches the most recently used rows of a kernel matrix in `arena`, which caches may share one after another.
 
-    Slots are filled from the first to the last, so that memory is accessed only when needed. If every row fits, none is
-    ever dropped. Several caches may use the memory `arena` one after another.
+    Slots are filled from the first to the last, so that memory is accessed only when needed.
     """
 
     def __init__(self, gram: "KernelMatrix", arena: np.ndarray) -> None:
@@ -139,8 +119,8 @@ class RowCache(_SampleRows):
 
     @property
     def counts(self) -> CacheCounts:
-        """Hits, misses and rows computed so far."""
-        return CacheCounts(self._hits, self._misses, self._misses)
+        """Hits and rows computed so far."""
+        return CacheCounts(self._hits, self._misses)
 
     def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
         """Add Σ_s coef_s K_s to the sums, for rows in slots that `fetch` returned."""
@@ -159,7 +139,7 @@ class RowCache(_SampleRows):
         self._clock, self._hits, self._misses = contents[2:]
         slots = np.flatnonzero(self._row_in >= 0)
         rows = self._row_in[slots]
-        self._gram.rows_beside(rows, Rows(self.store, slots, 0), self._slot_of)
+        self.gram.rows_beside(rows, Rows(self.store, slots, 0), self._slot_of)
         self._slot_of[rows] = slots
 
     def cached(self, rows: np.ndarray) -> np.ndarray:
@@ -173,18 +153,15 @@ class RowCache(_SampleRows):
     @property
     def worth_filling(self) -> float:
         """If this share of the rows is needed, computing all at once is cheaper; infinite if not all rows fit."""
-        fits = self.n_slots == len(self._slot_of) and self._gram.resident
-        return self._gram.worth_filling if fits else np.inf
+        fits = self.n_slots == len(self._slot_of) and self.gram.resident
+        return self.gram.worth_filling if fits else np.inf
 
     def fill(self) -> None:
         """Compute all missing rows. Requires `worth_filling` of at most 1."""
         self.fetch(np.flatnonzero(self._slot_of < 0))
 
     def fetch(self, rows: np.ndarray) -> np.ndarray:
-        """Return the slots of the distinct `rows`; missing rows are computed together.
-
-        The rows are valid until the next call. More rows than there are slots raise ValueError.
-        """
+        """Return the slots of the distinct `rows`, valid until the next call; missing rows are computed together."""
         if len(rows) > self.n_slots:
             raise ValueError(f"{len(rows)} kernel rows are needed at once, {self.n_slots} fit the cache.")
         self._clock += 1
@@ -197,7 +174,7 @@ class RowCache(_SampleRows):
         if len(missing):
             free = self._free(len(missing))
             try:
-                self._gram.rows_beside(missing, Rows(self.store, free, 0), self._slot_of)
+                self.gram.rows_beside(missing, Rows(self.store, free, 0), self._slot_of)
             except BaseException:  # the slots contain neither the old rows nor the new
                 self._used_at[free] = 0
                 raise
@@ -227,7 +204,7 @@ class RecomputedRows(_SampleRows):
 
     worth_filling = np.inf  # All rows are never computed at once.
     n_computed = 0
-    _gram: Gram
+    gram: Gram
 
     def __init__(self, gram: Gram) -> None:
         super().__init__(gram, np.empty((0, len(gram)), gram.dtype))
@@ -236,23 +213,23 @@ class RecomputedRows(_SampleRows):
     @property
     def n_slots(self) -> int:
         """Number of rows that may be asked for at once."""
-        return len(self._gram)
+        return len(self.gram)
 
     @property
     def counts(self) -> CacheCounts:
-        """No hits, and as many misses as rows were computed."""
-        return CacheCounts(0, self._computed, self._computed)
+        """No hits, and the rows that were computed."""
+        return CacheCounts(0, self._computed)
 
     @property
     def cheap_restricted(self) -> bool:
         """Whether the kernel among some thousand rows is computed again more cheaply than it is read."""
-        return self._gram.pairwise.cost(self._gram.source.shape[1]) <= self._gram.tuning.nested_ns
+        return self.gram.pairwise.cost(self.gram.source.shape[1]) <= self.gram.tuning.nested_ns
 
     def restricted(self, rows: np.ndarray) -> "RecomputedRows | None":
         """Return the kernel rows among `rows`, which may repeat; None if they are read more cheaply than computed."""
         if not self.cheap_restricted:
             return None
-        return RecomputedRows(self._gram.take(rows, MemorySource(self._gram.source.rows(rows))))
+        return RecomputedRows(self.gram.take(rows, MemorySource(self.gram.source.rows(rows))))
 
     def fill(self) -> None:
         """Do nothing: no row is cached."""
@@ -272,7 +249,7 @@ class RecomputedRows(_SampleRows):
     def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
         """Add Σ_s coef_s K_s to the sums."""
         self._computed += len(slots)
-        self._gram.add_rows(sums, slots, coef)
+        self.gram.add_rows(sums, slots, coef)
 
     def contents(self) -> CacheContents:
         """Return that nothing is cached."""
@@ -285,14 +262,13 @@ class RecomputedRows(_SampleRows):
 
 
 class PairedRows:
-    """The kernel rows of n samples as those of 2 n multipliers, as in regression: each value serves both of a sample.
+    """The kernel rows of n samples as those of 2 n multipliers, as in regression: multiplier k is of sample k modulo n.
 
-    Multiplier k belongs to sample k modulo n. The store has a column a sample. What does not depend on multipliers is
-    that of the rows of the samples.
+    The store has a column a sample. What does not depend on multipliers is that of the rows of the samples.
     """
 
     def __init__(self, rows: RowCache | RecomputedRows) -> None:
-        self.rows, self.store = rows, rows.store
+        self.rows, self.store, self.gram = rows, rows.store, rows.gram
         self._n = rows.store.shape[1]
 
     def __getattr__(self, name: str) -> Any:
@@ -385,13 +361,10 @@ class SquareRows:
 
 
 class SharedKernel:
-    """The kernel matrix of all rows of a cross-validation, from which fits on subsets copy. Threads may share it.
+    """The kernel matrix of all rows of a cross-validation, from which fits on subsets copy, also on several threads.
 
-    The training sets of the folds overlap. A kernel value is needed in all folds but one, for every C, and again for
-    the predictions on the left-out rows. Rows are computed once and cached as far as memory allows.
-
-    `arena` is memory for at least one row. `place` is the position of each row in `gram`. Rows that are requested
-    together should be adjacent there, so that they are copied together.
+    Rows are computed once and cached in `arena`. `place` is the position of each row in `gram`, where rows that are
+    requested together should be adjacent.
     """
 
     def __init__(self, gram: Gram, arena: np.ndarray, place: np.ndarray) -> None:
@@ -438,14 +411,13 @@ class SharedKernel:
         ends = np.flatnonzero(np.diff(columns) != 1) + 1
         starts = np.concatenate([[0], ends, [len(columns)]])
         for a, b in spans(len(found), SPAN):
-            _copy_runs(self._rows.store, found[a:b], (columns, starts), out, slots[a:b])
+            _copy_runs(self._rows.store, found[a:b], columns, starts, out, slots[a:b])
 
 
 class SharedPart:
     """The kernel matrix of a subset of distinct rows, which copies from a `SharedKernel`."""
 
     resident = True
-    cheap_among = False  # values are cached, except those that do not fit
     passes = 0
 
     def __init__(self, kernel: SharedKernel, rows: np.ndarray) -> None:
@@ -501,9 +473,8 @@ KernelRows = ProblemRows | SquareRows
 class KernelProducts:
     """Products of the kernel matrix with sparse vectors.
 
-    `drift` is Σ |coef| of all that was added since the sums were recomputed; the solver that recomputes them sets it to
-    0. `largest` is the largest diagonal value of the kernel that the solver saw. Times the drift it bounds what was
-    added.
+    `drift` is Σ |coef| of all that was added since the solver recomputed the sums and set it to 0. Times `largest`, the
+    largest diagonal value seen, it bounds what was added.
     """
 
     def __init__(self, rows: KernelRows, pool: Pool) -> None:
@@ -561,12 +532,8 @@ def _add_rows(store, slots, delta, sums, start, stop):
 
 
 @jit
-def _copy_runs(store, places, runs, out, slots):
-    """Copy some columns of the rows `places` of a store to the rows `slots` of `out`.
-
-    `runs` holds the columns and the index at which each run of consecutive columns starts.
-    """
-    columns, starts = runs
+def _copy_runs(store, places, columns, starts, out, slots):
+    """Copy columns of the rows `places` of a store to the rows `slots` of `out`; runs of columns begin at `starts`."""
     for k in range(places.size):
         row, target = store[places[k]], out[slots[k]]
         for r in range(starts.size - 1):

@@ -8,7 +8,7 @@ The kernels are told apart by a number, not by their classes: the solver is comp
 are given as the matrix of all values.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from fastsvm._compiled.scalars import multiply_add
 from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.pairwise.base import ROUND
-from fastsvm.kernels import RBF, Linear, Polynomial, Sigmoid, kernel_value
+from fastsvm.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid, kernel_value
 from fastsvm.sources import DenseBlock
 
 __all__ = [
@@ -45,11 +45,10 @@ class KernelSquare(NamedTuple):
 
 
 class SmallKernel(NamedTuple):
-    """The kernel among the samples of a small problem.
+    """The kernel among the samples of a small problem: `kind` says which, or that `values` are all its values.
 
-    `kind` says which kernel it is, or that `values` are all its values, shape (n, n), instead of the samples, shape
-    (n, d). `parameters` are the degree, the coefficient of the pairing, and the constant. The bounds on values and
-    their errors are as those of `ValueBounds`.
+    `values` are samples, shape (n, d), or kernel values, (n, n). `parameters` are degree, coefficient of the pairing,
+    and constant. The bounds are those of `ValueBounds`.
     """
 
     kind: int
@@ -88,12 +87,12 @@ class RowsOnDemand(NamedTuple):
     slot_of: np.ndarray
 
 
-def has_rows_on_demand(kernel: Any) -> bool:
+def has_rows_on_demand(kernel: Kernel) -> bool:
     """Return whether compiled code computes rows of a kernel one by one; of another, the matrix is needed."""
     return type(kernel) in _KINDS
 
 
-def on_demand(kernel: Any, values: np.ndarray) -> SmallKernel:
+def on_demand(kernel: Kernel, values: np.ndarray) -> SmallKernel:
     """Return a kernel that `has_rows_on_demand`, among samples, float64 of shape (n, d)."""
     kind = _KINDS.index(type(kernel))
     degree, gamma, coef0 = (getattr(kernel, name, 0) for name in ("degree", "gamma", "coef0"))
@@ -161,10 +160,7 @@ def _diagonal_on_demand(rows, i):
 
 @jit
 def rows_among(given, places, n_rows, memory):
-    """Return the rows among the samples `places`, of which each has one or two rows.
-
-    `memory` takes `len(places)` padded rows of float64.
-    """
+    """Return the rows among the samples `places`, one or two of each; `memory` takes as many padded rows of float64."""
     m, d = places.size, given.values.shape[1] if given.kind != _SQUARE else 0
     width, whole = -(-m // PADDING) * PADDING, -(-n_rows // PADDING) * PADDING
     by_feature, sq_norms, diagonal = np.empty((d, width)), np.empty(width), np.empty(whole)

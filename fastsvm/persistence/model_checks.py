@@ -11,13 +11,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from fastsvm.estimators.fitting.parameters import Rule, boolean, number
 from fastsvm.estimators.fitting.predictions import OutlierDetector
-from fastsvm.estimators.fitting.validation import Attributes
-from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
+from fastsvm.estimators.fitting.validation import Attributes, Rule, boolean, number
+from fastsvm.estimators.kernel.kernel_parameter import PRIVATE_ATTRIBUTES, is_precomputed
 from fastsvm.estimators.kernel.machines.classifiers import KernelClassifier
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.kernel.standardization import PRIVATE_ATTRIBUTES
 from fastsvm.estimators.linear.prediction import LinearClassifier
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
 from fastsvm.sources.block import check_compressed

@@ -12,7 +12,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.model_selection._search import _yield_masked_array_for_each_param
 
 from fastsvm.estimators import ESTIMATORS, SVCSearch
-from fastsvm.estimators.fitting.drafts import view_of
+from fastsvm.estimators.fitting.session import view_of
 from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.files.array_file import is_array_file, read_arrays, write_arrays
 from fastsvm.files.atomic_file import atomic_write

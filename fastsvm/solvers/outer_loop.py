@@ -69,8 +69,7 @@ class Steps(Protocol[State]):
 class Solver(Steps[State], Protocol[State, Start, Solution, Memory]):
     """A solver of one problem, from its initial state to its solution.
 
-    State and memory together hold everything that changes from step to step. A solver that recalls the memory of
-    another solver continues from the other's state bit for bit as the other would.
+    State and memory together hold all that changes. After `recall`, steps have the bits of those of the other solver.
     """
 
     def init(self, start: Start | None = None, /) -> State:
@@ -99,10 +98,7 @@ class Memoryless:
 def drive(
     solver: Steps[State], state: State, limits: Limits, watch: Callable[[State, Report], bool]
 ) -> tuple[State, StopReason, int]:
-    """Step until convergence or a limit; return the state, the reason to stop, and the number of inner steps.
-
-    `watch(state, report)` is called after each step. The loop stops when it returns true.
-    """
+    """Step until convergence, a limit, or `watch` returns true; return state, reason, and number of inner steps."""
     n_steps = 0
     while True:
         state, report = solver.step(state, limits.max_steps - n_steps)

@@ -71,10 +71,9 @@ class KernelTuning(NamedTuple):
     # Values among some thousand rows that take so little time are not stored either.
     nested_ns: float = 0.2
     # Values that take so little time are cheap: F is corrected in float64 by all of them, and the kernel among the rows
-    # of a working set is computed rather than gathered from rows in memory.
-    cheap_ns: float = 5.0
-    # Values that take so long are copied by symmetry where many rows are computed at once.
-    copied_ns: float = 3.0
+    # of a working set is computed rather than gathered from rows in memory. Others are copied by symmetry where many
+    # rows are computed at once.
+    cheap_ns: float = 4.0
     # Values that take so long are copied where few are, and working sets are twice as large.
     expensive_ns: float = 20.0
     # Once so large a share of the rows of a search was computed, all others are.

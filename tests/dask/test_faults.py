@@ -18,7 +18,7 @@ import fastsvm.dask
 from fastsvm import SVC
 from fastsvm.dask import ClusterLost, LinearSVC, NystroemSVC
 from fastsvm.dask.rounds.shards import ClusterShards
-from fastsvm.estimators.fitting.checkpoints import checkpointed
+from fastsvm.estimators.fitting.session import checkpointed
 from fastsvm.estimators.nystroem.exact_bounds import DualExpansion
 from fastsvm.jobs.training.checkpoints import read, write
 from fastsvm.solvers.linear_dual.shards import Shard

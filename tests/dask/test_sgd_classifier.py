@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 import fastsvm
 import fastsvm.dask
-from fastsvm.estimators.fitting.checkpoints import checkpointed
+from fastsvm.estimators.fitting.session import checkpointed
 from fastsvm.jobs.training.checkpoints import read, write
 
 pytestmark = pytest.mark.dask

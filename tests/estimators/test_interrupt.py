@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from fastsvm import SVC, LinearOneClassSVM, LinearSVC
-from fastsvm.estimators.fitting.checkpoints import checkpointed
+from fastsvm.estimators.fitting.session import checkpointed
 from fastsvm.tuning import changed, tuned
 
 

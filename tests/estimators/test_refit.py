@@ -52,7 +52,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(name, failure, monkeypatch)
         def interrupted(self, monitor, warn):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(FitSession, "end", interrupted)
+        monkeypatch.setattr(FitSession, "finish", interrupted)
     with pytest.raises((ValueError, KeyboardInterrupt)):
         FAILURES[failure](model)
     assert all(vars(model)[key] is before[key] for key in before if key.endswith("_"))

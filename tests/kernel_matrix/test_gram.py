@@ -14,7 +14,7 @@ N = 2 * SPAN + 88  # so that rows and columns are computed in several pieces
 @pytest.fixture
 def copied():
     """Columns of known rows are copied, if enough of them are known and many rows are wanted."""
-    with tuned(changed({"kernel": {"copied_ns": 0.0, "expensive_ns": 0.0}})):
+    with tuned(changed({"kernel": {"cheap_ns": 0.0, "expensive_ns": 0.0}})):
         yield
 
 
@@ -105,10 +105,10 @@ def test_columns_of_known_rows_are_copied():
 
 
 @pytest.mark.parametrize(
-    ("copied_ns", "n_known", "n_new"), [(0.0, 200, 255), (0.0, 74, 300), (1e6, 200, 300)], ids=["few", "known", "cheap"]
+    ("cheap_ns", "n_known", "n_new"), [(0.0, 200, 255), (0.0, 74, 300), (1e6, 200, 300)], ids=["few", "known", "cheap"]
 )
-def test_few_rows_few_known_ones_and_cheap_ones_are_computed_whole(copied_ns, n_known, n_new):
-    with tuned(changed({"kernel": {"copied_ns": copied_ns, "expensive_ns": copied_ns}})):
+def test_few_rows_few_known_ones_and_cheap_ones_are_computed_whole(cheap_ns, n_known, n_new):
+    with tuned(changed({"kernel": {"cheap_ns": cheap_ns, "expensive_ns": cheap_ns}})):
         found, wanted, new, _ = beside(N, n_known, n_new, 0, poison=1)
     np.testing.assert_allclose(found, wanted[new], rtol=0, atol=1e-12)
 

@@ -16,8 +16,7 @@ from fastsvm._compiled.threads import at_most
 from fastsvm.dask.rows import moments_of_shards, scaling_of
 from fastsvm.dask.tasks import Tasks, counting
 from fastsvm.dask.worker import ShardFacts, ShardRows
-from fastsvm.estimators.kernel.kernel_parameter import resolve_gamma
-from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of
+from fastsvm.estimators.kernel.kernel_parameter import Standardization, attributes_of, geometry_of, resolve_gamma
 from fastsvm.memory import parse_memory
 from fastsvm.sources import MemorySource
 
@@ -95,4 +94,4 @@ def geometry_of_shards(tasks: Tasks, rows: list[Future], known: ShardFacts, esti
         moments = moments_of_shards(tasks, rows, seen)
     statistics = moments.statistics
     gamma = resolve_gamma(estimator.gamma, known.shape[1], statistics.variance)
-    return SampleGeometry.of(gamma, statistics).attributes() | attributes_of(seen)
+    return geometry_of(gamma, statistics) | attributes_of(seen)

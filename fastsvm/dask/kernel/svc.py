@@ -22,12 +22,11 @@ from fastsvm.dask.kernel.machines import (
 )
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardRows, joined, rows_at
-from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
-from fastsvm.estimators.fitting.labels import class_weights
-from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
+from fastsvm.estimators.fitting.session import warn_of_violation
+from fastsvm.estimators.fitting.validation import class_weights
+from fastsvm.estimators.kernel.kernel_parameter import PRIVATE_ATTRIBUTES, Standardization, is_precomputed
 from fastsvm.estimators.kernel.machines import classifiers
 from fastsvm.estimators.kernel.one_vs_one import Outcome
-from fastsvm.estimators.kernel.standardization import PRIVATE_ATTRIBUTES, Standardization
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs, disjoint_order
 from fastsvm.solvers.outer_loop import StopReason
@@ -129,7 +128,7 @@ class SVC(DecisionMixin, DistributedEstimator):
         machine = clone(local).set_params(gamma=geometry["_gamma"], standardize=False, class_weight=None)
         plan = MachinePlan(machine, Standardization.of_model(self), known.labels, factors, self.memory)
         pairs = pairs_of_shards(tasks, rows, fit.sizes, plan, fit.session.deadline)
-        found = local._solution(pairs, known.labels)
+        found = local._solution(pairs.outcome(), known.labels)
         places = found["support_"]
         found = local._with_vectors(found, pairs.vectors[places], known.shape)
         self.__dict__.update(found | {"support_": pairs.support[places], "class_weight_": factors})
@@ -180,12 +179,8 @@ class Pairs(NamedTuple):
         margin, n_steps = np.zeros(len(self.fits)), np.array([one.n_steps for one in self.fits])
         certificate = intercept, objective, gap, violation, margin, n_steps, np.ones(len(self.fits), bool)
         beta = np.concatenate([one.beta for one in self.fits])
-        return Outcome(starts, rows, beta, self.labels, within, *certificate, reason)
-
-    @property
-    def passes(self) -> int:
-        """Passes over the rows, those of a pair's rows counted by their share."""
-        return round(sum(one.passes * one.n_rows for one in self.fits) / self.n_rows)
+        passes = round(sum(one.passes * one.n_rows for one in self.fits) / self.n_rows)
+        return Outcome(starts, rows, beta, self.labels, within, *certificate, reason, passes)
 
     def history(self) -> dict[str, np.ndarray]:
         """Return the outer iterations of all pairs, in their order."""

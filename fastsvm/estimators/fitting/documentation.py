@@ -36,10 +36,7 @@ class PublicEstimator:
 
 
 def documented(cls: _Estimator) -> _Estimator:
-    """Complete the docstring of an estimator by what its bases say of its parameters and attributes.
-
-    Bases may describe parameters that some of their estimators do not have; the class itself may not.
-    """
+    """Complete the docstring of an estimator by what its bases say, also of other parameters."""
     if cls.__doc__:  # python -OO has none
         names = list(inspect.signature(cls.__init__).parameters)[1:]  # type: ignore[misc]
         cls.__doc__ = documentation(cls, names, described(cls, "Parameters"), described(cls, "Attributes"))
@@ -47,11 +44,9 @@ def documented(cls: _Estimator) -> _Estimator:
 
 
 def documentation(cls: type, names: Sequence[str], parameters: Mapping[str, str], attributes: Mapping[str, str]) -> str:
-    """Return the docstring of a class with descriptions of its parameters and attributes.
+    """Return the docstring of a class with parameters in the order of `names`, and attributes in that of the alphabet.
 
-    Parameters are in the order of `names`, attributes in that of the alphabet. References that the class lacks are
-    those of its bases. ValueError is raised if a parameter has no description, or if the class itself describes one
-    that it does not have.
+    ValueError is raised if a parameter has no description, or if the class itself describes one that it does not have.
     """
     missing = [name for name in names if name not in parameters]
     unknown = [name for name in _entries(cls, "Parameters") if name not in names]
@@ -69,8 +64,7 @@ def documentation(cls: type, names: Sequence[str], parameters: Mapping[str, str]
 def documented_by(shared: type) -> Callable[[_Function], _Function]:
     """Complete the docstring of a function by that of a class, which describes what several functions share.
 
-    It has the parameters that the function does not describe, what is returned if the function does not say, and what
-    is raised beside what the function says.
+    It says what the function does not: parameters, what is returned, and more of what is raised.
     """
 
     def complete(function: _Function) -> _Function:
@@ -98,10 +92,7 @@ def _joined(summary: str, sections: Mapping[str, str]) -> str:
 
 
 def described(cls: type, title: str) -> dict[str, str]:
-    """Return the entries that a class and its bases have in a section, by the names of what they describe.
-
-    An entry of a class stands for those of its bases.
-    """
+    """Return the entries of a class in a section, and those of its bases that it does not have, by name."""
     found: dict[str, str] = {}
     for base in _described_by(cls)[::-1]:
         found |= _entries(base, title)

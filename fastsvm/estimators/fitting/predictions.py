@@ -11,12 +11,31 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 
-from fastsvm.estimators.fitting.drafts import of_one_model
+from fastsvm.estimators.fitting.documentation import documented_by
+from fastsvm.estimators.fitting.session import of_one_model
 from fastsvm.estimators.fitting.validation import Column, Samples, required_labels
+from fastsvm.kernel_matrix.rounding import ROUNDING
 
 __all__ = ["Classifier", "OutlierDetector", "Regressor"]
 
-_ROUNDING = 1e-12  # of the offset, the error of a decision value of a support vector that is not at its bound
+
+class _Answer:
+    """What the answers of fitted models have in common.
+
+    Parameters
+    ----------
+    X : as for `fit`, shape (n_samples, n_features)
+        Samples; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
+    y : array-like of shape (n_samples,) or None
+        Labels or targets; None takes those that come with an `HDF5Data`.
+    sample_weight : array-like of shape (n_samples,) or None
+        Weights of the samples.
+
+    Raises
+    ------
+    ValueError
+        If X does not have the features of the fit, or is not finite.
+    """
 
 
 class Classifier(ClassifierMixin):
@@ -35,25 +54,16 @@ class Classifier(ClassifierMixin):
     def _check_votes(self) -> None:
         """Raise ValueError if parameters do not say how classes are elected; here for nothing."""
 
+    @documented_by(_Answer)
     @of_one_model
     def decision_function(self, X: Samples) -> np.ndarray:
         """Return the decision values of samples.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
 
         Returns
         -------
         ndarray of float64
             Shape (n_samples,) for two classes, positive for `classes_[1]`; else (n_samples, n_classes), or, with
             `decision_function_shape="ovo"`, (n_samples, n_pairs), where positive stands for the first class of a pair.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
         """
         return self._decided_by(X, self._as_decisions)[0]
 
@@ -63,14 +73,10 @@ class Classifier(ClassifierMixin):
         labels, decisions = self._decided_by(X, self._labels, self._as_decisions)
         return labels, decisions
 
+    @documented_by(_Answer)
     @of_one_model
     def predict(self, X: Samples) -> np.ndarray:
         """Return the class of each sample.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
 
         Returns
         -------
@@ -80,23 +86,14 @@ class Classifier(ClassifierMixin):
         Raises
         ------
         ValueError
-            If X does not have the features of the fit, is not finite, or `break_ties` is set with
-            `decision_function_shape="ovo"`.
+            If `break_ties` is set with `decision_function_shape="ovo"`.
         """
         self._check_votes()
         return self._decided_by(X, self._labels)[0]
 
+    @documented_by(_Answer)
     def score(self, X: Samples, y: Column = None, sample_weight: Column = None) -> float:
         """Return the share of samples whose class is predicted correctly.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,) or None
-            Labels; None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
 
         Returns
         -------
@@ -123,38 +120,21 @@ class Regressor(RegressorMixin):
         found = self.predict(X)
         return found, found
 
+    @documented_by(_Answer)
     @of_one_model
     def predict(self, X: Samples) -> np.ndarray:
         """Return the predicted target of each sample.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
 
         Returns
         -------
         ndarray of float64, shape (n_samples,)
             Predictions.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
         """
         return self._decided_by(X, _of_one_function)[0]
 
+    @documented_by(_Answer)
     def score(self, X: Samples, y: Column = None, sample_weight: Column = None) -> float:
         """Return R², the share of the variance of y that is explained.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,) or None
-            Targets; None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
 
         Returns
         -------
@@ -191,68 +171,41 @@ class OutlierDetector(OutlierMixin):
     offset_: np.ndarray
     _decided_by: Callable[..., list[np.ndarray]]
 
+    @documented_by(_Answer)
     @of_one_model
     def decision_function(self, X: Samples) -> np.ndarray:
         """Return the scores of samples less the offset.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
 
         Returns
         -------
         ndarray of float64, shape (n_samples,)
             Decision values, negative for outliers.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
         """
         decisions = self._decided_by(X, _of_one_function)[0]
-        decisions[np.abs(decisions) <= _ROUNDING * np.abs(self.offset_)] = 0.0  # on the boundary, which is no outlier
+        decisions[np.abs(decisions) <= ROUNDING * np.abs(self.offset_)] = 0.0  # on the boundary, which is no outlier
         return decisions
 
+    @documented_by(_Answer)
     @of_one_model
     def score_samples(self, X: Samples) -> np.ndarray:
         """Return the scores of samples, larger where samples of the fit are dense.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
 
         Returns
         -------
         ndarray of float64, shape (n_samples,)
             Scores.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
         """
         return self.decision_function(X) + self.offset_
 
+    @documented_by(_Answer)
     @of_one_model
     def predict(self, X: Samples) -> np.ndarray:
         """Return 1 for each inlier and -1 for each outlier.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
 
         Returns
         -------
         ndarray of int64, shape (n_samples,)
             1 or -1.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
         """
         return self._decided(X)[0]
 

@@ -3,7 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,7 +18,6 @@ __all__ = ["LATEST", "EpochMonitor", "MonitoredFit", "left_of", "shown", "time_l
 
 LATEST = 1000
 """Number of latest records from which the time left is estimated."""
-_LEAST = 3  # The rate is fitted to so many observations of the later half of the time, at least.
 
 
 def shown(
@@ -58,37 +57,44 @@ def time_left(times: Sequence[float], gaps: Sequence[float], tol: float) -> floa
     if gap[-1] <= np.log(tol):
         return 0.0
     late = at >= (at[-1] + at[0]) / 2
-    if np.count_nonzero(late) < _LEAST:
-        return None
     from_mean = at[late] - at[late].mean()
     spread = float(from_mean @ from_mean)
     rate = -float(from_mean @ gap[late]) / spread if spread > 0 else 0.0
     return float(gap[-1] - np.log(tol)) / rate if rate > 0 else None
 
 
-class MonitoredFit(NamedTuple):
-    """A fit by epochs, as its monitor sees it.
+class _Epochs(Protocol):
+    """A state that counts epochs."""
 
-    There are at most `n_epochs`. `attributes(state)` returns the fitted attributes of a model that stops there, and
-    `checkpoint(state)` what is needed to resume from there. The records of this fit are appended to `records`, those of
-    the fit that is resumed.
+    @property
+    def epoch(self) -> int: ...
+
+
+State = TypeVar("State", bound=_Epochs)
+
+
+class MonitoredFit(NamedTuple, Generic[State]):
+    """A fit by at most `n_epochs` epochs, as its monitor sees it.
+
+    `attributes(state)` returns the fitted attributes of a model that stops there, `checkpoint(state)` what a fit
+    resumes from. `records` of a fit that is resumed are continued.
     """
 
     session: FitSession
     n_epochs: int
-    attributes: Callable[[Any], dict]
-    checkpoint: Callable[[Any], Any]
-    state: Any
+    attributes: Callable[[State], dict]
+    checkpoint: Callable[[State], object]
+    state: State
     records: list[tuple]
     solver: str = ""  # It is named beside the estimator.
 
 
-class EpochMonitor(ABC):
+class EpochMonitor(ABC, Generic[State]):
     """Records every epoch of a fit, shows it, reports it to callbacks, and offers checkpoints of the latest `state`."""
 
     COLUMNS: ClassVar[tuple[str, ...]]
 
-    def __init__(self, fit: MonitoredFit) -> None:
+    def __init__(self, fit: MonitoredFit[State]) -> None:
         self._fit, self._estimator, self._records = fit, fit.session.estimator, fit.records
         self._begin = time.perf_counter() - (self._records[-1][1] if self._records else 0.0)
         self.state = fit.state
@@ -97,14 +103,14 @@ class EpochMonitor(ABC):
         self._bar = progress_bar(shown=shown, total=fit.n_epochs, unit="epoch", desc=name)
 
     @abstractmethod
-    def row(self, state: Any, report: Report) -> tuple[tuple, dict[str, str]]:
+    def row(self, state: State, report: Report) -> tuple[tuple, dict[str, str]]:
         """Return what is recorded after the number of the epoch and the time, and what is shown beside the bar."""
 
     def close(self) -> None:
         """Remove the bar."""
         self._bar.close()
 
-    def observe(self, state: Any, report: Report) -> bool:
+    def observe(self, state: State, report: Report) -> bool:
         """Record an epoch if one ended, offer a checkpoint, and return whether a callback asks to stop."""
         self.state = state
         stop = self._record(state, report) if report.n_steps else False
@@ -114,7 +120,7 @@ class EpochMonitor(ABC):
             checkpointer.observe(lambda: self._fit.checkpoint(state), facts | {"epoch": state.epoch})
         return stop
 
-    def _record(self, state: Any, report: Report) -> bool:
+    def _record(self, state: State, report: Report) -> bool:
         """Record an epoch, and return whether a callback asks to stop."""
         values, shown = self.row(state, report)
         self._records.append((state.epoch, time.perf_counter() - self._begin, *values))

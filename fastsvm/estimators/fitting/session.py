@@ -1,25 +1,58 @@
-"""One fit of an estimator, from its beginning to its last warning."""
+"""One fit of an estimator, from its beginning to its last warning.
 
+A fit works on a copy of the estimator, so that the estimator has the whole new model or the one before. Its session
+has the deadline, callbacks, checkpoints and warm starts; warnings stand at the line of the user's program.
+"""
+
+import contextlib
+import functools
+import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.documentation import PublicEstimator
-from fastsvm.estimators.fitting.drafts import drafted
-from fastsvm.estimators.fitting.validation import Column, Samples, TrainingSet, check_training_set, forget
+from fastsvm.estimators.fitting.validation import (
+    Attributes,
+    Column,
+    Samples,
+    TrainingSet,
+    check_training_set,
+    forget,
+)
+from fastsvm.solvers.outer_loop import StopReason
 
 try:
     from sklearn import callback
 except ImportError:  # scikit-learn has them from 1.9 on
     callback = None
 
-__all__ = ["FitMonitor", "FitSession", "IterativeEstimator", "with_callbacks"]
+__all__ = [
+    "Checkpointer",
+    "FitMonitor",
+    "FitSession",
+    "IterativeEstimator",
+    "checkpointed",
+    "drafted",
+    "of_one_model",
+    "view_of",
+    "warn_caller",
+    "warn_of_gap",
+    "warn_of_margin",
+    "warn_of_sgd",
+    "warn_of_violation",
+    "with_callbacks",
+]
+
+_WARM_STARTS = "_multipliers", "_fit_state"  # what an interrupted fit leaves for the next one
 
 
 class _NoCallbacks:
@@ -34,6 +67,77 @@ CallbackSupportMixin: Any = _NoCallbacks if callback is None else callback.Callb
 with_callbacks: Callable[[Callable], Callable] = _unchanged if callback is None else callback.with_callbacks
 
 
+# --- what a fit is given, and the copy on which it works ---------------------------------------------------
+
+
+class Checkpointer(Protocol):
+    """Takes checkpoints of a fit."""
+
+    def observe(self, tree: Callable[[], object], facts: dict[str, float]) -> None:
+        """Take a checkpoint if one is due. The fit calls this between two steps; an exception ends the fit.
+
+        `tree` returns the checkpoint: a tree of numbers, words, arrays and NamedTuples with all that a fit needs to
+        resume. Its arrays are valid until `observe` returns. `facts` tells the progress of the fit, such as its epoch
+        and objective.
+        """
+
+
+@contextmanager
+def checkpointed(
+    estimator: BaseEstimator, checkpointer: Checkpointer | None, resume_from: object = None
+) -> Iterator[None]:
+    """Let a checkpointer see the fit of an unfitted estimator that is made within this context.
+
+    It resumes from the checkpoint `resume_from`, and ends with the model of a fit that was never interrupted.
+    """
+    estimator._checkpoints = checkpointer, resume_from
+    try:
+        yield
+    finally:
+        del estimator._checkpoints
+
+
+def drafted(fit: Callable) -> Callable:
+    """Let a method fit a copy, whose attributes the estimator gets at once; a failed fit leaves a warm start."""
+
+    @functools.wraps(fit)
+    def fitted(self: BaseEstimator, *args: object, **kwargs: object) -> BaseEstimator:
+        draft = _with_attributes(self, dict(vars(self)))
+        try:
+            fit(draft, *args, **kwargs)
+        except BaseException:
+            vars(self).update({name: vars(draft)[name] for name in _WARM_STARTS if name in vars(draft)})
+            raise
+        self.__dict__ = vars(draft)
+        return self
+
+    return fitted
+
+
+def of_one_model(method: Callable) -> Callable:
+    """Let a method read the attributes of one model, although another thread may fit the estimator anew."""
+
+    @functools.wraps(method)
+    def read(self: BaseEstimator, *args: object, **kwargs: object) -> object:
+        return method(view_of(self), *args, **kwargs)
+
+    return read
+
+
+def view_of(estimator: BaseEstimator) -> BaseEstimator:
+    """Return an estimator that shares the attributes, until a fit gives the other one new attributes."""
+    return _with_attributes(estimator, vars(estimator))
+
+
+def _with_attributes(estimator: BaseEstimator, attributes: Attributes) -> BaseEstimator:
+    other = object.__new__(type(estimator))
+    other.__dict__ = attributes
+    return other
+
+
+# --- the course of a fit -------------------------------------------------------------------------------------
+
+
 class FitMonitor(Protocol):
     """Records the progress of a fit and shows it."""
 
@@ -45,20 +149,17 @@ class FitMonitor(Protocol):
 
 
 class FitSession:
-    """What fits of all estimators do alike: the deadline, callbacks, checkpoints, warm starts and the last warning.
+    """What fits of all estimators do alike: deadline, callbacks, checkpoints, warm starts and the last warning.
 
-    A fit calls `begin` once its parameters and data are checked, solves its problem within `solving`, sets its fitted
-    attributes, and calls `end`. Between steps its monitor calls `report_to_callbacks`, at most `max_subtasks` times;
-    None if that is not known.
-
-    The estimator's parameters are valid. Its `max_time` begins now and ends at `deadline`, a moment of
-    time.perf_counter.
+    A fit calls `begin` once its data are checked, solves its problem within `solving`, sets its attributes, and calls
+    `finish`. `max_time` begins with the session; `deadline` is a moment of time.perf_counter. There are at most
+    `max_subtasks` steps.
     """
 
     def __init__(self, estimator: BaseEstimator, max_subtasks: int | None = None) -> None:
         self.deadline = time.perf_counter() + (np.inf if estimator.max_time is None else estimator.max_time)
         self.estimator = estimator
-        self.checkpointer, self.resume_from = checkpoints_of(estimator)
+        self.checkpointer, self.resume_from = vars(estimator).get("_checkpoints", (None, None))
         self._max_subtasks = max_subtasks
         self._context: Any = None
 
@@ -87,10 +188,7 @@ class FitSession:
             self._context.call_on_fit_task_begin(estimator=self.estimator)
 
     def report_to_callbacks(self, name: str, attributes: Callable[[], dict]) -> bool:
-        """Tell the callbacks that a step such as an "epoch" ended, and return whether one of them asks to stop.
-
-        `attributes` returns the fitted attributes of a model that stops here.
-        """
+        """Tell the callbacks that a step such as an "epoch" ended, and return whether one of them asks to stop."""
         if self._context is None:
             return False
         task = self._context.subcontext(task_name=name)
@@ -98,18 +196,15 @@ class FitSession:
         return bool(task.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes=attributes))
 
     @contextmanager
-    def solving(self, monitor: FitMonitor, name: str, reached: Callable[[], Any]) -> Iterator[None]:
-        """Close the monitor at the end, and leave `reached()` in the attribute `name` as the next fit's warm start.
-
-        The same is done after an exception or an interrupt. Without `warm_start` the attribute is None.
-        """
+    def solving(self, monitor: FitMonitor, name: str, reached: Callable[[], object]) -> Iterator[None]:
+        """Close the monitor in any case, and keep `reached()` in an attribute for a `warm_start`."""
         try:
             yield
         finally:
             setattr(self.estimator, name, reached() if self.estimator.warm_start else None)
             monitor.close()
 
-    def end(self, monitor: FitMonitor, warn: Callable[[Any], None]) -> None:
+    def finish(self, monitor: FitMonitor, warn: Callable[[BaseEstimator], None]) -> None:
         """Set `history_`, tell the callbacks that the fit ended, and warn if it did not converge."""
         self.estimator.history_ = monitor.history()
         if self._context is not None:
@@ -191,3 +286,107 @@ shape (n_samples, n_features)
     def _learn(self, X: Samples, y: Column, sample_weight: Column, session: FitSession) -> None:
         """Solve the problem of the samples, from a checkpoint or a warm start if there is any, and end the session."""
         raise NotImplementedError
+
+
+# --- warnings ------------------------------------------------------------------------------------------------
+
+
+# Between a warning and the call of a fit are the files of the package and those of the fit's decorators.
+_FILES_OF_FITS = str(Path(__file__).parents[2]), with_callbacks.__code__.co_filename, contextlib.__file__
+
+_ADVICE = {
+    StopReason.MAX_ITER: (
+        "raise max_iter",
+        "scale the features (standardize=True)",
+        "lower C",
+        "choose another solver",
+    ),
+    StopReason.MAX_TIME: ("raise max_time", "resume with warm_start=True", "choose another solver"),
+    StopReason.CALLBACK: ("a callback asked to stop",),
+    StopReason.STALLED: ("no step improves in floating point: scale the features (standardize=True)", "raise tol"),
+}
+_NOT_OF_ALL = {  # advice, and the parameter that it takes
+    "lower C": "C",
+    "choose another solver": "solver",
+    "resume with warm_start=True": "warm_start",
+}
+_SGD_ADVICE = {
+    StopReason.MAX_ITER: "raise max_iter or tol, or scale the features",
+    StopReason.MAX_TIME: "raise max_time, or resume with warm_start=True",
+    StopReason.CALLBACK: "resume with warm_start=True; a callback asked to stop",
+    StopReason.STALLED: "choose a learning_rate that falls, or lower eta0, at which the objective no longer falls",
+}
+_GAP_ADVICE = _SGD_ADVICE | {
+    StopReason.MAX_ITER: "raise max_iter or tol, scale the features (standardize=True), or lower C",
+    StopReason.STALLED: "raise tol, scale the features (standardize=True), or pass float64 samples",
+}
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at the innermost line outside of the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_FILES_OF_FITS):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
+
+
+def _warn_of_stop(model: BaseEstimator, steps: str, lack: str, advice: str) -> None:
+    """Warn that a fit stopped after so many steps, with what it lacks and what the user may try."""
+    warn_caller(
+        f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {steps}: {lack}. "
+        f"What to try: {advice}.",
+        ConvergenceWarning,
+    )
+
+
+def warn_of_violation(model: BaseEstimator) -> None:
+    """Warn if the optimality conditions of a kernel machine are violated by more than `tol`."""
+    if not model.converged_:
+        lack = f"the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}"
+        _warn_of_stop(model, f"{np.sum(model.n_iter_)} iterations", lack, _advice(model))
+
+
+def _advice(model: BaseEstimator) -> str:
+    reason = StopReason(model.stop_reason_)
+    if model.learning_rate is not None and reason in (StopReason.MAX_ITER, StopReason.STALLED):
+        return "lower learning_rate" if reason is StopReason.STALLED else "raise max_iter, or leave out learning_rate"
+    parameters = model.get_params(deep=False)
+    *first, last = [advice for advice in _ADVICE[reason] if _NOT_OF_ALL.get(advice, "tol") in parameters]
+    return f"{', '.join(first)}, or {last}" if first else last
+
+
+def warn_of_margin(model: BaseEstimator) -> None:
+    """Warn if a classifier with a given total of multipliers has no margin; else as `warn_of_violation`."""
+    none = model._margin <= model.kkt_violation_
+    if not (model.converged_ and none.any()):
+        return warn_of_violation(model)
+    warn_caller(
+        f"{type(model).__name__} found no margin in {np.count_nonzero(none)} of {len(none)} two-class problems: "
+        f"{model._margin.min():.3g} is not larger than the violation of the optimality conditions, "
+        f"{model.kkt_violation_:.3g}. Its decision values are rounding errors. What to try: raise nu, or "
+        f"another kernel; if samples are tiny, lower tol, which is {model.tol:g}, or scale the features "
+        "(standardize=True).",
+        ConvergenceWarning,
+    )
+
+
+def warn_of_sgd(model: BaseEstimator) -> None:
+    """Warn if the objective of a model fitted by SGD may still decrease."""
+    if not model.converged_:
+        more = "" if model.tol is None else f" by more than tol={model.tol:g}"
+        lack = f"its objective, {model.objective_:.6g}, may still decrease{more}"
+        _warn_of_stop(model, f"{model.n_iter_} epochs", lack, _SGD_ADVICE[StopReason(model.stop_reason_)])
+
+
+def warn_of_gap(model: BaseEstimator) -> None:
+    """Warn if the criterion of a linear SVM is not within its tolerance."""
+    if model.converged_:
+        return
+    goal, reason = f"tol allows a share of {model.tol:g}", StopReason(model.stop_reason_)
+    advice = _GAP_ADVICE[reason]
+    if reason is StopReason.MAX_ITER and "C" not in model.get_params(deep=False):
+        advice = "raise max_iter or tol"
+    if model.criterion == "gradient":
+        goal = f"the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}"
+    lack = f"its objective, {model.objective_:.6g}, may be too high by {model.duality_gap_:.3g}; {goal}"
+    _warn_of_stop(model, f"{model.n_iter_} epochs", lack, advice)

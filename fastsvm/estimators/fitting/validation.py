@@ -1,5 +1,8 @@
-"""Checks of the data passed to `fit`, `predict` and `score`, and their conversion to a source and arrays."""
+"""Checks of parameters, and of the data passed to `fit`, `predict` and `score`: samples, labels and weights."""
 
+import math
+from collections.abc import Callable
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any, NamedTuple, TypeAlias
 
@@ -7,6 +10,8 @@ import h5py
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
@@ -37,30 +42,135 @@ STATISTICS = 6
 """Numbers of each feature that are in memory while means and variances are computed."""
 _BESIDE = 16 << 20  # A fit may take so many bytes beyond its memory, as machine code does.
 _MISSING = "NAType", "NaTType"  # types of pandas, which need not be installed
+# Programs match on the words of scikit-learn's messages, so these contain them.
+_ONE_WITH_WEIGHT = ". Invalid input - all samples with positive weights belong to the same class (sample_weight)."
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
 __all__ = [
+    "NU",
     "STATISTICS",
     "Attributes",
     "Column",
+    "Rule",
     "Samples",
     "TrainingSet",
+    "boolean",
     "check_columns",
+    "check_parameters",
     "check_rows",
+    "check_squares",
+    "check_ties",
     "check_training_set",
+    "class_weights",
+    "either",
+    "encode",
     "forget",
     "labels_of",
+    "number",
+    "one_of",
+    "optional",
     "origin_of",
     "required_labels",
+    "seed",
 ]
 
 
-class TrainingSet(NamedTuple):
-    """Samples, labels and weights of equal length.
+# --- parameters ----------------------------------------------------------------------------------------------
 
-    Samples are not yet checked for NaN and infinity. If those of `source` were read from a file, `stored` reads them in
-    each pass. Labels are as passed, one-dimensional. Weights are not negative and not all zero; unless they were passed
-    (`weighted`), all are 1.
+
+class Rule(NamedTuple):
+    """What a parameter must be: a test and the words for it."""
+
+    holds: Callable[[object], bool]
+    words: str
+
+
+def number(
+    *,
+    integral: bool = False,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> Rule:
+    """Return the rule of a finite number, of at least `least` or above `above`, at most `most` or below `below`."""
+    words = ("an int" if integral else "a finite number") + (f" of at least {least}" if least is not None else "")
+    words += f" above {above}" if above is not None else ""
+    words += f" and at most {most}" if most is not None else ""
+    words += f" and below {below}" if below is not None else ""
+
+    def holds(value: Any) -> bool:
+        return (
+            _is_finite(value, integral)
+            and (least is None or value >= least)
+            and (above is None or value > above)
+            and (most is None or value <= most)
+            and (below is None or value < below)
+        )
+
+    return Rule(holds, words)
+
+
+def _is_finite(value: object, integral: bool) -> bool:
+    try:
+        if type(value) is int or (type(value) is float and not integral):  # whose abstract classes take long to ask
+            return math.isfinite(value)
+        kind = Integral if integral else Real
+        return isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+def one_of(*names: str) -> Rule:
+    """Return the rule of a name from a list."""
+    return Rule(lambda value: isinstance(value, str) and value in names, "one of " + ", ".join(map(repr, names)))
+
+
+def optional(rule: Rule) -> Rule:
+    """Return the rule that None passes too."""
+    return Rule(lambda value: value is None or rule.holds(value), f"None or {rule.words}")
+
+
+def either(*rules: Rule) -> Rule:
+    """Return the rule that is met if one of `rules` is."""
+    return Rule(lambda value: any(rule.holds(value) for rule in rules), " or ".join(rule.words for rule in rules))
+
+
+boolean = Rule(lambda value: type(value).__name__ in ("bool", "bool_"), "a bool")
+
+
+def _is_seed(value: object) -> bool:
+    try:
+        check_random_state(value)
+    except ValueError:
+        return False
+    return True
+
+
+NU = Rule(number(above=0, most=1).holds, "a float in the range (0.0, 1.0]")
+"""The rule of a parameter ν."""
+
+seed = Rule(_is_seed, f"None, an int from 0 to {2**32 - 1} or a numpy.random.RandomState")
+
+
+def check_parameters(estimator: BaseEstimator, rules: dict[str, Rule]) -> None:
+    """Raise scikit-learn's InvalidParameterError, a ValueError, for the first parameter that breaks its rule."""
+    for name, rule in rules.items():
+        value = getattr(estimator, name)
+        if not rule.holds(value):
+            raise InvalidParameterError(
+                f"The {name!r} parameter of {type(estimator).__name__} must be {rule.words}. Got {value!r} instead."
+            )
+
+
+# --- samples, labels and weights -----------------------------------------------------------------------------
+
+
+class TrainingSet(NamedTuple):
+    """Samples, labels and weights of equal length; samples are not yet checked for NaN and infinity.
+
+    If `source` was read from a file, `stored` reads it in each pass. Weights are not negative, and ones unless
+    `weighted`.
     """
 
     source: Source
@@ -70,11 +180,8 @@ class TrainingSet(NamedTuple):
     stored: Source | None = None
 
 
-def labels_of(X: Samples, y: Column) -> Any:
-    """Return the labels: y, the contents of a dataset y, or those of an `HDF5Data` or an open file X if y is None.
-
-    If y is an HDF5 group or datatype, TypeError is raised.
-    """
+def labels_of(X: Samples, y: Column) -> Column:
+    """Return the labels: y, the contents of a dataset y, or those of an `HDF5Data` or an open file X if y is None."""
     if y is None and isinstance(X := of_open_file(X), HDF5Data):
         return X.y
     if isinstance(y, (h5py.Group, h5py.Datatype)):
@@ -82,7 +189,7 @@ def labels_of(X: Samples, y: Column) -> Any:
     return read_column(y) if isinstance(y, h5py.Dataset) else y
 
 
-def required_labels(X: Samples, y: Column) -> Any:
+def required_labels(X: Samples, y: Column) -> Column:
     """Return the labels as `labels_of` does; raise ValueError if there are none."""
     y = labels_of(X, y)
     if y is None:
@@ -99,11 +206,7 @@ def forget(estimator: BaseEstimator) -> None:
 def check_rows(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Source:
     """Return the source of X, and set (`reset`) or check the estimator's number and names of features.
 
-    Arrays keep their type. Arrays to predict (not `reset`) are checked for NaN and infinity here. Samples of a fit and
-    samples on disk are checked where they are read.
-
-    TypeError is raised if X is an HDF5 link, or holds times; ValueError if X is not numeric, is empty, has masked
-    values, is a damaged sparse matrix, or has other features than the fit.
+    Arrays keep their type. Those to predict are checked for NaN and infinity here, others where they are read.
     """
     if isinstance(X, (h5py.SoftLink, h5py.ExternalLink, h5py.HardLink)):
         raise TypeError(f"X is an HDF5 link, {X!r}; pass the dataset or group that it points to, such as file[name].")
@@ -210,7 +313,7 @@ def _check_columns(X: Samples) -> None:
                 _check_words(name, np.asarray(X.iloc[:, place], object))
 
 
-def _check_words(name: Any, column: np.ndarray) -> None:
+def _check_words(name: object, column: np.ndarray) -> None:
     """Raise ValueError for the first word in a column of objects that is not a number."""
     try:
         column.astype(np.float64)
@@ -247,7 +350,7 @@ def _check_convertible(X: Samples) -> None:
                 )
 
 
-def _plain(X: Samples) -> Any:
+def _plain(X: Samples) -> Samples:
     """Return X as real numbers of at most 8 bytes; complex numbers raise ValueError, times TypeError."""
     dtype = X.dtype
     if dtype.kind in "Mm":
@@ -271,13 +374,9 @@ def check_training_set(
     has_targets: bool = True,
     reset: bool = True,
 ) -> TrainingSet:
-    """Return samples, labels (real targets unless `of_classes`) and weights of equal length.
+    """Return samples, labels (targets unless `of_classes`, zeros without `has_targets`) and weights.
 
-    Without `has_targets`, y is ignored and zeros are returned. With `reset`, the estimator's number and names of
-    features are set. Otherwise X must have them.
-
-    TypeError is raised if X is a path; ValueError if y is missing or of the wrong kind or length, or weights are
-    negative, not finite or all zero.
+    With `reset`, the estimator's number and names of features are set; otherwise X must have them.
     """
     if isinstance(X, (str, PathLike)):
         raise TypeError(f"X is the path {X}; pass fastsvm.open_hdf5({str(X)!r}).")
@@ -359,10 +458,7 @@ def check_squares(y: np.ndarray) -> None:
 
 
 def check_columns(memory: int | str, n_features: int, copies: int, n_scores: int = 1) -> None:
-    """Raise ValueError if the memory does not suffice for what a fit has of each feature, before it is there.
-
-    For each feature and score, `copies` numbers are there at once, such as weights and directions.
-    """
+    """Raise ValueError if memory does not hold `copies` numbers of each feature and score, before they are there."""
     once = 8 * n_scores * n_features
     needed = copies * once
     allowed = parse_memory(memory, enough=needed)
@@ -408,10 +504,70 @@ def _weights(sample_weight: Column, n: int, name: str) -> np.ndarray:
     return weight
 
 
+# --- classes -------------------------------------------------------------------------------------------------
+
+
+def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted labels of samples of positive weight, and the class number of each, -1 for weight 0."""
+    used = weight > 0
+    values = y[used]
+    classes = np.unique(values)
+    if 2 * len(classes) > len(y):
+        check_classification_targets(y)  # which warns that there are many classes
+    if len(classes) < 2:
+        raise ValueError(
+            f"The number of classes has to be greater than one; got {len(classes)} class"
+            + (_ONE_WITH_WEIGHT if len(np.unique(y)) > 1 else ".")
+        )
+    labels = np.full(len(y), -1, np.int64)
+    labels[used] = np.searchsorted(classes, values)  # faster than np.unique's own inverse, which needs an argsort
+    return classes, labels
+
+
+def check_ties(estimator: BaseEstimator) -> None:
+    """Raise ValueError if ties of votes are to be broken although decisions are those of pairs."""
+    if estimator.break_ties and estimator.decision_function_shape == "ovo":
+        raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+
+
+def class_weights(
+    class_weight: dict | str | None, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Return the factor of C of each class for `class_weight`; labels are class numbers, or -1.
+
+    "balanced" makes the sums of weights of all classes equal. A dict may name classes that a cross-validation split
+    lacks; classes that it does not name have the factor 1.
+    """
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise InvalidParameterError(f"class_weight must be a dict, 'balanced' or None; found {class_weight!r}.")
+        used = labels >= 0
+        count = np.bincount(labels[used], weight[used], len(classes))
+        return count.sum() / (len(classes) * count)
+    if not isinstance(class_weight, dict):
+        raise InvalidParameterError(f"class_weight must be a dict, 'balanced' or None; found {class_weight!r}.")
+    names = classes.tolist()
+    weighted = [label for label in names if label in class_weight]
+    # A misspelt name is more likely than a rare class.
+    if len(weighted) < len(names) and len(weighted) < len(class_weight):
+        unknown = [label for label in class_weight if label not in names]
+        raise ValueError(
+            f"class_weight has keys that are not classes, {unknown}. The classes, "
+            f"{[label for label in names if label not in class_weight]}, are not in class_weight."
+        )
+    factors = [class_weight.get(label, 1.0) for label in names]
+    numbers = all(isinstance(factor, Real) for factor in class_weight.values())
+    if not (numbers and all(0 < factor < np.inf for factor in class_weight.values())):
+        raise ValueError(f"class_weight must be a positive, finite number for every class; found {class_weight}.")
+    return np.array(factors, dtype=np.float64)
+
+
 # --- values that are missing: masked ones of numpy.ma, and None, NaN and NA among labels ------------------
 
 
-def _check_unmasked(name: str, values: Any) -> None:
+def _check_unmasked(name: str, values: Column) -> None:
     """Raise ValueError if values of an array are masked: the numbers below a mask mean nothing."""
     if np.ma.is_masked(values):
         place = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(values))[0]))

@@ -5,7 +5,8 @@ sum of their multipliers only, so the problem in which one row represents them a
 data have many duplicates.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,9 +24,8 @@ _WORDS = {4: np.uint32, 8: np.uint64}
 class Repeats(NamedTuple):
     """Groups of duplicate rows, and the division of a group's multiplier among its rows.
 
-    `first` is the number of the first row of each row's group. `order` has the row numbers sorted by group, and
-    `before`, in this order, the sum of the bounds of the preceding rows of the same group. `upper` is the bound of each
-    row.
+    `first` is the first row of each row's group, `order` sorts rows by group, `before` has, in this order, the sum of
+    the bounds of preceding rows of the group, and `upper` the bound of each row.
     """
 
     first: np.ndarray
@@ -33,25 +33,21 @@ class Repeats(NamedTuple):
     before: np.ndarray
     upper: np.ndarray
 
-    @staticmethod
-    def are_sought(source: Source, tuning: KernelTuning) -> bool:
-        """Return whether rows are compared: dense ones in memory, of bytes, or many of words."""
-        block = source.block if isinstance(source, MemorySource) else None
-        if not (tuning.merged and isinstance(block, DenseBlock)):
-            return False
-        is_long = len(block.values) > tuning.few_rows and block.values.dtype.itemsize in _WORDS
-        return source.dtype == np.uint8 or is_long
-
     @classmethod
-    def find(cls, source: Source, kinds: np.ndarray, upper: np.ndarray, tuning: KernelTuning) -> "Repeats | None":
-        """Return the duplicates of each kind, a class or a target; -1 is none.
+    def find(
+        cls, source: Source, kinds_of: Callable[[], np.ndarray | None], upper: np.ndarray, tuning: KernelTuning
+    ) -> "Repeats | None":
+        """Return the duplicates of each kind, a class or a target, -1 for none; None if there are few or none.
 
-        None is returned if there are few, or `are_sought` is false.
+        Dense rows in memory are compared, of bytes, or many of words.
         """
-        if not (cls.are_sought(source, tuning) and isinstance(source, MemorySource)):
+        block, is_bytes = source.block if isinstance(source, MemorySource) else None, source.dtype == np.uint8
+        if not (tuning.merged and isinstance(block, DenseBlock)):
             return None
-        block: Any = source.block
-        is_bytes = source.dtype == np.uint8
+        is_long = len(block.values) > tuning.few_rows and block.values.dtype.itemsize in _WORDS
+        kinds = kinds_of() if is_bytes or is_long else None
+        if kinds is None:
+            return None
         values = np.ascontiguousarray(block.values)
         if is_bytes:
             key = np.empty(len(values), np.uint32)
@@ -80,8 +76,7 @@ class Repeats(NamedTuple):
     def spread(self, alpha: np.ndarray) -> np.ndarray:
         """Return the multipliers of all rows, given the sum of each group at its first row.
 
-        Rows of a group are filled up to their bounds one after the other, so at most one of them is strictly between 0
-        and its bound.
+        Rows are filled one after the other, so that at most one of a group is strictly between 0 and its bound.
         """
         result = np.empty_like(alpha)
         sums, upper = alpha[self.first][self.order], self.upper[self.order]
@@ -97,10 +92,9 @@ class Repeats(NamedTuple):
 
 
 def _hash_of_words(words: np.ndarray) -> np.ndarray:
-    """Return the hash of each row: of the dot product of its words with factors, modulo 2**64, the upper half.
+    """Return the hash of each row: the upper half of the dot product of its words with factors, modulo 2**64.
 
-    The upper half of a word is added to its lower half. Floats of few digits have no bits there, and the product would
-    not depend on most bits of the factors.
+    The upper half of a word is added to its lower half, where floats of few digits have no bits.
     """
     n, d = words.shape
     factors = np.random.default_rng(0).integers(1, 2**64, d, np.uint64) | np.uint64(1)

@@ -1,19 +1,19 @@
-"""From an estimator's kernel parameters to a pairwise kernel of kernel values, for training."""
+"""From an estimator's kernel parameters to how a kernel sees samples, and to its values for training."""
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.documentation import PublicEstimator
-from fastsvm.estimators.fitting.parameters import Rule, boolean, either, number, one_of
-from fastsvm.estimators.kernel.solver_parameter import is_dual
-from fastsvm.estimators.kernel.standardization import Standardization, centre_of
+from fastsvm.estimators.fitting.session import warn_caller
+from fastsvm.estimators.fitting.validation import Attributes, Rule, Samples, boolean, either, number, one_of
+from fastsvm.estimators.kernel.solver_parameter import KernelLike, KernelParameters, MachineParameters, is_dual
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import (
     LARGEST_VALUE,
@@ -25,7 +25,8 @@ from fastsvm.kernel_matrix.pairwise import (
     multiplies_bytes,
 )
 from fastsvm.kernel_matrix.rounding import NEAR
-from fastsvm.kernels import KERNELS, Kernel, is_kernel, kernel_value
+from fastsvm.kernels import KERNELS, Kernel, in_python, is_kernel, kernel_value
+from fastsvm.linalg.row_products import product_type
 from fastsvm.low_rank.random_pivots import diagonal_of
 from fastsvm.sources import (
     Block,
@@ -34,6 +35,7 @@ from fastsvm.sources import (
     FeatureStatistics,
     MemorySource,
     Quantization,
+    ScaledSource,
     Source,
     feature_statistics,
     find_quantization,
@@ -44,18 +46,24 @@ from fastsvm.tuning import KernelTuning
 __all__ = [
     "KERNEL_RULES",
     "MOST_SINGLE",
+    "PRIVATE_ATTRIBUTES",
     "Coefficients",
     "KernelEstimator",
     "KernelLike",
     "ObjectSource",
+    "ResolvedKernel",
+    "Standardization",
     "TrainingRows",
+    "attributes_of",
     "bytes_for",
+    "centre_of",
     "check_kernel",
     "check_values",
     "choose_precision",
     "common_factor",
+    "geometry_attributes",
+    "geometry_of",
     "has_single_range",
-    "in_python",
     "is_precomputed",
     "resolve_gamma",
     "resolve_kernel",
@@ -64,6 +72,7 @@ __all__ = [
     "training_rows",
     "user_pairwise",
     "value_type",
+    "warn_of_lengths",
 ]
 
 
@@ -82,6 +91,18 @@ _CORRECTED = 1000
 _SPARSEST = 1 / 40
 MOST_SINGLE = 1e30
 """Float32 has the parts and multiples of numbers up to this one, and down to its inverse."""
+
+
+PRIVATE_ATTRIBUTES = "_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"
+"""Attributes in which a fitted kernel machine, and its file, store the geometry and the standardization."""
+
+_NEAR_CENTRE = 0.2  # Above this share of the squared norm, centring saves little, and rounds rows near the origin.
+_LONGER, _LONGER_SPARSE = 100, 1000  # Rare non-zeros alone give sparse features different lengths.
+_SHARE = 0.25  # The length at this quantile of the features that vary counts as usual.
+
+
+ResolvedKernel = Kernel | Callable | None
+"""A kernel, the user's function, or None for kernel values."""
 
 
 # --- what `kernel` stands for ----------------------------------------------------------------------------
@@ -107,10 +128,6 @@ _ATTRIBUTES = {
     "translation_invariant": boolean,
     "rounding": Rule(callable, "a method, see fastsvm.kernels.Kernel"),
 }
-
-
-KernelLike = str | Kernel | Callable
-"""What an estimator's `kernel` may be."""
 
 
 class KernelEstimator(PublicEstimator):
@@ -145,7 +162,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     standardize: bool
 
 
-def check_kernel(kernel: Any) -> None:
+def check_kernel(kernel: KernelLike) -> None:
     """Raise ValueError if an attribute or a parameter of a kernel object is not usable."""
     if not is_kernel(kernel):
         return
@@ -161,31 +178,21 @@ def _is_ours(kernel: Kernel) -> bool:
     return type(kernel) in KERNELS.values()
 
 
-def is_precomputed(estimator: KernelEstimator) -> bool:
+def is_precomputed(estimator: KernelParameters) -> bool:
     """Return whether an estimator's rows are kernel values; other parameters may be wrong."""
     return isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
 
 
-def resolve_kernel(estimator: KernelEstimator, gamma: float | None = None) -> Kernel | Callable | None:
-    """Return what an estimator's `kernel` stands for: a kernel, the user's function, or None for kernel values.
-
-    `gamma` is the estimator's, resolved. It is None before that, where only the class of the kernel matters.
-    """
-    given = estimator.kernel
+def resolve_kernel(estimator: KernelParameters, gamma: float | None = None) -> ResolvedKernel:
+    """Return a kernel, the user's function, or None for kernel values; `gamma` is resolved, or of no effect."""
+    kernel = estimator.kernel
     if is_precomputed(estimator):
         return None
-    if isinstance(given, str):
-        kind: Any = KERNELS[given]
+    if isinstance(kernel, str):
+        kind: Any = KERNELS[kernel]
         parameters = {"gamma": gamma, "coef0": float(estimator.coef0), "degree": int(estimator.degree)}
         return kind(**{name: parameters[name] for name in kind._fields})
-    return in_python(given) if is_kernel(given) else given
-
-
-def in_python(kernel: Any) -> Kernel:
-    """Return a kernel object with Python's own numbers, for whose types maps are compiled."""
-    kinds = getattr(type(kernel), "__annotations__", {})
-    whole = (isinstance(value, Integral) and kinds.get(name) is not float for name, value in kernel._asdict().items())
-    return type(kernel)(*(int(value) if is_int else float(value) for is_int, value in zip(whole, kernel, strict=True)))
+    return in_python(kernel) if is_kernel(kernel) else kernel
 
 
 def resolve_gamma(gamma: str | float, n_features: int, variance: float) -> float:
@@ -195,17 +202,109 @@ def resolve_gamma(gamma: str | float, n_features: int, variance: float) -> float
     return 1.0 / n_features if gamma == "auto" else float(gamma)
 
 
+# --- how it sees samples -------------------------------------------------------------------------------------
+
+
+def geometry_attributes(gamma: float, centre: np.ndarray | None, sq_norm: float, mean_sq_distance: float) -> Attributes:
+    """Return the attributes in which a fitted model, and its file, store scale and position of its training samples.
+
+    `centre` is subtracted before distances are computed, whose mean square from the centre of all is the last argument.
+    """
+    return {"_gamma": gamma, "_centre": centre, "_sq_norm": sq_norm, "_centred_sq_norm": mean_sq_distance}
+
+
+def geometry_of(gamma: float, statistics: FeatureStatistics) -> Attributes:
+    """Return the `geometry_attributes` of samples with these statistics."""
+    return geometry_attributes(gamma, centre_of(statistics), statistics.sq_norm, statistics.usual_sq_norm)
+
+
+def centre_of(statistics: FeatureStatistics) -> np.ndarray | None:
+    """Return the centre of samples that are far from the origin relative to their distances, else None."""
+    return statistics.centre if statistics.centred_sq_norm < _NEAR_CENTRE * statistics.sq_norm else None
+
+
+class Standardization(NamedTuple):
+    """The map of each feature to mean 0 and variance 1, (x - shift) * scale.
+
+    `shift` is None for sparse samples, which are not centred; `scale` is 1 for constant features.
+    """
+
+    shift: np.ndarray | None
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, source: Source, weight: np.ndarray | None) -> "Standardization":
+        """Return the map for the samples of a fit, after one pass over them. Weights count in means and variances."""
+        view = ScaledSource.standardized(source, product_type(source.dtype), weight)
+        shift = None if view.shift is None else view.shift.astype(np.float64)
+        return cls(shift, view.scale.astype(np.float64))
+
+    @classmethod
+    def of_model(cls, model: BaseEstimator) -> "Standardization | None":
+        """Return the map that a fitted model stores, or None."""
+        scale = getattr(model, "_scale", None)
+        return None if scale is None else cls(model._shift, scale)
+
+    @property
+    def factor(self) -> float | None:
+        """The scale, if it is the same for all features, else None."""
+        return float(self.scale[0]) if (self.scale == self.scale[0]).all() else None
+
+    def apply(self, source: Source, dtype: np.dtype | type = np.float32) -> ScaledSource:
+        """Return a view of mapped samples, in float64 if their type or `dtype` has so many digits."""
+        return ScaledSource(source, self.shift, self.scale, np.result_type(product_type(source.dtype), dtype))
+
+    def training_source(self, source: Source, most_bytes: int) -> Source:
+        """Return the mapped samples of a fit: a copy in memory of at most `most_bytes`, else mapped when read."""
+        view = self.apply(source)
+        if not source.resident:
+            return view
+        return view.in_memory() if view.nbytes <= most_bytes else view.streamed().in_blocks(most_bytes // 10)
+
+
+def attributes_of(standardization: Standardization | None) -> Attributes:
+    """Return the attributes in which a fitted model, and its file, store the map."""
+    shift, scale = (None, None) if standardization is None else standardization
+    return {"_shift": shift, "_scale": scale}
+
+
+def warn_of_lengths(name: str, statistics: FeatureStatistics, n_rows: int, is_sparse: bool) -> None:
+    """Warn if a feature is so much longer than the others that kernel values depend on it alone.
+
+    Its standard deviation is compared with the lower quartile of those that vary, which a few long features do not
+    hide.
+    """
+    variance, longer = statistics.feature_variance, _LONGER_SPARSE if is_sparse else _LONGER
+    if variance.max() <= longer**2 * variance.min():  # a glance, because the rest takes as long as a small fit
+        return
+    varying = statistics.varying(n_rows)
+    if varying.sum() < 2:
+        return
+    length = np.sqrt(variance)
+    place = int(_SHARE * (np.count_nonzero(varying) - 1))
+    usual = float(np.partition(length[varying], place)[place])  # np.quantile takes ten times as long
+    longest = int(np.argmax(length))
+    if length[longest] <= longer * usual:
+        return
+    warn_caller(
+        f"The features have very different lengths: the standard deviation of feature {longest} is "
+        f"{length[longest]:.3g}, of a quarter of the others at most {usual:.3g}. {name} sees the longest alone. "
+        "Pass standardize=True, or scale the features.",
+        UserWarning,
+    )
+
+
 # --- samples of it that are no numbers ---------------------------------------------------------------------
 
 
 class ObjectSource(MemorySource):
-    """Samples of any kind. In blocks, they are represented by their numbers.
+    """Samples of any kind; in blocks, they are represented by their numbers.
 
-    The numbers of `known` samples, such as the support vectors of a model, come before those of `samples`. The source
-    consists of the samples with the given `numbers`; None for all of `samples`.
+    Those of `known` samples, such as the support vectors of a model, come first. `numbers` is None for all of
+    `samples`.
     """
 
-    def __init__(self, samples: Any, known: Any = None, numbers: np.ndarray | None = None) -> None:
+    def __init__(self, samples: Samples, known: Samples = None, numbers: np.ndarray | None = None) -> None:
         self.samples, self.known = samples, known
         self._first = 0 if known is None else _num_samples(known)
         if numbers is None:
@@ -216,7 +315,7 @@ class ObjectSource(MemorySource):
         """Return the source of the samples `indices` of this source."""
         return ObjectSource(self.samples, self.known, self.block.stored[indices, 0])
 
-    def as_passed(self, block: Block) -> Any:
+    def as_passed(self, block: Block) -> Samples:
         """Return the samples of a block: a list, an array or a DataFrame."""
         numbers = block.stored[:, 0]
         if len(numbers) and numbers[0] < self._first:
@@ -224,11 +323,10 @@ class ObjectSource(MemorySource):
         return _safe_indexing(self.samples, numbers - self._first)
 
 
-def samples_for(estimator: KernelEstimator, X: Any, known: Any = None) -> Any:
+def samples_for(estimator: KernelParameters, X: Samples, known: Samples = None) -> Samples:
     """Return X, or its source if the kernel is a function and X is no matrix of numbers.
 
-    The support vectors of a fitted estimator, which are `known`, decide what X is: two lists to predict may happen to
-    be of equal length. Other parameters of the estimator may be wrong.
+    The support vectors of a fitted estimator, `known`, decide what X is: lists to predict may be of equal length.
     """
     kernel = estimator.kernel
     if not callable(kernel) or is_kernel(kernel) or isinstance(kernel, type) or is_stored(X):
@@ -240,12 +338,12 @@ def samples_for(estimator: KernelEstimator, X: Any, known: Any = None) -> Any:
     return ObjectSource(X, known)
 
 
-def _are_objects(support_vectors: Any) -> bool:
+def _are_objects(support_vectors: Samples) -> bool:
     """Return whether a model was fitted to objects: a fit on numbers stores arrays."""
     return isinstance(support_vectors, (list, tuple)) or not _is_table(support_vectors)
 
 
-def _is_table(X: Any) -> bool:
+def _is_table(X: Samples) -> bool:
     """Return whether X is a matrix of numbers: an array, a sparse matrix, a DataFrame or lists of equal length."""
     if sparse.issparse(X):
         return True
@@ -264,9 +362,8 @@ def _is_table(X: Any) -> bool:
 def choose_precision(kernel: Kernel, sq_norm: float, coef: Coefficients, tol: float) -> type:
     """Return float32 if the rounding of its kernel values cannot be seen at `tol`, else float64.
 
-    A decision value is a sum of kernel values times coefficients. Errors of size e that are independent add up
-    to e times the coefficients' 2-norm. Dot products of rows far from the origin err all in one direction, which
-    can add up to the 1-norm; distances of centred rows do not.
+    Independent errors add up to their size times the 2-norm of the coefficients. Dot products of rows far from the
+    origin err in one direction, which can add up to the 1-norm; distances of centred rows do not.
     """
     try:
         rounding = kernel.rounding(float(np.finfo(np.float32).eps) / 4, sq_norm)
@@ -280,12 +377,14 @@ def choose_precision(kernel: Kernel, sq_norm: float, coef: Coefficients, tol: fl
 def check_values(gram: Gram, sq_norm: float) -> None:
     """Raise ValueError if values of a kernel overflow, by those of the rows with themselves.
 
-    Our own kernels need that of the longest row only, whose squared norm is `sq_norm`. Values of functions, and
-    precomputed ones, are checked where they are read.
+    Our own kernels need that of the longest row only, of squared norm `sq_norm`; functions are checked where they are
+    called.
     """
     if not hasattr(gram.pairwise, "kernel"):
         return
     kernel, longest = in_python(gram.pairwise.kernel), np.float64(sq_norm)
+    if _is_ours(kernel) and kernel.translation_invariant and sq_norm <= LARGEST_VALUE:  # they are 1
+        return
     with np.errstate(all="ignore"):
         values = kernel_value(kernel, longest, longest, longest) if _is_ours(kernel) else diagonal_of(gram)
         largest = np.abs(values).max()
@@ -296,20 +395,16 @@ def check_values(gram: Gram, sq_norm: float) -> None:
         )
 
 
-def has_single_range(kernel: Any, *sq_norms: float) -> bool:
-    """Return whether float32 has numbers as large and as small as the kernel's parameters and some squared norms.
-
-    Otherwise squared norms overflow, or are 0, and so do parameters that make up for them, such as gamma="scale".
-    """
+def has_single_range(kernel: Kernel, *sq_norms: float) -> bool:
+    """Return whether a kernel's parameters and some squared norms are in the range of float32."""
     numbers = (abs(float(value)) for value in (*kernel, *sq_norms))
     return all(value == 0 or 1 / MOST_SINGLE <= value <= MOST_SINGLE for value in numbers)
 
 
 class TrainingRows(NamedTuple):
-    """Rows in the form in which they are multiplied: as given or standardised, or their bytes.
+    """Rows as they are multiplied, as given, standardised or bytes, with their statistics as floats.
 
-    `quantization` says how values come from bytes. It is None if the rows are not multiplied as bytes. The statistics
-    are those of the rows as given, or standardised.
+    `quantization` says how values come from bytes, None if the rows are not multiplied as bytes.
     """
 
     source: Source
@@ -318,7 +413,7 @@ class TrainingRows(NamedTuple):
 
 
 def training_rows(
-    estimator: KernelEstimator,
+    estimator: KernelParameters,
     source: Source,
     standardization: Standardization | None,
     weight: np.ndarray | None,
@@ -326,10 +421,7 @@ def training_rows(
     pool: Pool,
     tuning: KernelTuning,
 ) -> TrainingRows:
-    """Return the rows of a fit, as bytes if they are quantized and a copy in a quarter of the budget holds them.
-
-    A value that is NaN or infinite raises ValueError.
-    """
+    """Return the rows of a fit, as bytes if they are quantized and a copy in a quarter of the budget holds them."""
     kernel = resolve_kernel(estimator)
     factor = common_factor(kernel, standardization)
     is_tried = tuning.byte_products and factor is not None and _worth_a_copy(source, budget // 4, tuning)
@@ -345,7 +437,7 @@ def training_rows(
     return TrainingRows(source, None, _statistics(estimator, source, weight))
 
 
-def _statistics(estimator: KernelEstimator, source: Source, weight: np.ndarray | None) -> FeatureStatistics:
+def _statistics(estimator: KernelParameters, source: Source, weight: np.ndarray | None) -> FeatureStatistics:
     """Return the statistics of rows; raise ValueError that speaks of a kernel if they are its values."""
     try:
         return feature_statistics(source, weight)
@@ -359,7 +451,7 @@ def _statistics(estimator: KernelEstimator, source: Source, weight: np.ndarray |
         ) from error
 
 
-def common_factor(kernel: Any, standardization: Standardization | None) -> float | None:
+def common_factor(kernel: ResolvedKernel, standardization: Standardization | None) -> float | None:
     """Return the factor of all rows if the kernel sees no other change of them, else None."""
     if standardization is None:
         return 1.0
@@ -376,7 +468,7 @@ def _worth_a_copy(source: Source, spare: int, tuning: KernelTuning) -> bool:
     return n * d <= spare and n * n * d >= tuning.byte_multiplications and density >= _SPARSEST
 
 
-def bytes_for(kernel: Any, source: Source, pool: Pool) -> tuple[Quantization, Source] | None:
+def bytes_for(kernel: ResolvedKernel, source: Source, pool: Pool) -> tuple[Quantization, Source] | None:
     """Return the map and the bytes of rows, or None if the kernel or the processor does not multiply those."""
     if not (is_kernel(kernel) and kernel.pairing == "dot" and multiplies_bytes(source.shape[1])):
         return None
@@ -388,26 +480,24 @@ def bytes_for(kernel: Any, source: Source, pool: Pool) -> tuple[Quantization, So
     return found
 
 
-def user_pairwise(kernel: Any, columns: np.ndarray, source: Source) -> PairwiseKernel | None:
-    """Return the pairwise kernel of the user's function, or of kernel values in `columns`; None for a kernel."""
-    if kernel is None:
-        return cast(PairwiseKernel, PrecomputedPairwise(columns))  # which Gram copies instead of pairing rows
-    return None if is_kernel(kernel) else UserPairwise(kernel, source.as_passed)
+def user_pairwise(function: ResolvedKernel, columns: np.ndarray, source: Source) -> PairwiseKernel:
+    """Return the pairwise kernel of the user's function, or of kernel values in `columns`."""
+    if callable(function):
+        return UserPairwise(function, source.as_passed)
+    return cast(PairwiseKernel, PrecomputedPairwise(columns))  # which Gram copies instead of pairing rows
 
 
 def training_pairwise(
-    estimator: Any, gamma: float, rows: TrainingRows, most: float, n: int, tuning: KernelTuning
+    estimator: MachineParameters, gamma: float, rows: TrainingRows, most: float, n: int, tuning: KernelTuning
 ) -> PairwiseKernel:
     """Return the pairwise kernel of a fit; `gamma` is the estimator's, resolved.
 
-    The type of its values is chosen in the expectation that a quarter of the `n` rows of the largest problem become
-    support vectors at their bounds, which are at most `most`.
+    The type of its values fits a quarter of the `n` rows of the largest problem as support vectors at bounds of `most`.
     """
     source, quantization, statistics = rows
-    kernel: Any = resolve_kernel(estimator, gamma)
-    given = user_pairwise(kernel, np.arange(len(source)), source)
-    if given is not None:
-        return given
+    kernel = resolve_kernel(estimator, gamma)
+    if not is_kernel(kernel):
+        return user_pairwise(kernel, np.arange(len(source)), source)
 
     def of(dtype: type) -> PairwiseKernel:
         if quantization is not None:
@@ -429,7 +519,7 @@ def training_pairwise(
 
 
 def value_type(
-    estimator: Any, kernel: Kernel, sq_norm: float, norms: Callable[[], Coefficients], n: int, tuning: KernelTuning
+    tol: float, kernel: Kernel, sq_norm: float, norms: Callable[[], Coefficients], n: int, tuning: KernelTuning
 ) -> type:
     """Return the type of kernel values: float64 where float32 would be seen in the model."""
-    return np.float64 if n <= tuning.few_rows else choose_precision(kernel, sq_norm, norms(), estimator.tol)
+    return np.float64 if n <= tuning.few_rows else choose_precision(kernel, sq_norm, norms(), tol)

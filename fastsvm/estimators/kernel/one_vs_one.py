@@ -6,13 +6,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
-from fastsvm.estimators.kernel.kernel_parameter import in_python
 from fastsvm.estimators.kernel.progress import REFRESH_SECONDS, KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
 from fastsvm.files.storable import storable
@@ -27,6 +26,7 @@ from fastsvm.kernel_matrix.rows import (
     SharedKernel,
 )
 from fastsvm.kernel_matrix.rows_on_demand import SmallKernel
+from fastsvm.kernels import in_python
 from fastsvm.multiclass import by_class, by_pair, disjoint_order
 from fastsvm.solvers.kernel_dual.dual_gradient import GradientBounds, sharpened
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution, Problems, gap_of, solution_of
@@ -42,23 +42,26 @@ _OPEN = len(_REASONS)  # It stands in place of the number of a reason.
 _NOT_BEGUN = 0.0, 0.0, np.inf, np.inf, 0.0
 
 
+class Multipliers(Protocol):
+    """A state of a solver, a NamedTuple with multipliers."""
+
+    @property
+    def alpha(self) -> np.ndarray: ...
+
+
 @storable("kernel problem")
 class ProblemCheckpoint(NamedTuple):
     """A problem that is being solved: state, steps so far, the solver's other memory, and the cached rows."""
 
-    state: Any
+    state: Multipliers
     n_steps: int
-    memory: Any
+    memory: tuple | None
     cache: CacheContents
 
 
 @storable("kernel fit")
 class KernelFitState(NamedTuple):
-    """Checkpoint of a fit: solved problems and those that are being solved, by their numbers.
-
-    Of each solved problem there are its solution, stop reason and number of steps. `passes` counts passes over the
-    rows.
-    """
+    """Checkpoint of a fit: solution, stop reason and steps of solved problems, current ones, and passes."""
 
     solved: dict[int, tuple]
     current: dict[int, ProblemCheckpoint]
@@ -66,13 +69,11 @@ class KernelFitState(NamedTuple):
 
 
 class Solutions:
-    """Solution, stop reason and number of steps of each solved problem, by its number.
+    """Solution, stop reason and number of steps of each problem, in arrays, as there may be a hundred thousand.
 
-    They stand in arrays of all problems, because there may be a hundred thousand small ones. The multipliers of each
-    problem begin at its entry of `starts`, shape (n_problems + 1,). Those of problems that are not solved are zeros in
-    `alpha`. `within` marks multipliers of rows on or within the margin. The columns of `certificate` are intercept,
-    objective, duality gap, violation and margin. `reasons` has the numbers of the stop reasons, `_OPEN` for problems
-    that are not solved.
+    The multipliers of a problem begin at its entry of `starts`, shape (n_problems + 1,). `within` marks rows on or
+    within the margin. `certificate` has intercept, objective, duality gap, violation and margin in its columns, and
+    `reasons` numbers of stop reasons, `_OPEN` for problems that are not solved.
     """
 
     def __init__(self, starts: np.ndarray) -> None:
@@ -111,7 +112,7 @@ class Solutions:
         """Take over small problems, with the rows of their `CERTIFICATE`, but those that are still open."""
         sizes, ended = self.starts[numbers + 1] - self.starts[numbers], reasons != _OPEN
         if numbers[-1] - numbers[0] + 1 == len(numbers):
-            places: Any = slice(self.starts[numbers[0]], self.starts[numbers[-1] + 1])
+            places: np.ndarray | slice = slice(self.starts[numbers[0]], self.starts[numbers[-1] + 1])
         else:
             places = np.arange(len(alpha)) + np.repeat(self.starts[numbers] - np.cumsum(sizes) + sizes, sizes)
         if not ended.all():
@@ -132,10 +133,9 @@ class Solutions:
 class Outcome(NamedTuple):
     """Solutions, and why the fit stopped.
 
-    Those of a problem's rows begin at its entry of `starts` in `rows` and `beta`, which are the numbers of the rows and
-    their coefficients. `labels` are the classes of all rows, and `within` the numbers of the rows within a margin.
-    Certificates have an entry a problem. `begun` says whether multipliers of a problem are more than the zeros of one
-    that was not begun.
+    The `rows` and coefficients `beta` of a problem begin at its entry of `starts`. `labels` are the classes of all
+    rows, `within` the numbers of rows within a margin. `begun` is false where multipliers are the zeros of a problem
+    not begun.
     """
 
     starts: np.ndarray
@@ -151,15 +151,15 @@ class Outcome(NamedTuple):
     n_steps: np.ndarray
     begun: np.ndarray
     stop_reason: StopReason
+    passes: int
 
 
 class OneVsOneFit:
     """The problems of a fit over the rows of one kernel matrix.
 
-    `labels` has the class number of every row, -1 for rows that are in no problem. `plan` returns the plan of the
-    memory, which a fit of small problems may not need, and `solver_of` makes the solver of a problem. `repeats` are
-    rows that represent others, which are in no problem themselves. If the problems are small, `small` is their kernel,
-    and `tol` the largest gap at the end.
+    `labels` has the class number of every row, -1 for rows that are in no problem, as those that `repeats` merged.
+    `plan_memory` returns the plan of the memory, `solver_of` makes the solver of a problem. `small` is the kernel of
+    problems that are small, and `tol` their largest gap at the end.
     """
 
     def __init__(
@@ -167,36 +167,44 @@ class OneVsOneFit:
         gram: Gram | SharedKernel,
         problems: Problems,
         labels: np.ndarray,
-        plan: Callable[[], Plan],
+        plan_memory: Callable[[], Plan],
         solver_of: SolverOf,
         repeats: Repeats | None = None,
         small: SmallKernel | None = None,
         tol: float = 0.0,
     ) -> None:
         self.gram, self.labels, self._repeats = gram, labels, repeats
-        self._plan, self._solver_of, self._small, self._tol = plan, solver_of, small, tol
+        self._plan_memory, self._solver_of, self._small, self._tol = plan_memory, solver_of, small, tol
         self.problems = problems
         self._begin: dict[int, np.ndarray] = {}
         self._n_before: dict[int, int] = {}  # steps of problems that were begun as small ones
         self._solved = Solutions(problems.starts)
-        self._current: dict[int, tuple[Solver, Any]] = {}
+        self._current: dict[int, tuple[Solver, Multipliers]] = {}
         self._snapshots: dict[int, ProblemCheckpoint] = {}
         self._kept_at: dict[int, float] = {}  # when the snapshots were taken
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why the other problems were not begun
         self.solved_by: str | None = None  # the name of the solver of small problems, if it solved them all
         if small is None or problems.n_problems > 1:
-            _ = self._spent  # is made before the fit begins, so that it does not begin in vain
+            _ = self.plan  # is made before the fit begins, so that it does not begin in vain
 
     @functools.cached_property
-    def _spent(self) -> Plan:
-        """Sizes of working set, caches and tiles."""
-        return self._plan()
+    def plan(self) -> Plan:
+        """Division of the memory: sizes of working set, caches and tiles."""
+        return self._plan_memory()
 
     @functools.cached_property
     def _pool(self) -> Pool:
         """Threads of one problem."""
-        return self.gram.pool if self._spent.workers == 1 else Pool(1)
+        return self.gram.pool if self.plan.workers == 1 else Pool(1)
+
+    def part(self, share: float) -> "OneVsOneFit":
+        """Return the fit of a random share of the samples, with the sizes of this one."""
+        few = np.where(np.random.default_rng(0).random(len(self.labels)) < share, self.labels, -1)
+        problems = self.problems.among(few >= 0)
+        counts = np.bincount(few[few >= 0], minlength=int(problems.classes.max()) + 1)
+        problems = problems.take(np.flatnonzero(counts[problems.classes].all(axis=1)))  # a class may have no sample
+        return OneVsOneFit(self.gram, problems, few, lambda: self.plan, self._solver_of)
 
     @property
     def _n_others(self) -> int:
@@ -226,16 +234,8 @@ class OneVsOneFit:
         """Return a checkpoint, in which each problem that is being solved is as of its last snapshot."""
         return KernelFitState(self._solved.by_number(), dict(self._snapshots), self._passes)
 
-    @property
-    def passes(self) -> int:
-        """Passes over the rows so far, those of a pair's rows counted by their share."""
-        return round(self._passes)
-
     def multipliers(self) -> np.ndarray:
-        """Return α of all rows, for problems not yet begun where they would begin.
-
-        Those of pairs of classes stand as in an `Expansion`, those of an only problem in one row.
-        """
+        """Return α of all rows, a row for each class but one; problems not yet begun have that of their start."""
         starts, rows = self.problems[:2]
         alpha = self._solved.alpha.copy()
         reached = self._begin | {number: state.alpha for number, (_, state) in self._current.items()}
@@ -310,14 +310,14 @@ class OneVsOneFit:
     def _is_asked_to_stop(self, numbers: np.ndarray, found: np.ndarray, monitor: KernelMonitor) -> bool:
         """Tell the monitor of small problems, and offer a checkpoint."""
         stop = monitor.observe_small(numbers, found, self.gram.source.reads.nbytes)
-        monitor.end(int(np.count_nonzero(self._solved.reasons[numbers] != _OPEN)))
+        monitor.count_solved(int(np.count_nonzero(self._solved.reasons[numbers] != _OPEN)))
         if monitor.checkpointer is not None:
             last = dict(zip(CERTIFICATE, found[-1].tolist(), strict=True))
             facts = self._facts(int(last["n_steps"]), last["kkt_violation"], last["objective"])
             monitor.checkpointer.observe(lambda: (self.checkpoint(), monitor.records()), facts)
         return stop
 
-    def _facts(self, n_steps: int, gap: float, objective: float) -> dict[str, Any]:
+    def _facts(self, n_steps: int, gap: float, objective: float) -> dict[str, float]:
         """Return what a checkpoint says of the fit."""
         counts = {"problems": len(self._solved), "of": self.problems.n_problems, "iteration": n_steps}
         return counts | {"gap": gap, "objective": objective}
@@ -342,21 +342,16 @@ class OneVsOneFit:
     def arena_bytes(self) -> int:
         """Memory that a worker needs for kernel rows."""
         longest = int(self.problems.sizes.max())
-        return min(self._spent.cache_bytes, longest**2 * self.gram.dtype.itemsize)
-
-    @property
-    def workers(self) -> int:
-        """Problems to be solved side by side."""
-        return self._spent.workers
+        return min(self.plan.cache_bytes, longest**2 * self.gram.dtype.itemsize)
 
     def rows_of(self, number: int, arena: np.ndarray) -> ProblemRows:
         """Return the kernel rows of a problem."""
         rows: RowCache | RecomputedRows
         samples = self.problems.samples_of(number)
-        if self._spent.recomputed and isinstance(self.gram, Gram):
+        if self.plan.recomputed and isinstance(self.gram, Gram):
             rows = RecomputedRows(self.gram.part(samples, in_memory=True))
         else:
-            rows = RowCache(self.gram.part(samples, self._spent.part_resident, self._pool), arena)
+            rows = RowCache(self.gram.part(samples, self.plan.part_resident, self._pool), arena)
         return rows if self.problems.rows_of_sample == 1 else PairedRows(rows)
 
     def follow(self, number: int, before: "OneVsOneFit") -> None:
@@ -367,14 +362,14 @@ class OneVsOneFit:
 
     def solve(self, number: int, rows: ProblemRows, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve a problem on its kernel rows."""
-        passes = rows.passes
-        given = Resources(self._spent, self._pool, number, limits.deadline, self.gram.tuning)
-        solver = self._solver_of(self.problems.problem(number), rows, given)
+        passes = rows.gram.passes
+        means = Resources(self.plan, self._pool, number, limits.deadline, self.gram.tuning)
+        solver = self._solver_of(self.problems.problem(number), rows, means)
         state, before = self._initial_state(number, solver, rows)
         self._current[number] = solver, state
         reached = before
 
-        def observe(state: Any, report: Report) -> bool:
+        def observe(state: Multipliers, report: Report) -> bool:
             nonlocal reached
             self._current[number] = solver, state
             self._check_finite(number, report.objective)
@@ -391,8 +386,8 @@ class OneVsOneFit:
         self._solved[number] = solution, reason, n_steps + before
         del self._current[number]
         self._snapshots.pop(number, None)
-        self._passes += (rows.passes - passes) * int(self.problems.sizes[number]) / len(self.labels)
-        monitor.end()
+        self._passes += (rows.gram.passes - passes) * int(self.problems.sizes[number]) / len(self.labels)
+        monitor.count_solved()
 
     def _check_finite(self, number: int, *results: float) -> None:
         """Raise ValueError if a result of a problem overflowed: its sums contain each kernel value that was used."""
@@ -410,7 +405,7 @@ class OneVsOneFit:
             "sample weights or the targets."
         )
 
-    def _initial_state(self, number: int, solver: Solver, rows: ProblemRows) -> tuple[Any, int]:
+    def _initial_state(self, number: int, solver: Solver, rows: ProblemRows) -> tuple[Multipliers, int]:
         """Return the state at which a problem begins, and its number of steps before."""
         snapshot = self._snapshots.get(number)
         if snapshot is None:
@@ -435,7 +430,7 @@ class OneVsOneFit:
             keep()
             return self.checkpoint(), monitor.records()
 
-        if self._spent.workers > 1 and time.perf_counter() >= self._kept_at.get(number, 0.0) + REFRESH_SECONDS:
+        if self.plan.workers > 1 and time.perf_counter() >= self._kept_at.get(number, 0.0) + REFRESH_SECONDS:
             keep()
 
         monitor.checkpointer.observe(tree, self._facts(n_steps, report.gap, report.objective))
@@ -469,14 +464,10 @@ class OneVsOneFit:
         reason = StopReason.of_all(_REASONS[number] for number in set(found.reasons.tolist()))
         intercept, objective, gap, violation, margin = certificates.T.copy()
         certificate = intercept, objective, gap, violation, margin, found.n_steps, begun
-        return Outcome(starts, rows, beta, labels, within, *certificate, reason)
+        return Outcome(starts, rows, beta, labels, within, *certificate, reason, round(self._passes))
 
     def _repeated(self, beta: np.ndarray, certificate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return starts, rows and coefficients of all problems, repeated rows included.
-
-        What rounding makes of the sums of equal rows is added to the certificate, whose columns are those of
-        `Solutions`.
-        """
+        """Return starts, rows and coefficients of all rows, and add the rounding of their sums to the certificate."""
         assert self._repeats is not None
         found = []
         ends = np.cumsum(self.problems.sizes)
@@ -519,9 +510,8 @@ class OneVsOneFit:
 def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelMonitor) -> bool:
     """Solve the problems of many fits and return whether none is left.
 
-    The fits of a path share their rows and differ in their bounds. Each problem is solved for one fit of the path
-    after the other, from the solution before, with the same cached kernel rows. A worker takes the next problem that
-    no other worker has begun. The solution of a problem does not depend on the worker.
+    The fits of a path differ in their bounds: each problem is solved for one after the other, from the solution before,
+    on the same cached rows. A solution does not depend on the worker.
     """
     fits = [fit for path in paths for fit in path]
     waiting = deque((path, number) for path in paths for number in path[0].waiting())
@@ -551,7 +541,7 @@ def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelM
                 return
 
     try:
-        fits[0].gram.pool.run(worker, [()] * fits[0].workers)
+        fits[0].gram.pool.run(worker, [()] * fits[0].plan.workers)
     except BaseException:
         monitor.stopped = True  # the workers, if it was this thread that was interrupted
         raise

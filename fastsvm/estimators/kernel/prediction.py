@@ -6,13 +6,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.estimators.fitting.validation import Samples
 from fastsvm.estimators.kernel.kernel_parameter import (
     MOST_SINGLE,
     Coefficients,
     ObjectSource,
+    Standardization,
     bytes_for,
     common_factor,
     has_single_range,
@@ -20,12 +23,11 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     user_pairwise,
     value_type,
 )
-from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization
 from fastsvm.kernel_matrix.accurate_sums import weighted_rows
 from fastsvm.kernel_matrix.expansion import PairCoefficients, expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
 from fastsvm.kernel_matrix.rounding import SEEN, UNIT
-from fastsvm.kernels import Linear
+from fastsvm.kernels import Linear, is_kernel
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Quantization, Source, check_finite
 from fastsvm.tuning import current_tuning
 
@@ -36,28 +38,26 @@ _MOST_SINGLE = math.sqrt(MOST_SINGLE)  # The square of such a value of a row, an
 
 
 class Predictor:
-    """The decision functions of a fitted estimator, one a column of `coef`.
+    """The decision functions of a fitted estimator, one a column of `coef`, shape (n_support, n_outputs).
 
-    `coef`, shape (n_support, n_outputs) or PairCoefficients, has the coefficients of the support vectors, whose place
-    other samples, `vectors`, may take. Blocks of the source are passed to `scores`. `dtype` is the type of kernel
-    values; None for the one that the coefficients need.
+    Other samples, `vectors`, may take the place of the support vectors. `dtype` is that of kernel values, None for the
+    one that the coefficients need.
     """
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: BaseEstimator,
         coef: np.ndarray | PairCoefficients,
         source: Source,
         pool: Pool,
-        vectors: Any = None,
+        vectors: Samples = None,
         dtype: type | None = None,
     ) -> None:
         self.estimator, self.pool, self._tuning = estimator, pool, current_tuning().kernel
         self.coef = coef if isinstance(coef, PairCoefficients) else writeable(coef)
         self.n_outputs = coef.n_outputs if isinstance(coef, PairCoefficients) else coef.shape[1]
         self._source, self._dtype = source, dtype
-        self.geometry = SampleGeometry.of_model(estimator)
-        self.kernel: Any = resolve_kernel(estimator, self.geometry.gamma)
+        self.kernel: Any = resolve_kernel(estimator, estimator._gamma)
         self._standardization = Standardization.of_model(estimator)
         self._factor = common_factor(self.kernel, self._standardization)
         vectors = estimator.support_vectors_ if vectors is None else vectors
@@ -104,10 +104,7 @@ class Predictor:
         return self._scores_of_floats(block)
 
     def decisions(self, source: Source, intercept: np.ndarray, is_checked: bool) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the scores of some rows plus the intercepts, with the number of the first row.
-
-        Rows that are not checked yet must be finite. Those of many decision functions are few at once.
-        """
+        """Yield the number of the first of some rows, and their scores plus the intercepts."""
         most = max(1, _SCORE_BYTES // (8 * max(1, self.n_outputs)))
         for start, block in source.blocks():
             if not is_checked:
@@ -145,57 +142,53 @@ class Predictor:
         return found
 
     @cached_property
-    def _expansion(self) -> tuple[Block, Any]:
-        """Support vectors and their coefficients.
+    def _expansion(self) -> tuple[Block, np.ndarray | PairCoefficients]:
+        """Support vectors and their coefficients, or the weights of the features with a linear kernel.
 
-        Large multipliers of a linear kernel cancel. If the rounding of their sums is visible, the weights of the
-        features, in which none is left, take their place: one vector a decision function.
+        Large multipliers of a linear kernel cancel. The weights are summed in more digits where that would be visible.
         """
         block, coef = self.support.block, self.coef
         if not (isinstance(self.kernel, Linear) and isinstance(block, DenseBlock) and isinstance(coef, np.ndarray)):
             return block, coef
-        rounding = self.geometry.largest_sq_norm * np.abs(coef).sum(axis=0).max(initial=0.0) * sum(block.shape) * UNIT
+        rounding = self.estimator._sq_norm * np.abs(coef).sum(axis=0).max(initial=0.0) * sum(block.shape) * UNIT
         if not rounding > SEEN * getattr(self.estimator, "tol", np.inf):
             return block, coef
         weights = np.array([weighted_rows(block.dense(np.float64), each).high for each in coef.T])
         return DenseBlock(weights), np.eye(len(weights))
 
     def _uint8_pairwise(self, quantization: Quantization) -> PairwiseKernel:
-        sq_norm = 0.0 if self.kernel.translation_invariant else self.geometry.largest_sq_norm
+        sq_norm = 0.0 if self.kernel.translation_invariant else self.estimator._sq_norm
         return Uint8Pairwise(self.kernel, self._value_type(sq_norm), quantization.times(self._factor or 1.0).scale)
 
     def _pairwise(self, block: Block) -> PairwiseKernel:
-        kernel, geometry = self.kernel, self.geometry
-        columns = np.asarray(getattr(self.estimator, "support_", ()), dtype=np.int64)
-        given = user_pairwise(kernel, columns, self._source)
-        if given is not None:
-            return given
+        kernel, model = self.kernel, self.estimator
+        columns = np.asarray(getattr(model, "support_", ()), dtype=np.int64)
+        if not is_kernel(kernel):
+            return user_pairwise(kernel, columns, self._source)
         sparse = self.support.sparse or isinstance(block, CSRBlock)
         if len(self.support) == 0:
             return RealPairwise(kernel, np.float64, None, sparse, all_near=True)
         centred = kernel.translation_invariant and not sparse
-        sq_norm = geometry.mean_sq_distance if centred else geometry.largest_sq_norm
-        return RealPairwise(kernel, self._value_type(sq_norm), geometry.centre, sparse, all_near=True)
+        sq_norm = model._centred_sq_norm if centred else model._sq_norm
+        return RealPairwise(kernel, self._value_type(sq_norm), model._centre, sparse, all_near=True)
 
     def _value_type(self, sq_norm: float) -> type:
         """Return the type of kernel values for rows of this squared norm."""
-        geometry = self.geometry
-        if not has_single_range(self.kernel, geometry.largest_sq_norm, geometry.mean_sq_distance):
+        if not has_single_range(self.kernel, self.estimator._sq_norm, self.estimator._centred_sq_norm):
             return np.float64
         if self._dtype is not None:
             return self._dtype
         if getattr(self.estimator, "stop_reason_", None) == "imported":  # of another program, whose values are float64
             return np.float64
-        return value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.stored), self._tuning)
+        return value_type(self.estimator.tol, self.kernel, sq_norm, self._norms, len(self.stored), self._tuning)
 
 
-def by_range(pairwise: Any, block: Block) -> list[tuple[Any, Block, Any]]:
-    """Return which rows of a block are paired by which kernel: by one in float64, if float32 has no squares of theirs.
+def by_range(pairwise: PairwiseKernel, block: Block) -> list[tuple[PairwiseKernel, Block, np.ndarray | slice]]:
+    """Return kernels, rows and their numbers: rows whose squares float32 does not have are paired in float64.
 
-    Others are computed alike whatever stands beside them. Each entry has a kernel, rows, and their numbers in the
-    block, a slice if they are all.
+    Others are computed alike whatever stands beside them. The numbers are a slice if they are all.
     """
-    whole = [(pairwise, block, slice(None))]
+    whole: list[tuple[PairwiseKernel, Block, np.ndarray | slice]] = [(pairwise, block, slice(None))]
     if not (isinstance(pairwise, RealPairwise) and pairwise.dtype == np.float32):
         return whole
     (n, d), values = block.shape, block.stored

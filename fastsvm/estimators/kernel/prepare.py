@@ -2,27 +2,31 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.choice import KernelFacts, kernel_solver
-from fastsvm.estimators.fitting.convergence_warnings import warn_caller
+from fastsvm.estimators.fitting.session import warn_caller
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import (
+    Attributes,
+    Standardization,
+    attributes_of,
     check_values,
+    geometry_of,
     is_precomputed,
     resolve_gamma,
     training_pairwise,
     training_rows,
+    warn_of_lengths,
 )
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
 from fastsvm.estimators.kernel.progress import KernelMonitor
-from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
-from fastsvm.estimators.kernel.standardization import Attributes, SampleGeometry, Standardization, warn_of_lengths
+from fastsvm.estimators.kernel.solver_parameter import MachineParameters, is_dual, most_steps, solver_of
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
@@ -33,7 +37,6 @@ from fastsvm.sources import Source
 from fastsvm.tuning import KernelTuning, current_tuning
 
 __all__ = [
-    "PreparedFit",
     "Statement",
     "check_memory",
     "enough_memory",
@@ -53,15 +56,12 @@ _MATRICES = 48
 
 
 class Statement(NamedTuple):
-    """What a machine asks of its samples.
+    """What a machine asks of its samples; `classes` is empty for one without classes.
 
-    A machine without classes has none in `classes`. `labels` has the class number of each sample, -1 for those that are
-    left out, and `upper` is the bound of a sample's multipliers.
-
-    `problems(labels, upper)` returns the problems. Where duplicates are merged, one of them has the bounds of all, and
-    the others are left out. `kinds` returns a number for each sample, or None if all would be different. Samples of one
-    number, not -1, have one label or target, so that duplicates among them may be merged. `more` has the fitted
-    attributes that do not depend on the solution.
+    `labels` has the class number of each sample, -1 for those that are left out, and `upper` the bound of its
+    multipliers. `problems(labels, upper)` returns the problems, also where duplicates are merged. `kinds()` has one
+    number for samples of one label or target, None if all differ. `more` has attributes that are known before the
+    solution.
     """
 
     classes: np.ndarray
@@ -72,22 +72,6 @@ class Statement(NamedTuple):
     kinds: Callable[[], np.ndarray | None]
 
 
-class PreparedFit(NamedTuple):
-    """A fit that is ready to be solved.
-
-    Support vectors are copied from `samples`, which have the type in which they were passed. `more` has the fitted
-    attributes that do not depend on the solution. `part(share)` returns the fit of a random share of the samples, on
-    the same kernel.
-    """
-
-    task: OneVsOneFit
-    samples: Source
-    geometry: SampleGeometry
-    standardization: Standardization | None
-    more: Attributes
-    part: Callable[[float], OneVsOneFit]
-
-
 def enough_memory(source: Source, n_threads: int) -> int | None:
     """Return bytes with which a fit is planned as with any more, None if the samples are not in memory."""
     n, d = source.shape
@@ -95,18 +79,17 @@ def enough_memory(source: Source, n_threads: int) -> int | None:
 
 
 def prepare(
-    estimator: Any,
+    estimator: MachineParameters,
     data: TrainingSet,
     stated: Statement,
     budget: int,
     pool: Pool,
     observed: bool,
     tuning: KernelTuning,
-) -> PreparedFit:
-    """Plan the memory of a fit, which may take `budget` bytes, and state its problems. The estimator is not changed.
+) -> tuple[OneVsOneFit, Source, Attributes]:
+    """Return a fit within `budget` bytes, the samples in their own type, and the attributes that are known already.
 
-    If the fit is `observed`, there are callbacks, which only one thread may call. Samples that are not finite, or a
-    memory that does not suffice, raise ValueError.
+    If the fit is `observed`, there are callbacks, which only one thread may call.
     """
     weight = data.weight if data.weighted else None
     standardization = Standardization.of(data.source, weight) if estimator.standardize else None
@@ -120,46 +103,37 @@ def prepare(
         held += source.nbytes
     labels, upper = stated.labels, stated.upper
     gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
-    kinds = stated.kinds() if is_dual(estimator) and Repeats.are_sought(source, tuning) else None
-    bound, repeats = float(upper.max()), None if kinds is None else Repeats.find(source, kinds, upper, tuning)
+    bound = float(upper.max())
+    repeats = Repeats.find(source, stated.kinds, upper, tuning) if is_dual(estimator) else None
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
     problems = stated.problems(labels, upper)
     n = int(problems.sizes.max())
     bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
     pairwise = training_pairwise(estimator, gamma, rows, bound, n, tuning)
 
-    def plan_of(labels: np.ndarray) -> Plan:
+    def plan_of_memory() -> Plan:
         counts, n = _sizes(labels)
         recomputable = is_dual(estimator) and pairwise.parallel and (rows.source.resident or n == len(rows.source))
         need = _need(rows.source, pairwise, counts, n, problems.rows_of_sample, recomputable)
         # Pairs of classes are solved side by side where kernel values take so little time that threads would wait.
         is_divided = len(counts) > 2 and isinstance(pairwise, Uint8Pairwise) and not observed
         workers = pool.n_threads if is_divided and rows.source.resident else 1
-        return _spent(estimator, budget, need._replace(held_bytes=held, workers=workers), tuning)
+        return _planned(estimator, budget, need._replace(held_bytes=held, workers=workers), tuning)
 
-    if not source.resident and plan_of(labels).resident:
+    if not source.resident and plan_of_memory().resident:
         source = source.in_memory()
     gram = Gram(pairwise, source, pool, tuning=tuning)
     check_values(gram, rows.statistics.sq_norm)
     small, make = _small(estimator, gram, problems, budget - held), solver_of(estimator)
     try:
-        task = OneVsOneFit(gram, problems, labels, lambda: plan_of(labels), make, repeats, small, estimator.tol)
+        task = OneVsOneFit(gram, problems, labels, plan_of_memory, make, repeats, small, estimator.tol)
     except ValueError:  # too little memory beside the samples, which may do where they are read in each pass
         if data.stored is None:
             raise
         data = data._replace(source=data.stored.within(budget), stored=None)
         return prepare(estimator, data, stated, budget, pool, observed, tuning)
     samples = source if rows.source is data.source else data.source
-
-    def part(share: float) -> OneVsOneFit:
-        few = np.where(np.random.default_rng(0).random(len(labels)) < share, labels, -1)
-        some = stated.problems(few, upper)
-        counts = np.bincount(few[few >= 0], minlength=int(some.classes.max()) + 1)
-        some = some.take(np.flatnonzero(counts[some.classes].all(axis=1)))  # a class may have no sample here
-        return OneVsOneFit(gram, some, few, lambda: plan_of(few), solver_of(estimator))
-
-    geometry = SampleGeometry.of(gamma, rows.statistics)
-    return PreparedFit(task, samples, geometry, standardization, stated.more, part)
+    return task, samples, stated.more | geometry_of(gamma, rows.statistics) | attributes_of(standardization)
 
 
 def _sizes(labels: np.ndarray) -> tuple[np.ndarray, int]:
@@ -168,7 +142,7 @@ def _sizes(labels: np.ndarray) -> tuple[np.ndarray, int]:
     return counts, sum(sorted(counts.tolist())[-2:])
 
 
-def _small(estimator: Any, gram: Gram, problems: Problems, budget: int) -> SmallKernel | None:
+def _small(estimator: MachineParameters, gram: Gram, problems: Problems, budget: int) -> SmallKernel | None:
     """Return the kernel of problems that are small, where the solver takes steps of two multipliers; else None."""
     if estimator.solver != "smo":
         return None
@@ -192,12 +166,11 @@ def _small(estimator: Any, gram: Gram, problems: Problems, budget: int) -> Small
     return None
 
 
-def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget: int) -> Plan | None:
-    """Return what fits spend that take their kernel rows from one matrix, whose share is `tile_bytes`.
+def plan_shared(estimator: MachineParameters, gram: Gram, n: int, rows_of_sample: int, budget: int) -> Plan | None:
+    """Return the plan of fits that take kernel rows from one matrix, whose share is `tile_bytes`, of `budget` bytes.
 
-    As many workers are planned as leave memory for the matrix; None if not even half of it fits beside one. `n` is the
-    number of rows of the largest problem, with `rows_of_sample` multipliers of a sample, and `budget` is the bytes in
-    all.
+    As many workers are planned as leave memory for the matrix; None if not even half of it fits beside one. The largest
+    problem has `n` rows.
     """
     whole = len(gram) ** 2 * gram.dtype.itemsize
     need = _need(gram.source, gram.pairwise, np.array([n]), n, rows_of_sample)
@@ -205,20 +178,19 @@ def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget:
     limit = whole if estimator.cache_size is None else int(estimator.cache_size * 2**20)
     for workers in range(gram.pool.n_threads if budget > 0 else 0, 0, -1):
         try:
-            spent = _spent(estimator, budget, need._replace(workers=workers), gram.tuning)
+            division = _planned(estimator, budget, need._replace(workers=workers), gram.tuning)
         except ValueError:  # not even one working set fits; a fit by itself will say so
             return None
-        given = min(spent.tile_bytes, limit)
-        if spent.shared and given >= (whole if workers > 1 else whole // 2):
-            return spent._replace(shared=False, tile_bytes=given)
+        shared = min(division.tile_bytes, limit)
+        if division.shared and shared >= (whole if workers > 1 else whole // 2):
+            return division._replace(shared=False, tile_bytes=shared)
     return None
 
 
 def check_memory(source: Source, n: int, n_classes: int, budget: int, in_memory: bool) -> None:
-    """Raise ValueError if the memory does not suffice for a fit of some samples, whatever their kernel.
+    """Raise ValueError if the memory does not suffice for a fit of `n` of the samples, whatever their kernel.
 
-    Of the samples as the kernel sees them, `n` are learnt, and they are in memory then if `in_memory`. `n_classes` is 0
-    for numbers.
+    `in_memory` says whether they are read; `n_classes` is 0 for numbers.
     """
     real, row_bytes = np.dtype(np.float64).itemsize, max(1, source.nbytes // max(1, len(source)))
     if not source.sparse and source.dtype != np.uint8:
@@ -234,7 +206,7 @@ def check_memory(source: Source, n: int, n_classes: int, budget: int, in_memory:
     plan(budget, need, None, current_tuning().kernel)
 
 
-def _check_square(estimator: Any, shape: tuple[int, int]) -> None:
+def _check_square(estimator: MachineParameters, shape: tuple[int, int]) -> None:
     if is_precomputed(estimator) and shape[0] != shape[1]:
         raise ValueError(f"Precomputed matrix must be a square matrix. Input is a {shape[0]}x{shape[1]} matrix.")
 
@@ -266,27 +238,26 @@ def _need(
     )
 
 
-def _spent(estimator: Any, budget: int, need: Need, tuning: KernelTuning) -> Plan:
+def _planned(estimator: MachineParameters, budget: int, need: Need, tuning: KernelTuning) -> Plan:
     return plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20), tuning)
 
 
-def expected_seconds(estimator: Any, prepared: PreparedFit) -> float:
+def expected_seconds(estimator: MachineParameters, task: OneVsOneFit) -> float:
     """Return the expected seconds of a fit. The fit of a part of the samples is timed."""
-    task = prepared.task
     share = min(1.0, task.gram.tuning.timed_samples / int(task.problems.sizes.max()))
-    part, begin = prepared.part(share), time.perf_counter()
+    part, begin = task.part(share), time.perf_counter()
     part.run(Limits(most_steps(estimator, len(part.labels)), np.inf), KernelMonitor())
     return (time.perf_counter() - begin) * share**-_EXPONENT
 
 
-def warn_of_time(estimator: Any, prepared: PreparedFit, other: str) -> None:
+def warn_of_time(estimator: MachineParameters, task: OneVsOneFit, other: str) -> None:
     """Warn if a fit of many samples is expected to take long, and name the `other` estimator that takes less time."""
-    n, tuning = int(prepared.task.problems.sizes.max()), prepared.task.gram.tuning
+    n, tuning = int(task.problems.sizes.max()), task.gram.tuning
     if n < tuning.many_samples or estimator.solver != "smo" or estimator.max_time is not None:
         return
-    seconds = expected_seconds(estimator, prepared)
+    seconds = expected_seconds(estimator, task)
     if seconds >= tuning.long_seconds:
-        seconds = min(seconds, expected_seconds(estimator, prepared))  # the first one may have waited for compilation
+        seconds = min(seconds, expected_seconds(estimator, task))  # the first one may have waited for compilation
     if seconds < tuning.long_seconds:
         return
     warn_caller(

@@ -3,14 +3,12 @@
 import threading
 import time
 from array import array
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from fastsvm.estimators.fitting.checkpoints import Checkpointer
 from fastsvm.estimators.fitting.progress import LATEST, left_of
-from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.fitting.session import Checkpointer, FitSession
 from fastsvm.kernel_matrix.rows import CacheCounts
 from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.kernel_dual.small import CERTIFICATE
@@ -23,10 +21,7 @@ REFRESH_SECONDS = 0.5
 
 
 class KernelMonitor:
-    """Sees the outer iterations of all problems, from several threads, and records nothing.
-
-    The problems stop after their current iteration once it is `stopped`, as after an error in one of them.
-    """
+    """Sees the outer iterations of all problems, which end once it is `stopped`, and records nothing."""
 
     checkpointer: Checkpointer | None = None
     sees_each = False  # Small problems are to be observed one by one.
@@ -42,8 +37,8 @@ class KernelMonitor:
         """Record small problems by the rows of their `CERTIFICATE`, and return whether to stop."""
         return self.stopped
 
-    def end(self, n_problems: int = 1) -> None:
-        """Record that problems were solved."""
+    def count_solved(self, n_problems: int = 1) -> None:
+        """Count problems that were solved."""
 
     def records(self) -> list[tuple]:
         """Return what was recorded so far."""
@@ -51,11 +46,10 @@ class KernelMonitor:
 
 
 class KernelFitMonitor(KernelMonitor):
-    """Records every outer iteration of a fit, shows it, and reports it to callbacks.
+    """Records every outer iteration of a fit, shows it, and reports it to callbacks, one of which may set `stopped`.
 
-    A progress bar with the name of the solver is shown if the estimator is `verbose`, on a terminal only. `attributes`
-    returns the fitted attributes of a model that stops now, and `records` are those of the fit that is resumed. A
-    callback, or an error in a thread, sets `stopped`.
+    `attributes` returns the fitted attributes of a model that stops now; `records` are those of the fit that is
+    resumed.
     """
 
     COLUMNS = (
@@ -85,8 +79,8 @@ class KernelFitMonitor(KernelMonitor):
         name, shown = type(session.estimator).__name__, session.estimator.verbose
         self._bar = progress_bar(shown=shown, total=n_problems, unit="problem", desc=f"{name} ({solver})")
 
-    def end(self, n_problems: int = 1) -> None:
-        """Record that problems were solved."""
+    def count_solved(self, n_problems: int = 1) -> None:
+        """Count problems that were solved."""
         with self._lock:
             self._bar.update(n_problems)
 
@@ -95,10 +89,7 @@ class KernelFitMonitor(KernelMonitor):
         self._bar.close()
 
     def observe(self, problem: int, report: Report, counts: CacheCounts, bytes_read: int) -> bool:
-        """Record an outer iteration of a two-class problem, and return whether to stop.
-
-        `bytes_read` counts the bytes read from storage so far.
-        """
+        """Record an outer iteration of a two-class problem, and return whether to stop."""
         with self._lock:
             self._n_steps[problem] += report.n_steps
             elapsed, steps = time.perf_counter() - self._begin, int(self._n_steps[problem])
@@ -156,5 +147,5 @@ class KernelFitMonitor(KernelMonitor):
         return {name: np.array(column)[order] for name, column in zip(self.COLUMNS, self._columns, strict=True)}
 
 
-def _columns_of(records: Sequence[tuple]) -> Any:
+def _columns_of(records: Sequence[tuple]) -> Iterable[Sequence]:
     return zip(*records, strict=True) if records else [()] * len(KernelFitMonitor.COLUMNS)

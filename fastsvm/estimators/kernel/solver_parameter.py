@@ -9,18 +9,21 @@ from sklearn.utils import check_random_state
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.rows import ProblemRows
+from fastsvm.kernels import Kernel
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
-from fastsvm.solvers.kernel_primal.newton import Method, Primal
+from fastsvm.solvers.kernel_primal.newton import Primal
 from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
 from fastsvm.solvers.outer_loop import Solver
 from fastsvm.tuning import KernelTuning
 
 __all__ = [
     "SOLVERS",
+    "KernelLike",
+    "KernelParameters",
+    "MachineParameters",
     "Resources",
-    "Solved",
     "SolverEntry",
     "SolverOf",
     "check_solver",
@@ -37,8 +40,22 @@ _COORDINATE_STEPS = 20  # So many steps of one coordinate are about as expensive
 _NEWTON_STEPS, _RATE_STEPS = 2_000, 10_000
 
 
-class Solved(Protocol):
-    """The parameters of a kernel machine that say how it is solved."""
+KernelLike = str | Kernel | Callable
+"""What an estimator's `kernel` may be."""
+
+
+class KernelParameters(Protocol):
+    """The parameters of all estimators with a kernel."""
+
+    kernel: KernelLike
+    gamma: float | str
+    degree: int
+    coef0: float
+    standardize: bool
+
+
+class MachineParameters(KernelParameters, Protocol):
+    """The parameters of a kernel machine."""
 
     solver: str
     loss: str
@@ -48,16 +65,18 @@ class Solved(Protocol):
     random_state: int | np.random.RandomState | None
     tol: float
     max_iter: int
+    max_time: float | None
+    cache_size: float | None
 
 
 class Resources(NamedTuple):
-    """What a solver may use. `spent` has the sizes of working set and systems.
+    """What a solver may use; `plan` has the sizes of working set and systems.
 
-    `number` is that of the problem, so that each draws its own random numbers. At `deadline`, a moment of
-    time.perf_counter, steps that take long are cut short. `tuning` is that of the fit.
+    Each problem, by its `number`, draws its own random numbers. Long steps are cut short at `deadline`, a moment of
+    time.perf_counter.
     """
 
-    spent: Plan
+    plan: Plan
     pool: Pool
     number: int
     deadline: float
@@ -71,8 +90,8 @@ SolverOf = Callable[[KernelProblem, ProblemRows, Resources], Solver]
 class SolverEntry(NamedTuple):
     """A solver that the parameter `solver` of `SVC` may name."""
 
-    # It gets estimator, problem, rows, resources and generator.
-    make: Callable[[Solved, KernelProblem, ProblemRows, Resources, np.random.Generator], Solver]
+    # It gets estimator, problem, rows, means and generator.
+    make: Callable[[MachineParameters, KernelProblem, ProblemRows, Resources, np.random.Generator], Solver]
     parameters: tuple[str, ...] = ()  # Of the parameters of `SVC` that only some solvers have, it has these.
     steps: str = "steps"  # Pictures call its steps so.
     is_dual: bool = True  # It solves the dual problem, in which multipliers are bounded by C.
@@ -80,7 +99,7 @@ class SolverEntry(NamedTuple):
     most_steps: Callable[[int], int] = lambda n_samples: _NEWTON_STEPS
 
 
-def check_solver(estimator: Solved) -> None:
+def check_solver(estimator: MachineParameters) -> None:
     """Raise ValueError for a parameter that the solver does not have."""
     for name, default in _DEFAULTS.items():
         value = getattr(estimator, name)
@@ -101,12 +120,12 @@ def check_solver(estimator: Solved) -> None:
         )
 
 
-def is_dual(estimator: Solved) -> bool:
+def is_dual(estimator: MachineParameters) -> bool:
     """Return whether multipliers are sought that stand for rows by their sum, and bounded by C."""
     return SOLVERS[estimator.solver].is_dual and estimator.learning_rate is None
 
 
-def most_steps(estimator: Solved, n_rows: int) -> int:
+def most_steps(estimator: MachineParameters, n_rows: int) -> int:
     """Return how many steps a two-class problem may take."""
     if estimator.max_iter >= 0:
         return estimator.max_iter
@@ -115,29 +134,29 @@ def most_steps(estimator: Solved, n_rows: int) -> int:
     return SOLVERS[estimator.solver].most_steps(n_rows)
 
 
-def solver_of(estimator: Solved) -> SolverOf:
+def solver_of(estimator: MachineParameters) -> SolverOf:
     """Return what makes the solvers of a fit."""
     seed = 0 if estimator.random_state is None else check_random_state(estimator.random_state).randint(2**31)
     make = SOLVERS[estimator.solver].make
 
-    def of(problem: KernelProblem, rows: ProblemRows, given: Resources) -> Solver:
-        return make(estimator, problem, rows, given, np.random.default_rng([seed, given.number]))
+    def of(problem: KernelProblem, rows: ProblemRows, means: Resources) -> Solver:
+        return make(estimator, problem, rows, means, np.random.default_rng([seed, means.number]))
 
     return of
 
 
 def _smo(
-    estimator: Solved, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
+    estimator: MachineParameters, problem: KernelProblem, rows: ProblemRows, means: Resources, rng: np.random.Generator
 ) -> Solver:
-    sizes = given.spent.working_set, given.pool, given.spent.newton_rows
-    return SMO(problem, rows, estimator.tol, *sizes, deadline=given.deadline, tuning=given.tuning)
+    sizes = means.plan.working_set, means.pool, means.plan.newton_rows
+    return SMO(problem, rows, estimator.tol, *sizes, deadline=means.deadline, tuning=means.tuning)
 
 
 def _coordinate(
-    estimator: Solved, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
+    estimator: MachineParameters, problem: KernelProblem, rows: ProblemRows, means: Resources, rng: np.random.Generator
 ) -> Solver:
     exact = estimator.learning_rate is None
-    sizes = given.spent.working_set, given.pool, given.spent.newton_rows if exact else 0
+    sizes = means.plan.working_set, means.pool, means.plan.newton_rows if exact else 0
     return Coordinate(
         problem,
         rows,
@@ -146,19 +165,19 @@ def _coordinate(
         rng=rng if estimator.selection == "random" else None,
         fit_intercept=bool(estimator.fit_intercept),
         rate=estimator.learning_rate,
-        deadline=given.deadline,
-        tuning=given.tuning,
+        deadline=means.deadline,
+        tuning=means.tuning,
     )
 
 
 def _primal(
-    estimator: Solved, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
+    estimator: MachineParameters, problem: KernelProblem, rows: ProblemRows, means: Resources, rng: np.random.Generator
 ) -> Solver:
-    fit_intercept, common = bool(estimator.fit_intercept), (problem, rows, estimator.tol, given.pool)
+    fit_intercept, common = bool(estimator.fit_intercept), (problem, rows, estimator.tol, means.pool)
     if estimator.learning_rate is not None:
         squared = estimator.loss == "squared_hinge"
         return PrimalDescent(*common, rate=estimator.learning_rate, squared=squared, fit_intercept=fit_intercept)
-    return Primal(*common, Method(fit_intercept, given.spent.newton_rows, given.deadline))
+    return Primal(*common, fit_intercept, means.plan.newton_rows, means.deadline)
 
 
 def _pair_steps(n_samples: int) -> int:

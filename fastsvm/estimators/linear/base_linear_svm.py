@@ -8,11 +8,21 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.choice import linear_solvers
-from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
-from fastsvm.estimators.fitting.labels import class_weights, encode
-from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
-from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import TrainingSet, check_columns, check_squares
+from fastsvm.estimators.fitting.session import FitSession, warn_of_gap
+from fastsvm.estimators.fitting.validation import (
+    TrainingSet,
+    boolean,
+    check_columns,
+    check_parameters,
+    check_squares,
+    class_weights,
+    either,
+    encode,
+    number,
+    one_of,
+    optional,
+    seed,
+)
 from fastsvm.estimators.linear.fits.linear_fit import LinearFit, facts_of
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
@@ -165,7 +175,7 @@ class BaseLinearSVM(LinearModel):
             weights = fit.solver.finish(run.state)
             self._note(run, weights, names)
             self._conclude(weights, partial(fit.solver.dual_of, run.state), pool)
-        session.end(run.monitor, warn_of_gap)
+        session.finish(run.monitor, warn_of_gap)
 
     def _run(self, fit: LinearFit, names: dict[str, Any], session: FitSession) -> "_Run":
         """Take steps until the fit ends, and certify the best state that is known."""

@@ -6,12 +6,21 @@ from typing import Any, Self
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
-from fastsvm.estimators.fitting.drafts import drafted
-from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.progress import MonitoredFit
-from fastsvm.estimators.fitting.session import FitSession, with_callbacks
-from fastsvm.estimators.fitting.validation import Column, Samples, TrainingSet, forget
+from fastsvm.estimators.fitting.session import FitSession, drafted, warn_of_sgd, with_callbacks
+from fastsvm.estimators.fitting.validation import (
+    Column,
+    Samples,
+    TrainingSet,
+    boolean,
+    check_parameters,
+    either,
+    forget,
+    number,
+    one_of,
+    optional,
+    seed,
+)
 from fastsvm.estimators.linear.fits.sgd_fit import LearningRate, LossCurve, SGDFitState, SGDMonitor, solver_of
 from fastsvm.estimators.linear.prediction import LinearModel, dense_coef
 from fastsvm.estimators.linear.training_task import Task, fingerprint, seed_of
@@ -243,7 +252,7 @@ shape (n_samples, n_features)
         self._state, self._rate, self._curve = solver.released(state), LearningRate.of(solver), monitor.curve
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.stop_reason_, self.loss_curve_ = str(reason), monitor.curve.values()
-        session.end(monitor, warn_of_sgd)
+        session.finish(monitor, warn_of_sgd)
 
     def _partial_fit(self, task: Task, names: dict[str, Any]) -> None:
         """Run one epoch, from the state of the last partial fit."""

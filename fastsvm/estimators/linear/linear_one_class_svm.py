@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.parameters import NU, Rule
 from fastsvm.estimators.fitting.predictions import OutlierDetector
-from fastsvm.estimators.fitting.validation import TrainingSet
+from fastsvm.estimators.fitting.validation import NU, Rule, TrainingSet
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.training_task import Task

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.parameters import Rule, one_of
+from fastsvm.estimators.fitting.validation import Rule, one_of
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
 from fastsvm.losses import LOSSES, Loss, loss_names, provides_newton

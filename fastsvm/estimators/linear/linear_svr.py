@@ -3,7 +3,7 @@
 from typing import Any
 
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.parameters import Rule, number
+from fastsvm.estimators.fitting.validation import Rule, number
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
 from fastsvm.estimators.linear.loss_parameter import loss_rule
 

@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from fastsvm.estimators.fitting.parameters import Rule
+from fastsvm.estimators.fitting.validation import Rule
 from fastsvm.losses import Loss, is_loss, loss_named, loss_names
 
 __all__ = ["loss_of", "loss_rule"]

@@ -9,9 +9,8 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.predictions import Classifier, Regressor
-from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator
+from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator, of_one_model
 from fastsvm.estimators.fitting.validation import STATISTICS, Samples, check_columns, check_rows
 from fastsvm.linalg.linear_predictor import product_type, scores
 from fastsvm.losses import Loss, probabilities

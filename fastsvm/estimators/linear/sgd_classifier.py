@@ -8,10 +8,17 @@ from sklearn.utils.metaestimators import available_if
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.drafts import drafted
-from fastsvm.estimators.fitting.labels import class_weights, encode
-from fastsvm.estimators.fitting.parameters import Rule, number
-from fastsvm.estimators.fitting.validation import Column, Samples, TrainingSet, check_training_set
+from fastsvm.estimators.fitting.session import drafted
+from fastsvm.estimators.fitting.validation import (
+    Column,
+    Rule,
+    Samples,
+    TrainingSet,
+    check_training_set,
+    class_weights,
+    encode,
+    number,
+)
 from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearProbabilities

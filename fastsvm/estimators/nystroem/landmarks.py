@@ -8,27 +8,29 @@ classes. Landmarks among those of a machine of some samples span it better than 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators.fitting.parameters import Rule, either, number, one_of
 from fastsvm.estimators.fitting.progress import shown
-from fastsvm.estimators.fitting.validation import STATISTICS, check_columns, check_rows
+from fastsvm.estimators.fitting.validation import STATISTICS, Rule, check_columns, check_rows, either, number, one_of
 from fastsvm.estimators.kernel.kernel_parameter import (
     KERNEL_RULES,
     KernelEstimator,
+    Standardization,
+    attributes_of,
     check_kernel,
+    geometry_of,
     is_precomputed,
     resolve_gamma,
     resolve_kernel,
+    warn_of_lengths,
 )
 from fastsvm.estimators.kernel.prediction import Predictor, by_range
-from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of, warn_of_lengths
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernels import Kernel, is_kernel
+from fastsvm.kernels import is_kernel
 from fastsvm.low_rank.nystroem_map import NystroemMap
 from fastsvm.low_rank.random_pivots import RandomPivots
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source, check_finite, feature_statistics
@@ -99,7 +101,7 @@ class LandmarkEstimator(KernelEstimator):
         if standardization is None:
             warn_of_lengths(type(self).__name__, statistics, len(source), source.sparse)
         gamma = resolve_gamma(self.gamma, source.shape[1], statistics.variance)
-        self.__dict__.update(SampleGeometry.of(gamma, statistics).attributes() | attributes_of(standardization))
+        self.__dict__.update(geometry_of(gamma, statistics) | attributes_of(standardization))
         return source
 
     def _landmark_attributes(self, chosen: "Chosen", places: np.ndarray | None) -> dict[str, Any]:
@@ -117,7 +119,7 @@ class FeatureMap:
     """Nyström features of samples as they are passed: standardised, or as bytes, where the kernel sees them so.
 
     The landmarks are of the kind in which samples are passed. The features of the samples in `source` are wanted. The
-    estimator has the parameters of a kernel, `rank_tol`, and the attributes of `SampleGeometry` and `Standardization`.
+    estimator has the parameters of a kernel, `rank_tol`, and the attributes of `geometry_of` and `Standardization`.
     `map_` is the map, if it was computed before.
     """
 
@@ -169,7 +171,7 @@ class FeatureMap:
 def _is_bounded(estimator: BaseEstimator) -> bool:
     """Return whether kernel values are at most 1, and 1 for a sample and itself."""
     kernel = resolve_kernel(estimator, 1.0)
-    return is_kernel(kernel) and cast(Kernel, kernel).translation_invariant
+    return is_kernel(kernel) and kernel.translation_invariant
 
 
 @contextmanager

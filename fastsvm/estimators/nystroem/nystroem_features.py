@@ -12,10 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.drafts import drafted, of_one_model
-from fastsvm.estimators.fitting.parameters import boolean, check_parameters, seed
 from fastsvm.estimators.fitting.progress import shown
-from fastsvm.estimators.fitting.validation import Column, Samples, check_rows, check_training_set, forget
+from fastsvm.estimators.fitting.session import drafted, of_one_model
+from fastsvm.estimators.fitting.validation import (
+    Column,
+    Samples,
+    boolean,
+    check_parameters,
+    check_rows,
+    check_training_set,
+    forget,
+    seed,
+)
 from fastsvm.estimators.nystroem.landmarks import LANDMARK_RULES, FeatureMap, LandmarkEstimator, choose
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.formats.readers.stream import Header, Rows

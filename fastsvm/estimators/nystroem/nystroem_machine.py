@@ -11,12 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators.fitting.parameters import Rule, boolean, either, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import Samples, check_rows
+from fastsvm.estimators.fitting.validation import Rule, Samples, boolean, check_rows, either, one_of, optional
+from fastsvm.estimators.kernel.kernel_parameter import Standardization
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import check_memory
-from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.fits.linear_fit import demands_of
 from fastsvm.estimators.linear.prediction import dense_coef

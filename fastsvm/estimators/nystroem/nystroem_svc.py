@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.labels import check_ties
-from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
+from fastsvm.estimators.fitting.validation import Rule, boolean, check_ties, one_of
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.parameters import Rule, number, one_of
+from fastsvm.estimators.fitting.validation import Rule, number, one_of
 from fastsvm.estimators.kernel.machines.regressors import SVR
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine

@@ -16,9 +16,12 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators.fitting.validation import TrainingSet
+from fastsvm.estimators.fitting.validation import Attributes, TrainingSet
 from fastsvm.estimators.kernel.kernel_parameter import (
+    Standardization,
+    attributes_of,
     check_values,
+    geometry_of,
     is_precomputed,
     resolve_gamma,
     resolve_kernel,
@@ -33,7 +36,6 @@ from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, solve_paths
 from fastsvm.estimators.kernel.prepare import Statement, plan_shared
 from fastsvm.estimators.kernel.progress import KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
-from fastsvm.estimators.kernel.standardization import SampleGeometry, Standardization, attributes_of
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.rows import SharedKernel
@@ -133,7 +135,7 @@ class _Shared(NamedTuple):
     """Common to all fits of a kernel: the kernel matrix, the geometry of the samples, and the memory plan."""
 
     kernel: SharedKernel
-    geometry: SampleGeometry
+    geometry: Attributes
     plan: Plan
 
 
@@ -237,7 +239,7 @@ class SharedFits:
                 of_train = self._decisions(kernel, tasks[parts[0]], models, self.splits[k].train)
             for part, model, test, train in zip(parts, models, of_test, of_train, strict=True):
                 model.of_test, model.of_train = test, train
-                model._warns(model)
+                model._warn()
                 yield part, model, seconds
 
     def _stated(self, parts: list[Part]) -> dict[Part, Statement]:
@@ -296,7 +298,7 @@ class SharedFits:
         kernel = SharedKernel(gram, self._arena[: plan.tile_bytes], place)
         if any(one.n_problems > 1 for one in every):
             kernel.fill()  # almost all rows are needed by some problem
-        return _Shared(kernel, SampleGeometry.of(group.gamma, rows.statistics), plan)
+        return _Shared(kernel, geometry_of(group.gamma, rows.statistics), plan)
 
     def _paths(self, parts: list[Part]) -> list[list[Part]]:
         """Return lists of fits that differ only in what their machine follows, in increasing order."""
@@ -315,21 +317,20 @@ class SharedFits:
 
         return [sorted(path, key=followed) for _, _, path in paths]
 
-    def _model(self, part: Part, task: OneVsOneFit, stated: Statement, geometry: SampleGeometry) -> FoldModel:
+    def _model(self, part: Part, task: OneVsOneFit, stated: Statement, geometry: Attributes) -> FoldModel:
         """Return the fitted model of a part, with indices relative to its training set."""
         train = self.splits[part.split].train
         machine = self.models[part.model]
         model = _KINDS[type(machine)](**machine.get_params(deep=False))
-        model.__dict__.update(model._solution(task, stated.classes), solver_=model.solver)
+        model.__dict__.update(model._solution(task.outcome(), stated.classes), solver_=model.solver)
         place = np.empty(len(stated.labels), np.int64)
         place[train] = np.arange(len(train))
         model._support_rows = model.support_
         model.support_ = place[model.support_]
         if hasattr(model, "within_margin_"):
             model.within_margin_ = np.sort(place[model.within_margin_])
-        model.__dict__.update(stated.more | {"shape_fit_": (len(train), self.data.source.shape[1])})
-        model._source = self.data.source
-        model.__dict__.update(geometry.attributes())
+        shape = len(train), self.data.source.shape[1]
+        model.__dict__.update(stated.more | geometry, shape_fit_=shape, _source=self.data.source)
         return model
 
     def _decisions(

@@ -17,11 +17,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.convergence_warnings import warn_caller
 from fastsvm.estimators.fitting.documentation import PublicEstimator, documented
-from fastsvm.estimators.fitting.drafts import drafted, of_one_model
-from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
-from fastsvm.estimators.fitting.validation import labels_of
+from fastsvm.estimators.fitting.session import drafted, of_one_model, warn_caller
+from fastsvm.estimators.fitting.validation import (
+    Rule,
+    boolean,
+    check_parameters,
+    either,
+    labels_of,
+    number,
+    one_of,
+    optional,
+)
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.search.evaluation import Rules, Scored, SearchData, evaluate

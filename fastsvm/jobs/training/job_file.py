@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sklearn.base import BaseEstimator, is_outlier_detector
 
 from fastsvm.estimators import ESTIMATORS
-from fastsvm.estimators.fitting.parameters import Rule
+from fastsvm.estimators.fitting.validation import Rule
 from fastsvm.formats import FORMATS
 from fastsvm.jobs.inputs import InputOptions, Json
 from fastsvm.jobs.say import nearest

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import at_most
-from fastsvm.estimators.fitting.checkpoints import Checkpointer, checkpointed
+from fastsvm.estimators.fitting.session import Checkpointer, checkpointed
 from fastsvm.files.atomic_file import FULL, check_output
 from fastsvm.jobs.inputs import Json, check_labels, labels_of, rows_named
 from fastsvm.jobs.models import fitting_model

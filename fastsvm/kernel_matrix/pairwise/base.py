@@ -25,7 +25,6 @@ __all__ = [
     "Prepared",
     "Rows",
     "add_tile",
-    "in_precision",
     "map_rest",
     "map_tile",
     "rounds_and_rest",
@@ -83,10 +82,7 @@ class PairwiseKernel(Protocol):
         """Write k(operand, block) to `out`."""
 
     def add_sums(self, operand: Prepared, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray) -> None:
-        """Add Σ_s coef_s k(x_s, x) over the rows of the operand to the sums of the block's rows x.
-
-        Values have the kernel's type. They are summed in float64 and in the order of the operand's rows.
-        """
+        """Add Σ_s coef_s k(x_s, x) over the operand's rows, in their order, to the sums of the block's rows x."""
 
     def cost(self, n_features: int) -> float:
         """Return the approximate nanoseconds per value."""
@@ -104,12 +100,6 @@ def add_tile(
         tile = scratch_array("tile", (len(coef), b - a), pairwise.dtype)
         pairwise.tile(operand, block.slice(a, b), terms[a:b], Rows(tile, slots, 0))
         add_rows(tile, coef, sums[a:b])
-
-
-def in_precision(kernel: Any, dtype: np.dtype) -> Any:
-    """Return `kernel` with real parameters of type `dtype`, so that the map computes in that type."""
-    real = np.dtype(dtype).type
-    return type(kernel)(*(value if isinstance(value, int) else real(value) for value in kernel))
 
 
 CHUNK = 32
@@ -145,8 +135,7 @@ def map_rest(kernel, pairings, sq_x, sq_z, values, out):
 def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
     """Write k of the first pairings of each row of `tile` to the rows `slots` of `out`, from column `start` on.
 
-    The smaller of two squared norms comes first, so that k(x, z) and k(z, x) have the same bits although LLVM may
-    reorder the sum of the norms.
+    The smaller of two squared norms comes first, so that k(x, z) and k(z, x) have the same bits.
     """
     n = sq_z.size
     many, padded = rounds_and_rest(n)

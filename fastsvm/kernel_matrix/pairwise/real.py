@@ -13,15 +13,15 @@ import copy
 import sys
 from bisect import bisect_left
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.scalars import maximum, minimum, multiply_add
 from fastsvm._compiled.threads import scratch_array, spans
-from fastsvm.kernel_matrix.pairwise.base import COST_OF_UNKNOWN, TILED_ROWS, Rows, add_tile, in_precision, map_tile
-from fastsvm.kernels import Kernel, kernel_value
+from fastsvm.kernel_matrix.pairwise.base import COST_OF_UNKNOWN, TILED_ROWS, Rows, add_tile, map_tile
+from fastsvm.kernels import Kernel, in_precision, kernel_value
 from fastsvm.linalg.inverted_index import InvertedIndex, invert, write_indexed_products
 from fastsvm.linalg.row_products import add_products, add_rows, empty_panels, pack
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source
@@ -45,10 +45,7 @@ _NEAR = {np.dtype(np.float32): 1e-2, np.dtype(np.float64): 1e-4}
 
 
 class FloatRows(NamedTuple):
-    """Rows of floats, dense (`values`) or compressed sparse; the arrays of the other form are empty.
-
-    Both forms are one type for compiled code, so that a kernel is compiled once for both.
-    """
+    """Rows of floats, dense (`values`) or compressed: one type, so that a kernel is compiled once."""
 
     values: np.ndarray
     data: np.ndarray
@@ -66,9 +63,8 @@ def float_rows(rows: np.ndarray | CSRBlock) -> FloatRows:
 class Operand(NamedTuple):
     """Rows, converted to the kernel's type and centred, prepared to be paired with many others.
 
-    `near` is for each row the squared distance up to which it is computed from differences; negative if never. `shares`
-    are the squared norm from which on rounding affects the kernel, and the shares of it that are near from there on and
-    below. `by_feature` is None for dense rows.
+    Up to the squared distance `near`, negative for none, differences are taken. `shares` are the squared norm from
+    which on rounding affects the kernel, and the shares that are near from there on and below.
     """
 
     rows: np.ndarray | CSRBlock
@@ -79,14 +75,10 @@ class Operand(NamedTuple):
 
 
 class RealPairwise:
-    """A kernel of `fastsvm.kernels` on rows of features.
+    """A kernel of `fastsvm.kernels` on rows of features, in the type `dtype`, float32 or float64.
 
-    Products and values have the type `dtype`, float32 or float64. `centre` is subtracted from all rows if the kernel is
-    translation invariant, because squared distances computed from squared norms lose digits where the norms are larger.
-    It is None for sparse rows. If rows of operands or others are `sparse`, only values other than zero are multiplied.
-
-    With `all_near`, squared distances in float32 are computed from differences wherever rounding affects them, as in
-    predictions. Otherwise only where it affects the kernel, as in fits, which end with float64 values.
+    `centre` is subtracted for kernels of distances, which lose digits where norms are large, but not from sparse rows.
+    With `all_near`, distances come from differences wherever rounding affects them, as in predictions.
     """
 
     parallel = True
@@ -126,10 +118,7 @@ class RealPairwise:
         return is_dense and (source.dtype != self.dtype or self.centre is not None)
 
     def converted(self, source: Source) -> tuple["RealPairwise", MemorySource] | None:
-        """Return rows in memory as they are multiplied, and the kernel on those; None if they are so already.
-
-        The bits of its values are the same. Otherwise rows are converted anew for each tile.
-        """
+        """Return rows in memory as they are multiplied, and the kernel on those; None if they are so already."""
         if not (isinstance(source, MemorySource) and self.converts(source)):
             return None
         found = copy.copy(self)
@@ -241,7 +230,7 @@ def _left(operand: Operand) -> tuple:
 
 
 @lru_cache(256)
-def _least_seen(kernel: Any, dtype: np.dtype) -> np.floating:
+def _least_seen(kernel: Kernel, dtype: np.dtype) -> np.floating:
     """Return the least squared norm, in float32, from which on rounding affects the kernel."""
     eps, most = float(np.finfo(dtype).eps), _MOST_ROUNDING[dtype]
     norms, infinity = np.dtype(np.float32), int(np.float32(np.inf).view(np.int32))
@@ -301,10 +290,9 @@ def _manhattan(rows, others, out):
 
 @outlined
 def map_pairings(kernel, tile, operand, block, place):
-    """As `map_tile`, but compute the distances of near pairs from the differences of their rows.
+    """As `map_tile`, but compute the distances of near pairs, below the rounding error, from differences of rows.
 
-    The squared distance of a near pair is below the rounding error of the product. `operand` holds rows, their squared
-    norms, up to which distance each is near, and shares; `block` holds the other rows and their squared norms.
+    `operand` has rows, squared norms, up to which distance each is near, and shares; `block` rows and squared norms.
     """
     rows, sq_x, near, shares = operand
     others, sq_z = block
@@ -336,7 +324,7 @@ def write_values(kernel, operand, block, memory, place):
 
 @jit
 def add_values(kernel, operand, coef, block, memory, sums):
-    """Add Σ_s coef_s k(x_s, x) over the rows of `operand` to the sums, one for each row of `block`; both are dense.
+    """Add Σ_s coef_s k(x_s, x) over the rows of `operand` to the sums of the rows of `block`; both are dense.
 
     No value leaves the processor's cache, and there is no return to Python, where threads wait for each other.
     """

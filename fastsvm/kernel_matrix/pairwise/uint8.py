@@ -8,8 +8,8 @@ import numpy as np
 from fastsvm._compiled.byte_tile import INSTRUCTIONS, PRODUCTS, byte_tile
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.threads import scratch_array
-from fastsvm.kernel_matrix.pairwise.base import ROUND, Rows, in_precision, map_rest, rounds_and_rest
-from fastsvm.kernels import Kernel, kernel_value
+from fastsvm.kernel_matrix.pairwise.base import ROUND, Rows, map_rest, rounds_and_rest
+from fastsvm.kernels import Kernel, in_precision, kernel_value
 from fastsvm.linalg.row_products import add_rows
 from fastsvm.sources import Block, DenseBlock, Source
 
@@ -40,10 +40,7 @@ class Uint8Pairwise:
 
     With u the bytes of a row and s = x - c those of the operand, where c is 128 if the processor multiplies unsigned
     with signed bytes, else 0, u·x = u·s + c Σu, and -‖u - x‖² = 2 u·s + (2c Σu - ‖u‖²) - ‖x‖²: twice a product of
-    integers, plus one term per row.
-
-    Features are `scale` times the bytes, plus a shift for kernels of distances, which they do not depend on. Values
-    have the type `dtype`, float32 or float64.
+    integers, plus one term per row. Features are `scale` times the bytes, plus a shift that distances do not see.
     """
 
     parallel = True
@@ -131,10 +128,7 @@ _shape_of_tile = jit(_tile_shape)
 
 @jit
 def _byte_values(kernel, operand, rows, terms, out, slots, start):
-    """Write k of prepared rows with uint8 rows, in tiles that fit the cache.
-
-    `terms` are the terms of the operand, the terms of the rows, and half the squared scale.
-    """
+    """Write k of prepared rows with uint8 rows, in tiles; `terms` ends with half the squared scale."""
     of_operand, of_rows, unit = terms
     n, d = rows.shape
     height, width = _shape_of_tile(n, d)

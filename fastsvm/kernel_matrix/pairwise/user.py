@@ -1,7 +1,6 @@
 """Kernels given by the user: a function, or precomputed values."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -14,14 +13,14 @@ __all__ = ["PrecomputedPairwise", "UserPairwise"]
 class UserPairwise:
     """A kernel given as a function that returns the kernel matrix, shape (a, b), of two blocks of a and b rows.
 
-    Blocks are arrays, or CSR matrices for sparse rows: `as_passed` returns what the function takes for a block.
+    `as_passed` returns the array or CSR matrix that the function takes for a block.
     """
 
     parallel = False
     dtype = terms_dtype = np.dtype(np.float64)
     summed_rows = TILED_ROWS
 
-    def __init__(self, function: Callable, as_passed: Callable[[Block], Any]) -> None:
+    def __init__(self, function: Callable, as_passed: Callable[[Block], object]) -> None:
         self.function, self._as_passed = function, as_passed
 
     def row_bytes(self, rows: Block | Source) -> int:
@@ -67,10 +66,7 @@ class UserPairwise:
 
 
 class PrecomputedPairwise:
-    """Precomputed kernel values as rows, as for `kernel="precomputed"`.
-
-    `columns` are those of the training samples in the rows.
-    """
+    """Precomputed kernel values as rows, in which `columns` are those of the training samples."""
 
     parallel = False
     dtype = np.dtype(np.float64)

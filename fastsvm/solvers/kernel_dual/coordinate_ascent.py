@@ -55,10 +55,9 @@ class Sweeps(NamedTuple):
 
 @jit
 def solve_block(K, problem, alpha, gradient, sweeps, tol, most_steps):
-    """Solve the problem of a block by sweeps over its coordinates and return the number of steps.
+    """Solve the problem of a block in `alpha` by sweeps over its coordinates and return the number of steps.
 
-    `problem` is the block's `KernelProblem`. `alpha` is changed in place. A step costs a pass over a row of the block,
-    and skipping a row costs almost nothing. So rows with small violations are skipped until no row violates much more.
+    Skipping a row costs almost nothing, so rows with small violations are skipped until no row violates much more.
     """
     y, upper = problem.y, problem.upper
     order, seed = sweeps
@@ -125,9 +124,8 @@ def _shuffle(order, seed):
 class Coordinate(Decomposition):
     """Solve one two-class problem without an intercept; other arguments are as for `Decomposition`.
 
-    `rng` draws the order of the coordinates; None for cyclic order. With `fit_intercept` decision values get an
-    intercept afterwards. With one learning rate η for all coordinates, `rate`, they move at once; None for the exact
-    steps.
+    `rng` draws the order of the coordinates, None for cyclic order. With a learning rate η for all, `rate`, they move
+    at once.
     """
 
     def __init__(

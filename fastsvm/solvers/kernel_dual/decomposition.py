@@ -36,7 +36,7 @@ Memory
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,7 +75,7 @@ class DecompositionMemory(NamedTuple):
     failures: int  # So many Newton steps in a row gained little.
     n_sets: int
     all_considered: bool  # It was decided whether all kernel rows should be computed.
-    random: Mapping[str, Any] | None = None  # It is the state of the random number generator, if there is one.
+    random: Mapping[str, object] | None = None  # It is the state of the random number generator, if there is one.
     n_steps: int = 0
     interior_tried: bool = False
     rounding: float = 0.0  # It is the rounding error of F at the interior solution, 0 if that was not adopted.
@@ -96,11 +96,9 @@ class _Verdict(Enum):
 
 
 class Decomposition(ABC):
-    """Solve one problem by working sets of `size` rows.
+    """Solve one problem by working sets of `size` rows to a gap of `tol`, in the current tuning if it is None.
 
-    `tol` is the largest gap at the end. A Newton step, or an interior-point method, has at most `most_free` rows. Long
-    steps are given up at `deadline`, a moment of time.perf_counter. `tuning` is that of the fit, None for the current
-    one.
+    Newton and interior-point steps have at most `most_free` rows, and end at `deadline`, a moment of time.perf_counter.
     """
 
     def __init__(
@@ -118,8 +116,7 @@ class Decomposition(ABC):
         self.problem, self.rows, self.tol, self.pool = problem, rows, tol, pool
         self.working_sets = WorkingSetSteps(problem, rows, size, pool, tuning)
         self.gradient = DualGradient(problem, rows, self.working_sets.products, tol)
-        kernel = rows, self.working_sets.block, self.working_sets.products
-        self._newton = NewtonTrial(problem, kernel, pool, most_free, tuning)
+        self._newton = NewtonTrial(problem, rows, self.working_sets, pool, most_free, tuning)
         self._interior = InteriorTrial(problem, self.gradient, pool, most_free, deadline, tuning)
         self._all_considered = False
         self._aim = tol
@@ -163,10 +160,7 @@ class Decomposition(ABC):
         self._best, self._lowest, self._in_vain = memory.best, memory.lowest, memory.in_vain
 
     def init(self, alpha: np.ndarray | None = None) -> KernelDualState:
-        """Return the state at `alpha`, which is made feasible, or at zero.
-
-        Where totals are given, a start at zero has the first rows of each class at their bounds, as in LIBSVM.
-        """
+        """Return the state at `alpha`, made feasible, or at zero; given totals start as LIBSVM does."""
         n, nothing = len(self.problem.y), np.empty(0, np.int64)
         if alpha is None and self.problem.total == 0:
             if not self.gradient.exact:  # else sums of changes are replaced at the end, which rounds less
@@ -204,7 +198,7 @@ class Decomposition(ABC):
     def _consider_all_rows(self, state: KernelDualState, level: np.ndarray, middle: float) -> None:
         """Once a quarter of the rows is computed, compute all others if so many will be needed that it is cheaper.
 
-        The rows needed in the end are about those that have a multiplier now or are on the wrong side of their margin.
+        Those needed are about the rows that have a multiplier now or are on the wrong side of their margin.
         """
         n = self.rows.store.shape[1]
         if self._all_considered or self.rows.n_computed < n / 4:
@@ -252,7 +246,6 @@ class Decomposition(ABC):
     def _is_vain(self, state: KernelDualState, report: Report) -> bool:
         """Return whether working sets only follow rounding errors: neither objective nor gap were better for long.
 
-        Progress is a rise of the objective by more than its own rounding, or a fall of the gap that is seen beside it.
         Where kernel values are huge but finite, F has errors that are larger than all that steps could gain.
         """
         is_higher = not report.objective <= self._best + 8 * UNIT * abs(self._best)
@@ -275,10 +268,10 @@ class Decomposition(ABC):
         )
 
     def _polish(self, state: KernelDualState) -> float:
-        """Reduce a gap within tolerance to rounding error, where that is cheap, and return the gap.
+        """Reduce a gap within tolerance to rounding error in the state, where that is cheap, and return the gap.
 
-        The multipliers and the gradient of the state are changed in place. Where Newton steps show that the free set is
-        not the right one yet, a working set takes as many steps as it has rows.
+        Where Newton steps show that the free set is not the right one yet, a working set takes as many steps as it has
+        rows.
         """
         gap, gradient = gap_of(self.problem, state), self.gradient
         begin = state.alpha.copy(), state.gradient.copy(), gradient.products.drift, gap

@@ -27,18 +27,14 @@ _DOUBT_OF_MANY = 2  # It is so many times the error of all rows with a multiplie
 
 
 def rounding_is_visible(total: float, dtype: np.dtype, tol: float) -> bool:
-    """Return whether rounding errors of kernel values, times coefficients of that total, are visible at `tol`.
-
-    Errors of values cancel in part, so that their largest sum may be as large as the tolerance.
-    """
+    """Return whether rounding errors of kernel values, times coefficients of that total, are visible at `tol`."""
     return total * float(np.finfo(dtype).epsneg) > tol
 
 
 class GradientBounds:
     """Bounds on the errors of F, and F in more digits than float64 has.
 
-    `samples` returns the kernel and some samples, and `bounds` are those of their kernel values. Multiplier k belongs
-    to sample k modulo the number of samples.
+    Multiplier k belongs to sample k modulo the number of samples, of whose kernel values `bounds` are.
     """
 
     def __init__(self, problem: KernelProblem, samples: Samples, bounds: ValueBounds) -> None:
@@ -92,10 +88,8 @@ def sharpened(
 class DualGradient:
     """Keeps the gradient of one problem exact enough for `tol`, the largest gap at the end.
 
-    `products` changes the gradient in steps, and its drift says by how much. `rounding` is the rounding error of F at
-    the solution of the interior-point method, 0 if that was not adopted. `doubt` is the error to expect in F after
-    `confirm`, if it matters: the gap may be larger by twice as much. `least` is the least gap by an F in more digits,
-    and `waited` how often none was less since.
+    `rounding` is the error of F at an interior solution, else 0. After `confirm`, the gap may be larger by twice the
+    `doubt`. `least` is the least gap by an F in more digits, and `waited` how often none was less since.
     """
 
     def __init__(self, problem: KernelProblem, rows: ProblemRows, products: KernelProducts, tol: float) -> None:
@@ -107,7 +101,7 @@ class DualGradient:
     @functools.cached_property
     def bounds(self) -> GradientBounds:
         """Bounds on the errors of F."""
-        return GradientBounds(self._problem, self.rows.samples, self.rows.value_bounds())
+        return GradientBounds(self._problem, self.rows.gram.samples, self.rows.gram.value_bounds())
 
     @property
     def exact(self) -> bool:
@@ -196,10 +190,7 @@ class DualGradient:
         return out
 
     def _recomputed(self, state: KernelDualState) -> tuple[KernelDualState, bool]:
-        """Return the state with F from its multipliers alone, and whether it was summed by parts.
-
-        The sum of all changes has the error of each.
-        """
+        """Return the state with F from its multipliers alone, and whether it was summed by parts."""
         support = np.flatnonzero(state.alpha)
         slots, coef = self.rows.slots_of(support), (state.alpha * self._problem.y)[support]
         gradient, drift, known = -self._problem.target, self.products.drift, (slots >= 0).all()
@@ -214,10 +205,8 @@ class DualGradient:
     def confirm(self, state: KernelDualState) -> bool:
         """Write F in float64 to the rows that decide whether a fit ends, and return whether any may have changed.
 
-        These are the rows that violate most or nearly do, and some others. If F is wrong there by more than is allowed,
-        either the gap has to be smaller (`doubt`), or F is computed anew for more rows: for all with a multiplier, of
-        which the objective consists, and for those that would violate if F were wrong by many times as much as it is
-        found to be.
+        They violate most or nearly do, or have multipliers. If F is wrong there by too much, the gap must be smaller by
+        the `doubt`, or F is computed anew for all with a multiplier and those that might violate.
         """
         support, self.doubt = np.flatnonzero(state.alpha), 0.0
         if len(support) == 0:
@@ -252,17 +241,16 @@ class DualGradient:
         return True
 
     def _correct(self, state: KernelDualState, support: np.ndarray, done: np.ndarray, error: float) -> float:
-        """Write F in float64 to the rows with a multiplier, and to rows that an error of F might make violate.
+        """Write F in float64 to rows with a multiplier or near violation, and return its largest error.
 
-        `done` marks rows where F is exact already, and `error` is the largest error found there. Returned is that of
-        all.
+        `done` marks rows where F is exact already, with the largest error `error`.
         """
         error = max(error, self._set_exactly(state, support, support, done))
         most = error
         while error > 0:
             slack = settled(self._problem, state.alpha, *levelled(self._problem, state.alpha, state.gradient))
             doubtful = np.flatnonzero(~done & (slack <= _DOUBT_OF_MANY * error))
-            if len(doubtful) and not self.rows.resident:
+            if len(doubtful) and not self.rows.gram.resident:
                 doubtful = np.flatnonzero(~done)  # one pass over the file is enough for all
             found = self._set_exactly(state, support, doubtful, done)
             error, most = (found if found > error else 0.0), max(most, found)
@@ -281,10 +269,7 @@ class DualGradient:
         return error
 
     def _deciding(self, state: KernelDualState) -> np.ndarray:
-        """Return the rows of least F among those that may rise, of greatest F among those that may fall, and others.
-
-        The others have multipliers. Elsewhere F may be wrong without changing anything.
-        """
+        """Return the rows of least F that may rise, of greatest F that may fall, and some with multipliers."""
         support = np.flatnonzero(state.alpha)
         most = min(_DECIDING_ROWS, len(state.alpha))
         level = levelled(self._problem, state.alpha, state.gradient)[0]

@@ -41,6 +41,7 @@ Sources
 """
 
 import time
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
@@ -69,8 +70,7 @@ _STEPS = 100
 _BLIND = 1000
 """No path makes progress at such a rounding error of F, in margins."""
 _BACK = 0.995  # A step goes at most this share of the way to the boundary.
-_SHORT = 1e-4  # A step below this length is short.
-_PACE = 4  # In so many steps the residual must decrease by a decimal digit, and so many short ones end a path.
+_PACE = 4  # In so many steps the residual must decrease by a decimal digit.
 _FARTHER = 1e4  # A restart multiplies x by this number, and starts at the midpoint once x was multiplied twice.
 _MOST_RIDGE = 1e-9  # A larger ridge, relative to the diagonal, is needed only by an indefinite matrix.
 _FEW = 100  # A Newton step on so few free variables is cheap.
@@ -80,30 +80,12 @@ _MOST_UNEQUAL = 10  # An initial multiplier increases by at most this, relative 
 _LOW_RANK = 1 / 3  # A factor is cheaper up to this rank, relative to the rows.
 
 
-class Judgement(NamedTuple):
-    """Violation of the optimality conditions at x, and its `badness`."""
-
-    violation: float
-    badness: float
-
-
-_WORST = Judgement(np.inf, np.inf)
-
-
 def badness(violation: float, primal: float, dual: float) -> float:
     """Return a measure to compare solutions: the violation, or 1 plus the relative duality gap if that is large."""
     if violation <= _LARGE:
         return violation
     share = (primal - dual) / primal if primal > 0 else np.inf
     return 1 + share if share >= 0 else np.inf
-
-
-def extended_sums(matrix: np.ndarray, x: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """Return `matrix` @ x + `more`, summed in extended precision where the platform has it."""
-    found, wide = np.empty(len(matrix)), x.astype(np.longdouble)
-    for a, b in spans(len(matrix), SPAN):
-        found[a:b] = matrix[a:b].astype(np.longdouble) @ wide + more[a:b]
-    return found
 
 
 class Point(NamedTuple):
@@ -138,11 +120,26 @@ class Point(NamedTuple):
         return 1 / max(1e-300, *(float(np.max(-change / value)) for value, change in pairs))
 
 
-class Scaled(NamedTuple):
-    """The dual problem, scaled to a unit diagonal: `matrix` is Q, `linear` c, and `upper` u.
+class InteriorResult(NamedTuple):
+    """A point of the paths, x at first and α at the end, in which variables at a bound equal it exactly."""
 
-    `scale` is s, so that α = s ∘ x. `balance` is a = y ∘ s, also without an intercept, and aᵀx = 0 is required if
-    `balanced`. `factor` is L, shape (n, r), if Q = LLᵀ up to rounding and r is small, else None.
+    alpha: np.ndarray
+    violation: float = np.inf
+    badness: float = np.inf
+    rounding: float = 0.0  # It is the rounding error of the gradient, that of the largest sum in it.
+    n_steps: int = 0
+    ended: bool = False  # The path converged: the remaining violation is rounding.
+
+    @property
+    def hidden(self) -> float:
+        """The rounding error of the gradient if it may explain the whole violation, else 0."""
+        return self.rounding if self.violation <= NEAR * self.rounding else 0.0
+
+
+class Scaled(NamedTuple):
+    """The dual problem, scaled to a unit diagonal: `matrix` is Q, `linear` c, `upper` u, and α = `scale` ∘ x.
+
+    `balance` is a = y ∘ s; aᵀx = 0 is required if `balanced`. `factor` is L, shape (n, r), if Q = LLᵀ and r is small.
     """
 
     matrix: np.ndarray
@@ -154,7 +151,9 @@ class Scaled(NamedTuple):
     factor: np.ndarray | None
 
     @classmethod
-    def of(cls, kernel: np.ndarray, box: tuple, target: np.ndarray, balanced: bool) -> "Scaled | None":
+    def of(
+        cls, kernel: np.ndarray, y: np.ndarray, upper: np.ndarray, target: np.ndarray, balanced: bool
+    ) -> "Scaled | None":
         """Return the problem, which reuses the memory of the kernel matrix; None if a diagonal value is negative."""
         diagonal = kernel.diagonal().copy()
         most = diagonal.max()
@@ -162,7 +161,6 @@ class Scaled(NamedTuple):
             return None
         exponent = np.round(np.log2(np.maximum(diagonal, UNIT**2 * most)) / 2)
         scale = np.exp2(-exponent)  # powers of two, so that scaling is exact
-        y, upper = box
         balance = y * scale
         for a, b in spans(len(kernel), SPAN):
             kernel[a:b] *= balance
@@ -218,10 +216,10 @@ class Scaled(NamedTuple):
                 x = np.clip(x - (self.balance @ x) / share * weight, 0, self.upper)
         return x
 
-    def judged(self, x: np.ndarray) -> Judgement:
-        """Return the judgement of x, infinite if aᵀx ≠ 0."""
+    def judged(self, x: np.ndarray) -> InteriorResult:
+        """Return x with its violation of the optimality conditions and its `badness`, infinite if aᵀx ≠ 0."""
         if self.balanced and abs(self.balance @ x) > BALANCED * (np.abs(self.balance) @ x):
-            return _WORST
+            return InteriorResult(x)
         gradient = (self.matrix @ x - self.linear) / self.balance  # F
         rising = self.balance > 0
         rises, falls = np.where(rising, x < self.upper, x > 0), np.where(rising, x > 0, x < self.upper)
@@ -232,7 +230,7 @@ class Scaled(NamedTuple):
         loss = float((self.upper * self.scale) @ np.maximum(0, -margin))
         violation = float(np.maximum(0.0, high - low))  # NaN stays
         bad = badness(violation, square / 2 + loss, float(x @ self.linear) - square / 2)
-        return Judgement(violation, bad) if violation >= 0 else _WORST
+        return InteriorResult(x, violation, bad) if violation >= 0 else InteriorResult(x)
 
     def rounding(self, x: np.ndarray) -> float:
         """Return a bound on the rounding error of F: that of its largest sum of absolute values."""
@@ -243,10 +241,7 @@ class Scaled(NamedTuple):
 
 
 def _factor(matrix: np.ndarray) -> np.ndarray | None:
-    """Return L if the matrix is LLᵀ up to rounding, by pivoted Cholesky; None if L has many columns.
-
-    The factorisation stops at a pivot that is rounding, and an error of a value may be as large as that of a gap.
-    """
+    """Return L if the matrix is LLᵀ up to the rounding of a gap, by pivoted Cholesky; None if L has many columns."""
     lower, pivots, rank, _ = linalg.lapack.dpstrf(matrix, tol=ROUNDING, lower=1)
     if rank > _LOW_RANK * len(matrix):
         return None
@@ -256,36 +251,43 @@ def _factor(matrix: np.ndarray) -> np.ndarray | None:
     return factor if left <= EXACT else None
 
 
-class System:
-    """The Newton system at a point, with the whole matrix Q.
+class System(ABC):
+    """The Newton system at a point."""
 
-    For the factorisation `ridge` is added to the diagonal. `room`, shape (n, n), is memory for the factor.
-    """
-
-    def __init__(self, problem: Scaled, point: Point, ridge: float, room: np.ndarray, pool: Pool) -> None:
+    def __init__(self, problem: Scaled, point: Point) -> None:
         self._problem, self._point = problem, point
         self._diagonal = point.lower / point.x + point.upper / point.slack
+
+    def direction(self, right: np.ndarray, total: float, own: np.ndarray | float, other: np.ndarray | float) -> Point:
+        """Return the step after which x ∘ z is `own` and s ∘ w is `other`, given the residuals of both equations."""
+        point = self._point
+        lower, upper = own / point.x - point.lower, other / point.slack - point.upper
+        x, weights, shift = self._solved(right + lower - upper, total)
+        return Point(x, -x, lower - point.lower / point.x * x, upper + point.upper / point.slack * x, weights, shift)
+
+    @abstractmethod
+    def _solved(self, right: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return the changes of x, of Lᵀx if that is a variable, and of the multiplier of aᵀx = 0."""
+
+
+class WholeSystem(System):
+    """The system with Q, which is factorised with a `ridge` in the memory `room`, shape (n, n)."""
+
+    def __init__(self, problem: Scaled, point: Point, ridge: float, room: np.ndarray, pool: Pool) -> None:
+        super().__init__(problem, point)
         np.copyto(room, problem.matrix)
         room[np.diag_indices_from(room)] += self._diagonal + ridge * (1 + self._diagonal)
         self._inverse = Inverse(room, pool)
-        self._of_balance = self._solved(problem.balance) if problem.balanced else np.zeros(0)
+        self._of_balance = self._refined(problem.balance) if problem.balanced else np.zeros(0)
 
-    def direction(self, right: np.ndarray, total: float, own: np.ndarray | float, other: np.ndarray | float) -> Point:
-        """Return the step after which x ∘ z is `own` and s ∘ w is `other`, to first order.
+    def _solved(self, right: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray, float]:
+        x, balance = self._refined(right), self._problem.balance
+        if not self._problem.balanced:
+            return x, np.zeros(0), 0.0
+        shift = float((balance @ x - total) / (balance @ self._of_balance))
+        return x - shift * self._of_balance, np.zeros(0), shift
 
-        `right` is the residual of the dual feasibility equation, and `total` that of aᵀx = 0.
-        """
-        point, balance = self._point, self._problem.balance
-        lower, upper = own / point.x - point.lower, other / point.slack - point.upper
-        x, shift = self._solved(right + lower - upper), 0.0
-        if self._problem.balanced:
-            shift = float((balance @ x - total) / (balance @ self._of_balance))
-            x = x - shift * self._of_balance
-        return Point(
-            x, -x, lower - point.lower / point.x * x, upper + point.upper / point.slack * x, np.zeros(0), shift
-        )
-
-    def _solved(self, right: np.ndarray) -> np.ndarray:
+    def _refined(self, right: np.ndarray) -> np.ndarray:
         """Return the solution without ridge, by conjugate gradients started at the solution with ridge."""
         found = best = self._inverse.times(right)
         left = right - self._times(found)
@@ -311,20 +313,20 @@ class System:
         return self._problem.matrix @ x + self._diagonal * x
 
 
-class LowRankSystem:
-    """The Newton system for Q = LLᵀ with Lᵀx as separate variables: one equation per column of L.
+class LowRankSystem(System):
+    """The system for Q = LLᵀ with Lᵀx as separate variables: one equation per column of L.
 
     Large components of x that cancel in Lᵀx are then not rounded again in each product with the matrix.
     """
 
     def __init__(self, problem: Scaled, point: Point, ridge: float, pool: Pool) -> None:
         assert problem.factor is not None
-        self._problem, self._point, self._factor = problem, point, problem.factor
+        super().__init__(problem, point)
+        self._factor = problem.factor
         columns: list[np.ndarray] = [problem.factor]
         if problem.balanced:
             columns.append(problem.balance[:, None])
         self._sides: np.ndarray = np.concatenate(columns, axis=1)
-        self._diagonal = point.lower / point.x + point.upper / point.slack
         normal = self._sides.T @ (self._sides / self._diagonal[:, None])
         self._own = np.zeros(len(normal))
         self._own[: problem.factor.shape[1]] = 1
@@ -332,11 +334,8 @@ class LowRankSystem:
         normal[np.diag_indices_from(normal)] *= 1 + ridge
         self._inverse = Inverse(normal, pool)
 
-    def direction(self, right: np.ndarray, total: float, own: np.ndarray | float, other: np.ndarray | float) -> Point:
-        """Return the same step as `System.direction`."""
-        point = self._point
-        lower, upper = own / point.x - point.lower, other / point.slack - point.upper
-        right, unlinked = right + lower - upper, point.weights - self._factor.T @ point.x
+    def _solved(self, right: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray, float]:
+        unlinked = self._point.weights - self._factor.T @ self._point.x
         sums = np.append(unlinked, total) if self._problem.balanced else unlinked
         x = right / self._diagonal
         found, least = np.zeros(len(sums)), np.inf
@@ -350,24 +349,7 @@ class LowRankSystem:
             found = found + self._inverse.times(lacking)
             x = (right - self._sides @ found) / self._diagonal
         x, found = best
-        weights, shift = (found[:-1], float(found[-1])) if self._problem.balanced else (found, 0.0)
-        return Point(x, -x, lower - point.lower / point.x * x, upper + point.upper / point.slack * x, weights, shift)
-
-
-class InteriorResult(NamedTuple):
-    """Best point of the paths."""
-
-    alpha: np.ndarray  # Multipliers at a bound equal it exactly.
-    violation: float
-    badness: float  # It is the value of `badness` for these multipliers.
-    rounding: float  # It is the rounding error of the gradient, that of the largest sum in it.
-    n_steps: int
-    ended: bool = False  # The path converged: the remaining violation is rounding.
-
-    @property
-    def hidden(self) -> float:
-        """The rounding error of the gradient if it may explain the whole violation, else 0."""
-        return self.rounding if self.violation <= NEAR * self.rounding else 0.0
+        return (x, found[:-1], float(found[-1])) if self._problem.balanced else (x, found, 0.0)
 
 
 def interior_solution(
@@ -379,15 +361,14 @@ def interior_solution(
     pool: Pool,
     deadline: float = np.inf,
 ) -> InteriorResult | None:
-    """Return the best solution found, or None if the kernel is not positive semi-definite or time is up.
+    """Return the best solution, or None if the kernel is not positive semi-definite or `deadline` is past.
 
-    The kernel values, shape (n, n), are overwritten. Upper bounds are greater than 0. If `balanced`, there is an
-    intercept, and hence Σ_i y_i α_i = 0. At `deadline`, a moment of time.perf_counter, the method gives up.
+    The kernel values, shape (n, n), are overwritten. Bounds are above 0. If `balanced`, Σ_i y_i α_i = 0.
     """
-    problem = Scaled.of(kernel, (y, upper), target, balanced)
+    problem = Scaled.of(kernel, y, upper, target, balanced)
     if problem is None or (balanced and not (y.max() > 0 > y.min())):
         return None
-    best = InteriorResult(y, np.inf, np.inf, 0.0, 0)
+    best = InteriorResult(y)
     try:
         if problem.factor is not None:
             best = _best_of_paths(problem, best, pool, deadline)
@@ -416,15 +397,15 @@ def _best_of_paths(problem: Scaled, best: InteriorResult, pool: Pool, deadline: 
 
 def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadline: float) -> InteriorResult:
     """Follow the path from a point and return the best vertex found."""
-    best, idle, n_short, ridge = InteriorResult(point.x, np.inf, np.inf, 0.0, 0), 0, 0, NEAR * UNIT
+    best, idle, ridge = InteriorResult(point.x), 0, NEAR * UNIT
     first, unmet = point.mu, float(np.abs(problem.residuals(point)[0] / problem.scale).max())
     for n_steps in range(_STEPS):
         x = problem.vertex(point)
-        here = InteriorResult(x, *problem.judged(x), 0.0, n_steps)
+        here = problem.judged(x)
         n_free = int(np.count_nonzero((x > 0) & (x < problem.upper)))
         if here.violation > ROUNDING and 0 < n_free <= _FEW:
             x = _newton_on_free(problem, x)
-            here = min(here, InteriorResult(x, *problem.judged(x), 0.0, n_steps), key=_badness_of)
+            here = min(here, problem.judged(x), key=lambda found: found.badness)
         better = here.badness < 0.5 * best.badness or here.violation < 0.5 * best.violation
         idle = 0 if better else idle + 1
         if here.badness < best.badness:
@@ -439,9 +420,7 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
         if best.violation <= ROUNDING or (ended and idle > (1 if best.violation <= best.rounding / 4 else 6)):
             return best._replace(ended=True)
         slow = n_steps > 3 * _PACE and left > unmet * 10.0 ** (2 - n_steps / _PACE)
-        if n_short >= _PACE or (slow and mu > 0.01 * first):
-            break
-        if time.perf_counter() >= deadline:
+        if (slow and mu > 0.01 * first) or time.perf_counter() >= deadline:
             break
         try:
             system, ridge = _ridged_system(problem, point, ridge, room, pool)
@@ -455,7 +434,6 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
         products = aim - predictor.x * predictor.lower, aim - predictor.slack * predictor.upper
         corrector = system.direction(lacking, total, *products)
         length = min(1.0, _BACK * point.distance_to_boundary(corrector))
-        n_short = n_short + 1 if length < _SHORT else 0
         ahead = point.moved(corrector, length)
         if not all(np.isfinite(value).all() for value in ahead):
             break
@@ -463,17 +441,12 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
     return best
 
 
-def _ridged_system(
-    problem: Scaled, point: Point, ridge: float, room: np.ndarray, pool: Pool
-) -> tuple[System | LowRankSystem, float]:
-    """Return the Newton system and its ridge, which is increased until the system is positive definite.
-
-    If it is not with the largest ridge, LinAlgError is raised.
-    """
+def _ridged_system(problem: Scaled, point: Point, ridge: float, room: np.ndarray, pool: Pool) -> tuple[System, float]:
+    """Return the Newton system and the ridge that makes it positive definite; else raise LinAlgError."""
     while True:
         try:
             if problem.factor is None:
-                return System(problem, point, ridge, room, pool), ridge
+                return WholeSystem(problem, point, ridge, room, pool), ridge
             return LowRankSystem(problem, point, ridge, pool), ridge
         except np.linalg.LinAlgError:
             ridge *= 10
@@ -481,14 +454,11 @@ def _ridged_system(
                 raise
 
 
-def _badness_of(found: InteriorResult) -> float:
-    return found.badness
-
-
 def _newton_on_free(problem: Scaled, x: np.ndarray) -> np.ndarray:
     """Return x after a clipped Newton step on the free variables and the intercept."""
     free = np.flatnonzero((x > 0) & (x < problem.upper))
-    slope = extended_sums(problem.matrix[free], x, -problem.linear[free])
+    wide = problem.matrix[free].astype(np.longdouble) @ x.astype(np.longdouble)  # in more digits where there are any
+    slope = (wide - problem.linear[free]).astype(np.float64)
     block, right = np.zeros((len(free) + 1, len(free) + 1)), np.append(-slope, 0.0)
     block[:-1, :-1] = problem.matrix[np.ix_(free, free)]
     if problem.balanced:
@@ -502,11 +472,9 @@ def _newton_on_free(problem: Scaled, x: np.ndarray) -> np.ndarray:
 
 
 class InteriorTrial:
-    """Tries the interior-point method once, on a small problem on which decomposition is slow.
+    """Tries the interior-point method once, for at most `most_rows`, where decomposition steps took as long.
 
-    It is tried for at most `most_rows`, and given up at `deadline`, a moment of time.perf_counter, once steps took as
-    long as all factorisations of a path and the usual wait. `n_steps` counts the
-    steps of the decomposition so far, and `tried` says whether the method was tried.
+    `n_steps` counts the steps of the decomposition so far, and `tried` says whether the method was tried.
     """
 
     def __init__(
@@ -525,15 +493,13 @@ class InteriorTrial:
     def solve_if_slow(self, state: KernelDualState, n_steps: int, aim: float) -> int:
         """Solve the problem once the decomposition steps have cost as much, or if no step improves.
 
-        The multipliers and the gradient of the state are replaced if the method finds better ones. `n_steps` were taken
-        since the last call, and aim for the gap `aim`. Returned is the number of Newton steps, 0 if the result is
-        rejected.
+        Returned is the number of Newton steps, 0 if the state, which aims for the gap `aim`, is not replaced by better.
         """
         self.n_steps += n_steps
         if not self._is_due(state, n_steps, aim):
             return 0
-        given = *self._problem[:3], self._problem.groups > 0
-        found = interior_solution(self._gradient.matrix(), *given, self._pool, self._deadline)
+        y, upper, target, _, groups = self._problem
+        found = interior_solution(self._gradient.matrix(), y, upper, target, groups > 0, self._pool, self._deadline)
         if found is None:
             self.tried = time.perf_counter() < self._deadline  # after a time-out, a resumed fit tries again
             return 0

@@ -23,10 +23,10 @@ from scipy import linalg
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.rounding import BALANCED, NEAR_BOUND, ROUNDING, SEEN
-from fastsvm.kernel_matrix.rows import KernelProducts, ProblemRows
+from fastsvm.kernel_matrix.rows import ProblemRows
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, gap_of, objective
-from fastsvm.solvers.kernel_dual.working_sets import WorkingBlock
+from fastsvm.solvers.kernel_dual.working_sets import WorkingSetSteps
 from fastsvm.tuning import KernelTuning
 
 __all__ = ["NewtonTrial", "moved", "newton_step"]
@@ -36,31 +36,30 @@ _RIDGE = {4: 1e-8, 8: ROUNDING}
 
 
 class NewtonTrial:
-    """Takes Newton steps on the free rows of a problem and accepts those that increase the objective.
+    """Takes Newton steps on at most `most_free` free rows, and keeps those that increase the objective.
 
-    `kernel` has the kernel rows, memory for blocks of them, and products with them. A step is tried for at most
-    `most_free` rows. `n_steps` counts the steps of the decomposition since the last Newton step, and `failures` the
-    Newton steps in a row with little progress.
+    `n_steps` counts the steps of the decomposition since, and `failures` the Newton steps in a row with little
+    progress.
     """
 
     def __init__(
         self,
         problem: KernelProblem,
-        kernel: tuple[ProblemRows, WorkingBlock, KernelProducts],
+        rows: ProblemRows,
+        working_sets: WorkingSetSteps,
         pool: Pool,
         most_free: int,
         tuning: KernelTuning,
     ) -> None:
         self.n_steps = self.failures = 0
         self._problem, self._pool = problem, pool
-        self._rows, self._block, self._products = kernel
+        self._rows, self._block, self._products = rows, working_sets.block, working_sets.products
         self._most_free, self._tuning = most_free, tuning
 
     def improve_if_slow(self, state: KernelDualState, n_steps: int, before: float) -> int:
-        """Try a Newton step once the decomposition steps have cost as much. Each failure doubles this wait.
+        """Try a Newton step once the decomposition steps have cost as much, and return the number of kept ones, 0 or 1.
 
-        The multipliers and the gradient of the state are changed in place. `n_steps` were taken since the last call,
-        and the objective was `before`. Returned is the number of accepted Newton steps, 0 or 1.
+        `n_steps` were taken since the last call, from the objective `before`. Each failure doubles the wait.
         """
         self.n_steps += n_steps
         if n_steps == 0 or self.n_steps < self._tuning.many_steps or not self._tuning.newton:
@@ -116,10 +115,7 @@ class NewtonTrial:
 
 
 def _balance(new: np.ndarray, old: np.ndarray, upper: np.ndarray, y: np.ndarray) -> bool:
-    """Restore Σ y α of the old multipliers, which clipping changed, in `new`; return whether that succeeds.
-
-    The difference is distributed over the multipliers between their bounds.
-    """
+    """Restore Σ y α of the old multipliers in `new`, by those between their bounds; return whether that succeeds."""
     inside = (new > 0) & (new < upper)
     for _ in range(2):  # the second pass corrects the rounding of the first
         if inside.any():
@@ -134,8 +130,7 @@ def newton_step(
 ) -> np.ndarray | None:  # fmt: skip
     """Return Δ for the free rows, within `low` < 0 and `high` > 0, or None if the system cannot be solved.
 
-    `block`, shape (m, m), has the kernel values among the free rows, which were computed in `dtype`. It is overwritten.
-    `gradient` is F on the free rows. If `balanced`, there is an intercept, and hence Σ Δ = 0.
+    `block`, shape (m, m), has their kernel values, computed in `dtype`, and is overwritten. If `balanced`, Σ Δ = 0.
     """
     try:
         block[np.diag_indices_from(block)] += _RIDGE[dtype.itemsize] * max(float(np.trace(block)), 1e-300)
@@ -146,7 +141,7 @@ def newton_step(
         first = _free_step(of_gradient, of_ones, balanced)
         if first is None:
             return None
-        step = _bounded_step(inverse, (of_gradient, of_ones), low, high, balanced, tuning)
+        step = _bounded_step(inverse, of_gradient, of_ones, low, high, balanced, tuning)
     except linalg.LinAlgError:
         return None
     return _reach(first, low, high) * first if step is None else step
@@ -164,15 +159,15 @@ def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray, balanced: bool) -> 
 
 
 def _bounded_step(
-    inverse: Inverse, times: tuple[np.ndarray, np.ndarray], low: np.ndarray, high: np.ndarray, balanced: bool,
+    inverse: Inverse, of_gradient: np.ndarray, of_ones: np.ndarray, low: np.ndarray, high: np.ndarray, balanced: bool,
     tuning: KernelTuning,
 ) -> np.ndarray | None:  # fmt: skip
     """Return the solution within the bounds, or None if it takes too many rounds or fixes too many rows.
 
-    `times` are the products of the inverse with the gradient and with ones. Rows are released in the first half of the
-    rounds only, so that the method ends.
+    `of_gradient` and `of_ones` are the inverse times gradient and ones. Rows are released in the first half of the
+    rounds only, so that it ends.
     """
-    (of_gradient, of_ones), m = times, len(low)
+    m = len(low)
     bound = np.zeros(m)  # -1 or 1 for rows fixed at the lower or the upper bound
     place, halves = np.full(m, -1), np.empty((0, m))  # rows of the inverse's factor, for all rows ever fixed
     products = np.empty((0, 0))
@@ -218,7 +213,7 @@ def _reach(step: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
 
 
 def moved(alpha: np.ndarray, upper: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Return `alpha` + `change`. A multiplier within the rounding error of a bound is set to the bound.
+    """Return `alpha` + `change`, at a bound where it is within the rounding error of one.
 
     At 0 the error is relative to the multiplier, not to C: for large kernel values all multipliers are far below C.
     """

@@ -67,10 +67,9 @@ _FAR = np.inf  # It keeps a row out of a minimum or maximum.
 
 
 class KernelProblem(NamedTuple):
-    """What a machine asks of its multipliers; arrays are float64 of shape (n,).
+    """What a machine asks of its multipliers; arrays are float64 of shape (n,), and the signs `y` ±1.
 
-    The signs `y` are ±1. `target` is what the sum of kernel values is to reach: the labels, where samples are
-    classified. `total` is the sum s of each group.
+    `target` is what the sum of kernel values is to reach, and `total` the sum s of each group.
     """
 
     y: np.ndarray
@@ -85,12 +84,11 @@ class KernelProblem(NamedTuple):
 
 
 class Problems(NamedTuple):
-    """The problems of a fit, the multipliers of each after those of the one before.
+    """The problems of a fit, one after the other: the multipliers of each begin at its entry of `starts`.
 
-    Those of each problem begin at its entry of `starts`, shape (n_problems + 1,). `rows` are the numbers of the
-    samples. A sample has `rows_of_sample`, 1 or 2, multipliers. If it has two, there is one problem, in which the
-    first ones of all samples are followed by the second ones, and `rows` has each sample once. `classes`, shape
-    (n_problems, 2), has the numbers of the positive and the negative class.
+    `rows` are the numbers of the samples, each with `rows_of_sample` multipliers. If that is 2, there is one problem,
+    which has the first ones of all samples before the second ones. `classes`, shape (n_problems, 2), has the positive
+    and the negative class.
     """
 
     starts: np.ndarray
@@ -105,10 +103,7 @@ class Problems(NamedTuple):
 
     @classmethod
     def of_pairs(cls, labels: np.ndarray, upper: np.ndarray, n_classes: int) -> "Problems":
-        """Return the problems of all pairs of classes, the first class of each positive.
-
-        `labels` has the class number of every sample, -1 for those in no problem, and `upper` their bounds.
-        """
+        """Return the problems of all pairs of classes, the first class positive; samples labelled -1 are in none."""
         starts, rows, y, bounds_of_rows, classes = _rows_of_pairs(labels, upper, n_classes)
         return cls(starts, rows, y, bounds_of_rows, y, np.zeros(len(classes)), classes)
 
@@ -154,15 +149,24 @@ class Problems(NamedTuple):
         sizes = (self.starts[1:] - self.starts[:-1])[numbers]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         places = np.arange(starts[-1]) + np.repeat(self.starts[numbers] - starts[:-1], sizes)
-        found = self._at(places, places)
-        return found._replace(starts=starts, totals=self.totals[numbers], classes=self.classes[numbers])
+        totals, classes = self.totals[numbers], self.classes[numbers]
+        return self._at(places)._replace(starts=starts, totals=totals, classes=classes)
+
+    def among(self, is_chosen: np.ndarray) -> "Problems":
+        """Return the problems of the samples in a mask of all; totals stay."""
+        ends = np.concatenate([[0], np.cumsum(is_chosen[self.rows])])
+        samples = np.flatnonzero(is_chosen[self.rows])
+        starts = self.rows_of_sample * ends[self.starts // self.rows_of_sample]
+        return self._at(samples)._replace(starts=starts)
 
     def sorted_by(self, key: np.ndarray) -> "Problems":
         """Return the problems with the samples of each, to which `key` has an entry, in rising order of the key."""
         order = np.lexsort((key, np.repeat(np.arange(self.n_problems), self.sizes)))
-        return self._at(order, order if self.rows_of_sample == 1 else np.concatenate([order, len(order) + order]))
+        return self._at(order)
 
-    def _at(self, samples: np.ndarray, places: np.ndarray) -> "Problems":
+    def _at(self, samples: np.ndarray) -> "Problems":
+        """Return the problems with some of the samples, by their places in `rows`; `starts` stay."""
+        places = (samples + len(self.rows) * np.arange(self.rows_of_sample)[:, None]).ravel()
         y, is_same = self.y[places], self.target is self.y
         return self._replace(
             rows=self.rows[samples], y=y, upper=self.upper[places], target=y if is_same else self.target[places]
@@ -223,10 +227,7 @@ class KernelDualState(NamedTuple):
 
 @storable("kernel solution")
 class KernelSolution(NamedTuple):
-    """Multipliers, which rows are on or within the margin, the intercept, and the certificate of optimality.
-
-    `margin` is half of the difference between the levels of the classes, where each has its own.
-    """
+    """Multipliers, rows on or within the margin, intercept, certificate, and half of the distance of two levels."""
 
     alpha: np.ndarray
     within: np.ndarray
@@ -346,10 +347,7 @@ def violation(problem, alpha, gradient, error):
 
 
 def levelled(problem: KernelProblem, alpha: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Return F with the least that may rise and the greatest that may fall.
-
-    Of two groups each is taken from its middle, so that rows of both compare.
-    """
+    """Return F, of two groups less the middle of each, with the least that may rise and the greatest that may fall."""
     if problem.groups < 2:
         return gradient, *ends(problem, alpha, gradient)
     (low, high), (bottom, top) = (bounds(problem, group, alpha, gradient) for group in range(2))
@@ -398,8 +396,7 @@ def is_certified(problem: KernelProblem, state: KernelDualState, tol: float) -> 
 def level(problem, group, alpha, gradient):
     """Return the mean of F over the free rows of a group, else the middle of the interval that is optimal.
 
-    An interval that is bounded on one side only is represented by the number in it that is nearest to 0, or by its end
-    where totals are given.
+    An interval with one end is represented by its number nearest to 0, or by its end where totals are given.
     """
     n_free, total = 0, 0.0
     for i in range(alpha.size):
@@ -434,11 +431,10 @@ class Certificate(NamedTuple):
 
 @jit
 def certify(problem, alpha, gradient, error, tol):
-    """Return the certificate of multipliers whose F is known up to bounds on its errors, `error`.
+    """Return the certificate of multipliers whose F is known up to `error`; `tol` is the largest violation at the end.
 
-    The gap is a sum over the rows, of which those have no share that are on the right side for certain, whether their
-    multiplier is 0 or at its bound. `tol` is the largest violation at the end. The margin, or minus half of the width
-    of a tube, is not less than 0, where rounding or an early end may lead to less.
+    Rows that are on the right side for certain have no share in the gap. The margin, or minus half of the width of a
+    tube, is not less than 0, where rounding or an early end may lead to less.
     """
     y, upper, target = problem.y, problem.upper, problem.target
     levels, is_tube, share = np.zeros(2), False, 16 * UNIT

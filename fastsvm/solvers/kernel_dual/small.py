@@ -45,7 +45,7 @@ from fastsvm.kernel_matrix.rows_on_demand import (
 from fastsvm.linalg.cholesky_rows import delete_row, factorise, solve_factorised
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, ends, feasible, objective
 from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_steps
-from fastsvm.solvers.outer_loop import Memoryless, Report
+from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning
 
 __all__ = ["CERTIFICATE", "SmallLimits", "SmallSMO", "SmallState", "newton_steps", "solve_problems"]
@@ -66,10 +66,7 @@ class SmallState(NamedTuple):
 
 
 class SmallLimits(NamedTuple):
-    """The largest gap at the end, the largest number of steps of a problem, and the tuning of what they take.
-
-    The names of the last ones are those of `KernelTuning`.
-    """
+    """Largest gap at the end, most steps of a problem, and fields of `KernelTuning` under their names."""
 
     tol: float
     most_steps: int
@@ -85,11 +82,8 @@ class SmallLimits(NamedTuple):
         return cls(tol, min(most_steps, tuning.many_steps), *(getattr(tuning, name) for name in cls._fields[2:]))
 
 
-class SmallSMO(Memoryless):
-    """Solve small problems over the rows of one kernel matrix; a step of the loop is a problem.
-
-    `tol` is the largest gap at the end, and `most_steps` the largest number of steps of two multipliers of a problem.
-    """
+class SmallSMO:
+    """Solve small problems over the rows of one kernel matrix to a gap of `tol`; a step of the loop is a problem."""
 
     def __init__(
         self, problems: Problems, kernel: SmallKernel, tol: float, most_steps: int, pool: Pool, tuning: KernelTuning
@@ -124,15 +118,11 @@ class SmallSMO(Memoryless):
         report = Report(gap, reached, last - first, False, last == n_problems, False)
         return state._replace(n_done=last), report
 
-    def finish(self, state: SmallState) -> SmallState:
-        """Return the state: the multipliers and the certificates of all problems."""
-        return state
-
     @functools.cached_property
     def _work(self) -> np.ndarray:
-        """Nanoseconds that the problems up to each take together."""
+        """Nanoseconds that the problems up to each take together: for kernel values, and for the first steps."""
         of_value = 1 + self._kernel.values.shape[1] / PADDING  # So many features at a time are multiplied.
-        return np.cumsum(of_value * self._sizes.astype(float) ** 2)
+        return np.cumsum(self._sizes * (of_value * self._sizes + self._tuning.small_steps))
 
     def _next(self, first: int, most: int) -> list[tuple[int, int]]:
         """Return ranges of problems from `first` on, each of which takes as long as a task for a thread."""
@@ -149,10 +139,9 @@ class SmallSMO(Memoryless):
 
 @jit
 def solve_problems(kernel, problems, limits, memory, state, first, last):
-    """Solve problems `first` to `last`, the latter excluded, and write their certificates.
+    """Solve problems `first` to `last`, the latter excluded, from the feasible multipliers of the state.
 
-    `memory` is for the kernel rows of one problem. The multipliers of the state, which are feasible, are changed in
-    place. Where there are two groups of rows, those with y = 1 are put first.
+    `memory` is for the kernel rows of one problem. Of two groups of rows, those with y = 1 are put first.
     """
     k = problems.rows_of_sample
     for number in range(first, last):
@@ -208,9 +197,8 @@ def _solve(rows, problem, limits, alpha, certificate):
 def _improve(rows, problem, limits, alpha, gradient):
     """Take SMO steps and Newton steps; return the number of SMO steps until the gap was within tolerance.
 
-    Until then Newton steps are taken after as many SMO steps as cost the same; if they gain little, the wait doubles.
-    Then they reduce the gap to rounding error, with few SMO steps where they do not halve it, because then the free
-    rows are not the right ones yet. One loop for both: each call below is compiled into it.
+    Newton steps wait for SMO steps that cost as much, twice as long if they gain little. Then they reduce the gap to
+    rounding error, with few SMO steps where they do not halve it. One loop for both: each call is compiled into it.
     """
     tol, most_steps = limits.tol, limits.most_steps
     n, n_steps, since, wait, polished, best = alpha.size, 0, 0, limits.small_steps, 0, np.inf
@@ -272,10 +260,9 @@ def _operations(problem, alpha):
 
 @jit
 def _sum_rows(rows, problem, alpha, gradient):
-    """Write F from the multipliers alone. Those of one sample, which have one kernel row, are added first.
+    """Write F from the multipliers alone, those of one sample added first, by sums of the sums of few rows.
 
-    Otherwise two that are equal, as at the start with a given total, would leave the rounding error of a large sum.
-    Sums of few rows are summed, which has less rounding.
+    Otherwise two equal ones, as at the start with a given total, would leave the rounding error of a large sum.
     """
     y, n_samples, part, count = problem.y, rows.places.size, np.zeros(alpha.size), 0
     for k in range(y.size):
@@ -315,10 +302,7 @@ def _error_bounds(rows, problem, alpha, gradient):
 
 @jit
 def newton_steps(rows, problem, alpha, gradient, most_free):
-    """Take Newton steps until one ends between the bounds, and return whether any was possible.
-
-    They increase the objective; `alpha` and `gradient` are changed in place.
-    """
+    """Take Newton steps until one ends between the bounds, and return whether any was possible."""
     y, upper = problem.y, problem.upper
     free, last_of_first = np.empty(y.size, np.int64), group_starts(problem)[1]
     m = first_m = np.int64(0)  # and those of the first group, which come first; literals would be types of their own
@@ -370,10 +354,7 @@ def newton_steps(rows, problem, alpha, gradient, most_free):
 
 @jit
 def _direction(factor, gradient, step, first_m):
-    """Write the step without bounds and return ρ of both groups, infinite if there is none.
-
-    `gradient` is F on the factor's rows, of which the first `first_m` are in the first group.
-    """
+    """Write the step without bounds and return ρ of both groups, of `first_m` and other rows, or infinity."""
     if 0 < first_m < step.size:
         return _direction_of_two(factor, gradient, step, first_m)
     of_ones = np.empty(step.size)

@@ -52,12 +52,10 @@ def solve_block(K, problem, alpha, gradient, tol, most_steps):
 
 @jit
 def pair_steps(rows, problem, alpha, g, tol, most_steps):
-    """Take SMO steps until the gap is within `tol`, and return their number.
+    """Take SMO steps until the gap is within `tol`, and return their number; `alpha` and F, `g`, change in place.
 
-    `rows` are kernel rows of `rows_on_demand`, in the type of g. `problem` is a `KernelProblem`, in which the rows of a
-    group are side by side. `alpha` and its gradient F, `g`, are changed in place. Membership of U and L is an array of
-    0 or infinity that is added, not a branch, so both passes vectorise. They go part by part: only the part with the
-    extremum is searched for its place.
+    The rows of a group are side by side. Membership of U and L is 0 or infinity that is added, not a branch, so both
+    passes vectorise, part by part: only the part with the extremum is searched for its place.
     """
     y, upper = problem.y, problem.upper
     q, real = g.size, g.dtype.type
@@ -183,10 +181,7 @@ def _move(y, upper, alpha, k, length, room):
 
 @jit
 def move_to_bounds(alpha, upper, most):
-    """Set multipliers to a bound beside which rounding left them, where they move by at most `most`.
-
-    As free multipliers they would determine the intercept.
-    """
+    """Move multipliers by at most `most` to bounds: free ones beside them would determine the intercept."""
     for k in range(alpha.size):
         bound = 0.0 if alpha[k] < ROUNDING * upper[k] else alpha[k]
         bound = upper[k] if alpha[k] > upper[k] * (1 - ROUNDING) else bound
@@ -228,8 +223,8 @@ class SMO(Decomposition):
     def _at_bounds(self, state: KernelDualState) -> KernelDualState:
         """Return the state with multipliers at a bound that rounding left beside it, and F changed accordingly.
 
-        Only those move whose change is invisible in F at any scale of the kernel: where kernel values are large, all
-        multipliers are far below their bounds.
+        Only changes that are invisible in F count: where kernel values are large, all multipliers are far below their
+        bounds.
         """
         alpha = state.alpha.copy()
         move_to_bounds(alpha, self.problem.upper, INVISIBLE * self.tol / max(1.0, self.gradient.products.largest))

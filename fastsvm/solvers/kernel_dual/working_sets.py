@@ -37,9 +37,9 @@ class WorkingBlock:
         self._rows, self._inside = rows, np.empty(0, np.int64)
 
     def of(self, chosen: np.ndarray, slots: np.ndarray | None) -> np.ndarray:
-        """Return the kernel among the rows `chosen`; the newer half of the last ones may be in front.
+        """Return the kernel among the rows `chosen`, valid until the next call; half of the last ones may be in front.
 
-        `slots` are those of the rows, None if the values are to be computed. The block is valid until the next call.
+        `slots` are those of the rows, None if the values are to be computed.
         """
         q, store = len(chosen), self._rows.store
         order = np.arange(q)
@@ -70,20 +70,16 @@ class WorkingBlock:
         self._pool.run(_gather, [(store, slots, columns, order, block, a, b) for a, b in _parts(first, len(rows))])
 
     def square(self, m: int) -> np.ndarray:
-        """Return memory for a matrix of order m, of float64.
-
-        It is what served before if it can be: the first touch of new memory is expensive.
-        """
+        """Return memory for a float64 matrix of order m, that of before if it suffices: new memory is expensive."""
         if len(self._square) < m * m:
             self._square = np.empty(m * m)
         return self._square[: m * m].reshape(m, m)
 
 
 class WorkingSetSteps:
-    """Chooses working sets of `size` rows of a problem and solves them.
+    """Chooses working sets of `size` rows of a problem and solves them; `n_sets` is counted by the solver.
 
-    `block` is memory for the kernel among the rows of a working set; None for new memory. `n_sets` counts working sets
-    so far, as the solver counts them.
+    `block` is memory for the kernel among the rows of a working set, None for new memory.
     """
 
     def __init__(
@@ -106,8 +102,7 @@ class WorkingSetSteps:
     ) -> tuple[KernelDualState, int]:
         """Choose and solve a working set; return the state, whose arrays are changed, and the number of steps.
 
-        `solve_block` is not kept: as a method of the object that holds this one it would close a circle of references,
-        and the memory of the cache would be free only after a garbage collection.
+        `solve_block` is not kept: a circle of references would keep the cache until a garbage collection.
         """
         level, low, high = levelled(self._problem, state.alpha, state.gradient)
         if high <= low:
@@ -177,7 +172,7 @@ class WorkingSetSteps:
     def _is_lazy(self, size: int) -> bool:
         """Return whether whole kernel rows are computed only for the rows of a working set whose multipliers change.
 
-        The kernel among the rows of the set is then computed apart. Where rows are short, that is not worth it.
+        The kernel among the rows of the set is then computed apart, which is not worth it where rows are short.
         """
         return self.rows.cheap_among and self._tuning.long_rows * size <= len(self._problem.y)
 
@@ -209,8 +204,7 @@ class WorkingSetSteps:
 def centred(problem: KernelProblem, alpha: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """Return F of some rows, less a number that those which exchange have in common, if there is one.
 
-    Steps see differences only. Those near the gap would be lost in float32 where all F are large, as with targets far
-    from 0, or with totals of thousands.
+    Steps see differences only, which float32 would lose where all F are large.
     """
     level, low, high = levelled(problem, alpha, gradient)
     return level - (low + high) / 2 if problem.groups > 0 and abs(low) + abs(high) < np.inf else level
@@ -230,10 +224,7 @@ def _parts(start: int, stop: int) -> list[tuple[int, int]]:
 
 @jit
 def _gather(store, slots, columns, order, block, start, stop):
-    """Copy rows `start` to `stop` of the kernel among `columns`; `order` sorts the columns.
-
-    Row s of the kernel is in slot `slots[s]`.
-    """
+    """Copy rows `start` to `stop` of the kernel, in `slots` of the store, among `columns`, which `order` sorts."""
     for s in range(start, stop):
         source, target = store[slots[s]], block[s]
         for t in order:
@@ -244,8 +235,7 @@ def _gather(store, slots, columns, order, block, start, stop):
 def _complete(old, first, block, count, start, stop):
     """Complete rows `start` to `stop`, of the `count` first ones, of a block.
 
-    Their values among each other are those of the old block from row and column `first` on, the others are those of
-    the rows below.
+    Among each other they are those of the old block from `first` on, the others those of the rows below.
     """
     for s in range(start, stop):
         source, target = old[first + s, first : first + count], block[s, :count]
@@ -268,10 +258,9 @@ def _complete(old, first, block, count, start, stop):
 
 @jit
 def select(problem, alpha, gradient, retained, low, high, chosen):
-    """Write a working set to `chosen` and return its size: the rows `retained` and the worst violators.
+    """Write a working set to `chosen` and return its size: the rows `retained`, the worst violators, and next ones.
 
-    At least two rows are not retained ones. The worst violators of all, whose F is `low` or `high`, are always chosen.
-    The others are found by histograms of their violations, in two passes and without a sort.
+    Those of F `low` or `high` are always chosen, the others by histograms of their violations, without a sort.
     """
     y, upper = problem.y, problem.upper
     n, size, bins = y.size, chosen.size, 256
@@ -322,11 +311,7 @@ def select(problem, alpha, gradient, retained, low, high, chosen):
 
 @jit
 def settled(problem, alpha, gradient, low, high):
-    """Return for each row how far it is from being able to move: minus infinity if it can.
-
-    A row that may only rise does so if its F is below `high`, one that may only fall if it is above `low`
-    (Joachims 1999; Fan, Chen and Lin 2005, section 4).
-    """
+    """Return for each row how far it is from being able to move (Joachims 1999), minus infinity if it can."""
     y, upper = problem.y, problem.upper
     slack = np.empty(y.size)
     for i in range(y.size):

@@ -1,4 +1,4 @@
-"""Certificate of a primal solution: duality gap and KKT violation, from the dual problem.
+"""State of a primal solver, and the certificate of its solution: duality gap and KKT violation, from the dual problem.
 
 For the hinge, the dual is that of `kernel_dual.problem`. For the squared hinge, 1 / (2C) is added to the diagonal of K
 and the multipliers have no upper bound (Chapelle 2007, section 2, derives both duals).
@@ -6,11 +6,13 @@ and the multipliers have no upper bound (Chapelle 2007, section 2, derives both 
 
 from collections.abc import Callable
 from math import fsum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.rounding import EXACT, SEEN, SEEN_OBJECTIVE, UNIT
+from fastsvm.kernel_matrix.rows import ProblemRows
 from fastsvm.solvers.kernel_dual.dual_gradient import GradientBounds
 from fastsvm.solvers.kernel_dual.problem import (
     KernelDualState,
@@ -22,7 +24,17 @@ from fastsvm.solvers.kernel_dual.problem import (
     violation,
 )
 
-__all__ = ["DualView", "MarginLoss", "SumsOf", "bounded_sums"]
+__all__ = ["DualView", "KernelPrimalState", "MarginLoss", "SumsOf", "bounded_sums"]
+
+
+@storable("kernel primal state")
+@storable("subgradient descent state")  # the name of it in older checkpoints of subgradient descent
+class KernelPrimalState(NamedTuple):
+    """Multipliers y β (of any sign before convergence), Kβ, and the intercept."""
+
+    alpha: np.ndarray
+    sums: np.ndarray
+    intercept: float
 
 
 class MarginLoss(NamedTuple):
@@ -65,10 +77,9 @@ class DualView:
     def solution(
         self, alpha: np.ndarray, intercept: float, sums_of: SumsOf, tol: float, is_feasible: bool = False
     ) -> KernelSolution:
-        """Return the solution with its certificate, computed at dual feasible multipliers near `alpha`, which is y β.
+        """Return the solution with the certificate of dual feasible multipliers near `alpha`, which is y β.
 
-        `sums_of` multiplies a vector by K, and `tol` is the largest violation at the end. If `is_feasible`, `alpha` is
-        feasible already: another projection would change it by rounding errors.
+        `tol` is the largest violation at the end. If `is_feasible`, another projection would only round.
         """
         y = self._y
         near = alpha if is_feasible else self.feasible(alpha)
@@ -111,9 +122,9 @@ class DualView:
         return dual, dual - slack
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
-        """Return dual feasible multipliers near `alpha`. Those at a bound stay there if possible.
+        """Return dual feasible multipliers near `alpha`, those at a bound there if possible.
 
-        A multiplier that rounding moves off its bound counts as free, so that its row would violate the KKT conditions.
+        Moved off by rounding they would count as free, so that their rows would violate the KKT conditions.
         """
         upper = self.problem.upper
         alpha = np.clip(alpha, 0, upper)
@@ -126,10 +137,10 @@ class DualView:
         return feasible(self.problem, alpha)
 
 
-def bounded_sums(problem: KernelProblem, rows: Any) -> SumsOf:
+def bounded_sums(problem: KernelProblem, rows: ProblemRows) -> SumsOf:
     """Return what multiplies vectors by the kernel matrix of a problem."""
     unknown = problem._replace(target=np.zeros(len(problem.y)))
-    bounds = GradientBounds(unknown, rows.samples, rows.value_bounds())
+    bounds = GradientBounds(unknown, rows.gram.samples, rows.gram.value_bounds())
 
     def sums_of(coef: np.ndarray, accurately: bool) -> tuple[np.ndarray, np.ndarray]:
         alpha, places = problem.y * coef, np.flatnonzero(coef)

@@ -35,47 +35,38 @@ Memory
 
 import contextlib
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
-from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.rounding import ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
 from fastsvm.kernel_matrix.rows import KernelProducts, KernelRows, SquareRows
 from fastsvm.linalg.cholesky import Inverse
-from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
 from fastsvm.solvers.kernel_dual.dual_gradient import rounding_is_visible
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, ends
 from fastsvm.solvers.kernel_dual.working_sets import WorkingBlock
-from fastsvm.solvers.kernel_primal.certificate import DualView, MarginLoss, bounded_sums
+from fastsvm.solvers.kernel_primal.certificate import DualView, KernelPrimalState, MarginLoss, bounded_sums
 from fastsvm.solvers.outer_loop import Limits, Memoryless, Report, drive
 
 __all__ = [
-    "KernelPrimalState",
     "Line",
-    "Method",
     "Primal",
     "RidgeSystem",
     "Step",
     "best_intercept",
     "best_length",
-    "slope_at_start",
+    "slope_near",
 ]
 
-_LIMITS = RootLimits(
-    doublings=4,  # more would follow a direction of pure rounding error very far
-    steps=200,
-    value=0.0,
-    width=1e-15,
-)
 # A sufficient decrease is this share of the slope at t = 0; a quadratic function decreases by half of it.
 _ENOUGH = 0.25
 _MOST_ITERATIONS = 1000  # A system that takes more conjugate gradients is left as it is.
 _FORCING = 1e-3  # It is the relative residual of systems, and the factor by which that decreases.
+_LONGEST = 16.0  # A longer step would follow a direction of pure rounding error very far.
 _START_ROWS = 1000  # More than twice as many rows begin at the solution on so many.
 
 
@@ -88,51 +79,16 @@ class Line(NamedTuple):
     curvature: float
 
 
-class _Objective(NamedTuple):
-    problem: KernelProblem
-    line: Line
-
-
-@slope_at.register(_Objective)
-def _slope(objective, t):
-    scores, direction, slope, curvature = objective.line
-    y, upper = objective.problem.y, objective.problem.upper
-    total = 0.0
-    for i in range(y.size):
-        excess = max(1.0 - y[i] * (scores[i] + t * direction[i]), 0.0)
-        total += upper[i] * excess * y[i] * direction[i]
-    return slope + curvature * t - 2.0 * total
-
-
-@jit
-def _compiled_slope(objective, t):
-    return slope_at(objective, t)
-
-
-@jit
-def _root(objective, low, high, limits):
-    """Return the root of the slope. It may lie beyond `high`; it is `low` if the slope there is not negative."""
-    at_low = slope_at(objective, low)
-    if at_low >= 0:
-        return low
-    return illinois_root(objective, Bracket(low, at_low, high, slope_at(objective, high)), limits)
-
-
-def slope_at_start(problem: KernelProblem, line: Line) -> float:
-    """Return the derivative of penalty plus loss at t = 0."""
-    return _compiled_slope(_Objective(problem, line), 0.0)
-
-
 def best_length(problem: KernelProblem, line: Line) -> float:
-    """Return the t ≤ 16 that minimises penalty plus loss, or 1 if the decrease there is sufficient.
+    """Return the t that minimises penalty plus loss, or 1 if the decrease there is sufficient.
 
-    A step of length 1 makes the multipliers outside the margin exactly 0. A step of nearly that length would not.
+    A step of length 1 makes the multipliers outside the margin exactly 0; one of nearly that length would not.
     """
     before, after = (_total_loss(problem, scores) for scores in (line.scores, line.scores + line.direction))
     change = after - before + line.slope + line.curvature / 2
-    if change <= _ENOUGH * slope_at_start(problem, line) + 8 * UNIT * before:
+    if change <= _ENOUGH * slope_near(problem, line, 0.0)[0] + 8 * UNIT * before:
         return 1.0
-    return _root(_Objective(problem, line), 0.0, 1.0, _LIMITS)
+    return _minimum(problem, line, 0.0, _LONGEST)
 
 
 def _total_loss(problem: KernelProblem, scores: np.ndarray) -> float:
@@ -143,7 +99,32 @@ def best_intercept(problem: KernelProblem, scores: np.ndarray) -> float:
     """Return the intercept to add to the scores that minimises the loss."""
     line = Line(scores, np.ones(len(scores)), 0.0, 0.0)
     beyond = 2 * (np.abs(scores).max() + 2)  # where one class has zero loss
-    return _root(_Objective(problem, line), -beyond, beyond, _LIMITS)
+    return _minimum(problem, line, -beyond, beyond)
+
+
+def _minimum(problem: KernelProblem, line: Line, low: float, high: float) -> float:
+    """Return the t from `low` to `high` that minimises penalty plus loss, whose slope is linear between its kinks."""
+
+    def slope(t: float) -> float:
+        constant, rate = slope_near(problem, line, t)
+        return constant + rate * t
+
+    with np.errstate(divide="ignore", invalid="ignore"):  # scores that do not change
+        kinks = (1 - problem.y * line.scores) / (problem.y * line.direction)
+    ends = np.concatenate([[low], np.sort(kinks[(low < kinks) & (kinks < high)]), [high]])
+    k = bisect_left(ends, 0.0, key=slope)
+    if k in (0, len(ends)):
+        return low if k == 0 else high
+    constant, rate = slope_near(problem, line, (ends[k - 1] + ends[k]) / 2)
+    return float(np.clip(-constant / rate, ends[k - 1], ends[k])) if rate > 0 else float(ends[k - 1])
+
+
+def slope_near(problem: KernelProblem, line: Line, t: float) -> tuple[float, float]:
+    """Return a and b of the slope a + b t of penalty plus loss, up to the next kinks."""
+    fall, excess = problem.y * line.direction, 1 - problem.y * line.scores
+    within = excess > t * fall
+    weight = 2 * problem.upper[within] * fall[within]
+    return line.slope - float(weight @ excess[within]), line.curvature + float(weight @ fall[within])
 
 
 @contextlib.contextmanager
@@ -170,9 +151,8 @@ def _check_finite(numbers: np.ndarray | float) -> None:
 class RidgeSystem:
     """Solves (K_BB + D) x + b = v for sets B of rows and a diagonal D > 0, with given Σ x or with b = 0.
 
-    A system of order up to `most_factorised` is solved by Cholesky factorisation. A larger one is solved by conjugate
-    gradients, which need only products with kernel rows, and stop with the current iterate at `deadline`, a moment of
-    time.perf_counter. The iterates stay in the set of vectors with the given sum (Gould, Hribar and Nocedal 2001).
+    Up to the order `most_factorised` by Cholesky factorisation, else by conjugate gradients among vectors of that sum
+    (Gould, Hribar and Nocedal 2001), until `deadline`, a moment of time.perf_counter.
     """
 
     def __init__(self, rows: KernelRows, pool: Pool, most_factorised: int, deadline: float = np.inf) -> None:
@@ -189,8 +169,7 @@ class RidgeSystem:
     ) -> tuple[np.ndarray, float]:
         """Return x and b, for B, the diagonal of D, v, and Σ x; None for the sum means b = 0.
 
-        `accuracy` is the final residual of conjugate gradients, relative to the initial one. A kernel that is not
-        positive semi-definite, or scores that overflow, raise ValueError.
+        `accuracy` is the final residual of conjugate gradients, relative to the initial one.
         """
         _check_finite(wanted)
         solve = self._by_factorisation if self.is_exact(inside) else self._by_conjugate_gradients
@@ -201,10 +180,7 @@ class RidgeSystem:
                 return solve(inside, ridge + self._rounding(inside), wanted, total, accuracy)
 
     def _rounding(self, inside: np.ndarray) -> float:
-        """Return a bound on the negative eigenvalues that rounding of the kernel values may cause.
-
-        It is proportional to the largest kernel value, which a single row far from all others may determine.
-        """
+        """Return a bound on the negative eigenvalues that rounding causes, by the largest kernel value."""
         largest = float(np.abs(self._diagonal(inside)).max())
         return len(inside) * float(np.finfo(self._rows.store.dtype).eps) * largest
 
@@ -263,15 +239,6 @@ class RidgeSystem:
         return sums[inside] + ridge * vector
 
 
-@storable("kernel primal state")
-class KernelPrimalState(NamedTuple):
-    """Multipliers y β (of any sign before convergence), Kβ, and the intercept."""
-
-    alpha: np.ndarray
-    sums: np.ndarray
-    intercept: float
-
-
 class Step(NamedTuple):
     """Changes of β, of Kβ and of the intercept (None if undetermined), and whether the system was solved exactly."""
 
@@ -281,25 +248,24 @@ class Step(NamedTuple):
     exact: bool
 
 
-class Method(NamedTuple):
-    """How the objective is minimised: systems of an order up to `most_factorised` are factorised.
-
-    A long step is cut short at `deadline`, a moment of time.perf_counter.
-    """
-
-    fit_intercept: bool
-    most_factorised: int
-    deadline: float = np.inf
-
-
 class Primal(Memoryless):
-    """Solve one two-class problem in the primal, to a violation of at most `tol`."""
+    """Solve one two-class problem in the primal, to a violation of at most `tol`; see `RidgeSystem`."""
 
-    def __init__(self, problem: KernelProblem, rows: KernelRows, tol: float, pool: Pool, method: Method) -> None:
-        self.problem, self.rows, self.tol, self.pool, self.method = problem, rows, tol, pool, method
-        self._dual = DualView(problem, squared=True, fit_intercept=method.fit_intercept)
+    def __init__(
+        self,
+        problem: KernelProblem,
+        rows: KernelRows,
+        tol: float,
+        pool: Pool,
+        fit_intercept: bool,
+        most_factorised: int,
+        deadline: float = np.inf,
+    ) -> None:
+        self.problem, self.rows, self.tol, self.pool = problem, rows, tol, pool
+        self._fit_intercept, self._most_factorised, self._deadline = fit_intercept, most_factorised, deadline
+        self._dual = DualView(problem, squared=True, fit_intercept=fit_intercept)
         self._products = KernelProducts(rows, pool)
-        self._system = RidgeSystem(rows, pool, method.most_factorised, method.deadline)
+        self._system = RidgeSystem(rows, pool, most_factorised, deadline)
         self._ridge = 1 / (2 * problem.upper)
         self._settled = False  # whether Kβ of the last state returned was recomputed
 
@@ -339,10 +305,12 @@ class Primal(Memoryless):
 
     def finish(self, state: KernelPrimalState) -> KernelSolution:
         """Return the solution and its certificate."""
-        state = self._with_recomputed_sums(state)
+        assert not isinstance(self.rows, SquareRows)  # a start on some rows has no solution of its own
         sums_of = bounded_sums(self.problem, self.rows)
-        found = self._dual.solution(state.alpha, state.intercept, sums_of, self.tol, self._settled)
-        return found._replace(within=found.within | (state.alpha > 0))  # margins are accurate only up to the violation
+        solution = self._dual.solution(state.alpha, state.intercept, sums_of, self.tol, self._settled)
+        return solution._replace(
+            within=solution.within | (state.alpha > 0)
+        )  # margins are accurate only up to the violation
 
     def _report(self, state: KernelPrimalState, violation: float) -> Report:
         """Return a report of no step."""
@@ -354,7 +322,7 @@ class Primal(Memoryless):
         return self.problem.y * (state.sums + state.intercept)
 
     def _objective(self, state: KernelPrimalState) -> float:
-        return self._dual.primal(state.alpha, state.sums, state.intercept)
+        return self._dual.primal(*state)
 
     def _violation(self, state: KernelPrimalState) -> float:
         """Return the KKT violation, in units of margins."""
@@ -384,13 +352,13 @@ class Primal(Memoryless):
             return Step(delta, sums, None, exact=True)
         ridge = self._ridge[inside]
         wanted = y[inside] * (1 - ridge * state.alpha[inside]) - state.sums[inside] - sums[inside]
-        total = -float(y @ state.alpha + delta.sum()) if self.method.fit_intercept else None
+        total = -float(y @ state.alpha + delta.sum()) if self._fit_intercept else None
         delta[inside], shift = self._system.solve(inside, ridge, wanted - state.intercept, total, accuracy)
         self._products.add_rows(sums, inside, delta[inside])
         return Step(delta, sums, shift, self._system.is_exact(inside))
 
     def _may_be_finer(self, step: Step, accuracy: float) -> bool:
-        return not step.exact and accuracy > ROUNDING and time.perf_counter() < self.method.deadline
+        return not step.exact and accuracy > ROUNDING and time.perf_counter() < self._deadline
 
     def _walk(self, state: KernelPrimalState, step: Step) -> KernelPrimalState:
         """Return the state at the minimum of the objective along the step."""
@@ -404,7 +372,7 @@ class Primal(Memoryless):
 
     def _centred(self, state: KernelPrimalState) -> KernelPrimalState:
         """Return the state with the optimal intercept."""
-        if not self.method.fit_intercept:
+        if not self._fit_intercept:
             return state
         return state._replace(intercept=best_intercept(self.problem, state.sums))
 
@@ -416,8 +384,9 @@ class Primal(Memoryless):
         some = np.linspace(0, n - 1, count).astype(np.int64)
         among = SquareRows(self.rows.store[self.rows.fetch(some)[:, None], some])
         y, upper = self.problem.y[some], self.problem.upper[some] * (n / count)
-        few = Primal(KernelProblem(y, upper, y), among, SEEN, self.pool, self.method)
-        limits = Limits(count, self.method.deadline)
+        ways = self._fit_intercept, self._most_factorised, self._deadline
+        few = Primal(KernelProblem(y, upper, y), among, SEEN, self.pool, *ways)
+        limits = Limits(count, self._deadline)
         found, _, _ = drive(few, few.init(), limits, lambda state, report: False)
         state.alpha[some] = found.alpha
         state.sums[:] = self._products.times(self.problem.y * state.alpha)
@@ -429,15 +398,9 @@ class Primal(Memoryless):
         state.sums[:] = self._true_sums(state)
         self._settled = True
 
-    def _with_recomputed_sums(self, state: KernelPrimalState) -> KernelPrimalState:
-        """Return the state with Kβ recomputed from its multipliers. A sum of updates has the rounding error of each."""
-        return state if self._settled else state._replace(sums=self._true_sums(state))
-
     def _true_sums(self, state: KernelPrimalState) -> np.ndarray:
-        return self._times(self.problem.y * state.alpha)
-
-    def _times(self, coef: np.ndarray) -> np.ndarray:
         """Return Kβ, from kernel values in float64 if rounding in float32 could exceed the tolerance."""
+        coef = self.problem.y * state.alpha
         seen = rounding_is_visible(float(np.abs(coef).sum()), self.rows.store.dtype, self.tol)
         if not (seen and self.rows.store.dtype == np.float32 and self.rows.cheap):
             return self._products.times(coef)

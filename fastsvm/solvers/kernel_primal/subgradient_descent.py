@@ -19,29 +19,17 @@ Memory
     56 n bytes, and the row cache. Rows that do not fit are recomputed in every step.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.rows import KernelProducts, ProblemRows
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution
-from fastsvm.solvers.kernel_primal.certificate import DualView, bounded_sums
+from fastsvm.solvers.kernel_primal.certificate import DualView, KernelPrimalState, bounded_sums
 from fastsvm.solvers.outer_loop import Memoryless, Report
 
 __all__ = ["PrimalDescent"]
 
 _BLOWN_UP = 1e6  # An objective of so many times that at zero is divergence.
-
-
-@storable("subgradient descent state")
-class SubgradientState(NamedTuple):
-    """Multipliers y β, of any sign, Kβ, and the intercept."""
-
-    alpha: np.ndarray
-    sums: np.ndarray
-    intercept: float
 
 
 class PrimalDescent(Memoryless):
@@ -62,14 +50,14 @@ class PrimalDescent(Memoryless):
         self._rows = rows
         self._dual, self._products = DualView(problem, squared, fit_intercept), KernelProducts(rows, pool)
 
-    def init(self, alpha: np.ndarray | None = None) -> SubgradientState:
+    def init(self, alpha: np.ndarray | None = None) -> KernelPrimalState:
         """Return the state at `alpha`, or at zero, with no intercept."""
         n = len(self.problem.y)
         if alpha is None:
-            return SubgradientState(np.zeros(n), np.zeros(n), 0.0)
-        return SubgradientState(alpha.copy(), self._products.times(self.problem.y * alpha), 0.0)
+            return KernelPrimalState(np.zeros(n), np.zeros(n), 0.0)
+        return KernelPrimalState(alpha.copy(), self._products.times(self.problem.y * alpha), 0.0)
 
-    def step(self, state: SubgradientState, most_steps: int) -> tuple[SubgradientState, Report]:
+    def step(self, state: KernelPrimalState, most_steps: int) -> tuple[KernelPrimalState, Report]:
         """Take one step, or declare convergence."""
         y, upper = self.problem.y, self.problem.upper
         gradient, missing, size = self._gradient(state)
@@ -80,21 +68,21 @@ class PrimalDescent(Memoryless):
         with np.errstate(over="ignore", invalid="ignore"):  # at too large a rate the iterates diverge
             alpha = state.alpha - self._rate * y * gradient
             sums = state.sums - self._rate * self._products.times(gradient)
-            moved = SubgradientState(alpha, sums, state.intercept + self._rate * missing)
+            moved = KernelPrimalState(alpha, sums, state.intercept + self._rate * missing)
             objective = self._objective(moved)
         if not objective < _BLOWN_UP * float(upper.sum()):
             return state, Report(size, self._objective(state), 1, False, False, True)
         return moved, Report(size, objective, 1, False, False, False)
 
-    def finish(self, state: SubgradientState) -> KernelSolution:
+    def finish(self, state: KernelPrimalState) -> KernelSolution:
         """Return the solution and its certificate."""
         sums = self._products.times(self.problem.y * state.alpha)  # a sum of updates has the rounding error of each
         state = state._replace(sums=sums)
         sums_of = bounded_sums(self.problem, self._rows)
-        found = self._dual.solution(state.alpha, state.intercept, sums_of, self.tol)
-        return found._replace(kkt_violation=self._gradient(state)[2])  # its multipliers may be out of bounds
+        solution = self._dual.solution(state.alpha, state.intercept, sums_of, self.tol)
+        return solution._replace(kkt_violation=self._gradient(state)[2])  # its multipliers may be out of bounds
 
-    def _gradient(self, state: SubgradientState) -> tuple[np.ndarray, float, float]:
+    def _gradient(self, state: KernelPrimalState) -> tuple[np.ndarray, float, float]:
         """Return the gradient by β, minus the derivative by the intercept, and the largest absolute value."""
         y, upper = self.problem.y, self.problem.upper
         loss_term = y * upper * self._dual.loss.fall(y * (state.sums + state.intercept))
@@ -102,5 +90,5 @@ class PrimalDescent(Memoryless):
         missing = float(loss_term.sum()) if self._fit_intercept else 0.0
         return gradient, missing, max(float(np.abs(gradient).max()), abs(missing))
 
-    def _objective(self, state: SubgradientState) -> float:
-        return self._dual.primal(state.alpha, state.sums, state.intercept)
+    def _objective(self, state: KernelPrimalState) -> float:
+        return self._dual.primal(*state)

@@ -52,8 +52,8 @@ def test_the_model_is_that_without_a_prediction(soon, three):
 def test_the_prediction_is_that_of_a_part_and_repeated_samples_count_once(soon, three, monkeypatch):
     shares = []
 
-    def expected_seconds(estimator, prepared):
-        part = prepared.part(0.25)
+    def expected_seconds(estimator, task):
+        part = task.part(0.25)
         shares.append([np.mean(part.labels >= 0), part.problems.sizes.tolist()])
         return -1.0
 
@@ -74,7 +74,7 @@ def test_seconds_grow_with_the_share(monkeypatch):
 
     n = 1_000_000
     gram = SimpleNamespace(tuning=KernelTuning())
-    task = SimpleNamespace(problems=SimpleNamespace(sizes=np.array([n])), gram=gram)
+    task = SimpleNamespace(problems=SimpleNamespace(sizes=np.array([n])), gram=gram, part=part)
     monkeypatch.setattr(prepare.time, "perf_counter", lambda: times[-1])
-    assert prepare.expected_seconds(SVC(), SimpleNamespace(task=task, part=part)) == pytest.approx(2 * 100**1.7)
+    assert prepare.expected_seconds(SVC(), task) == pytest.approx(2 * 100**1.7)
     assert shares == [0.01]

@@ -37,7 +37,7 @@ def solved(kernel, pairs, tol=1e-3, most_steps=20_000, alpha=None, **numbers):
             solver, solver.init(begin), limits, lambda state, _: bool(seen.append(state.n_done))
         )
     assert reason is StopReason.CONVERGED and n_done == pairs.n_problems
-    return state.alpha, [dict(zip(CERTIFICATE, row, strict=True)) for row in solver.finish(state).certificate], seen
+    return state.alpha, [dict(zip(CERTIFICATE, row, strict=True)) for row in state.certificate], seen
 
 
 @pytest.fixture(scope="module")

@@ -19,12 +19,11 @@ from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_primal.certificate import DualView, MarginLoss
 from fastsvm.solvers.kernel_primal.newton import (
     Line,
-    Method,
     Primal,
     RidgeSystem,
     best_intercept,
     best_length,
-    slope_at_start,
+    slope_near,
 )
 from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
@@ -36,7 +35,7 @@ NO_LIMITS = Limits(2000, np.inf)
 def solve(K, y, upper, fit_intercept=True, tol=1e-8, most=2000, n_slots=None, alpha=None, limits=NO_LIMITS, seen=None):
     """Return the solution, why it ended, and the number of Newton steps, for a kernel matrix in its type."""
     with Pool.open() as pool:
-        solver = Primal(KernelProblem(y, upper, y), cache(K, pool, n_slots), tol, pool, Method(fit_intercept, most))
+        solver = Primal(KernelProblem(y, upper, y), cache(K, pool, n_slots), tol, pool, fit_intercept, most)
 
         def watch(state, report):
             if seen is not None:
@@ -152,7 +151,7 @@ def test_an_early_end_with_float32_values_is_certified_by_float64_ones(n_steps):
     with Pool.open() as pool:
         gram = Gram(RealPairwise(RBF(0.037), np.float32, None, False), MemorySource.of(X), pool)
         rows = RowCache(gram, np.empty(300 * 300 * 4, np.uint8))
-        solver = Primal(KernelProblem(y, upper, y), rows, tol, pool, Method(True, 300))
+        solver = Primal(KernelProblem(y, upper, y), rows, tol, pool, True, 300)
         state, reason, _ = drive(solver, solver.init(), Limits(n_steps, np.inf), lambda state, report: False)
         found = solver.finish(state)
     assert reason is StopReason.MAX_ITER
@@ -239,7 +238,7 @@ def test_the_objective_is_that_of_the_multipliers_where_little_is_left_of_sums(s
 def test_multipliers_that_were_made_feasible_are_certified_as_they_are(monkeypatch):
     K, y, upper = problem(0, 40)
     with Pool.open() as pool:
-        solver = Primal(KernelProblem(y, upper, y), cache(K, pool), 1e-6, pool, Method(True, 100))
+        solver = Primal(KernelProblem(y, upper, y), cache(K, pool), 1e-6, pool, True, 100)
         state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
         monkeypatch.setattr(DualView, "feasible", lambda view, alpha: 0.5 * alpha)  # rounding does so, by a little
         check(solver.finish(state), reason, K, y, upper, tol=1e-6)
@@ -350,7 +349,7 @@ def test_the_best_length_has_the_least_objective_unless_one_is_good_enough(seed,
         margins = problem.y * (scores + t * line.direction)
         return problem.upper @ squared_hinge.value(margins) + line.slope * t + line.curvature * t * t / 2
 
-    slope = slope_at_start(problem, line)
+    slope = slope_near(problem, line, 0.0)[0]
     if slope >= 0 or objective(1e4) < objective(9e3):  # it does not fall at all, or has no end
         return
     length = best_length(problem, line)
@@ -370,7 +369,7 @@ def test_the_slope_at_the_start_is_that_of_differences():
         return problem.upper @ squared_hinge.value(margins) + line.slope * t + line.curvature * t * t / 2
 
     wanted = (objective(1e-6) - objective(-1e-6)) / 2e-6
-    assert slope_at_start(problem, line) == pytest.approx(wanted, rel=1e-6)
+    assert slope_near(problem, line, 0.0)[0] == pytest.approx(wanted, rel=1e-6)
 
 
 def test_one_is_taken_for_the_best_length_where_it_is_good_enough():

@@ -1,19 +1,30 @@
 """Support vector classification with kernels: SVC and NuSVC, a decision function for each pair of classes."""
 
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar, NoReturn
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import InvalidParameterError
 
 from fastsvm._compiled.compiler import writeable
-from fastsvm.estimators.fitting.convergence_warnings import warn_of_margin
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.labels import check_ties, class_weights, encode
-from fastsvm.estimators.fitting.parameters import NU, Rule, boolean, number, one_of, optional, seed
 from fastsvm.estimators.fitting.predictions import Classifier
-from fastsvm.estimators.fitting.validation import Attributes, TrainingSet
+from fastsvm.estimators.fitting.session import warn_of_margin
+from fastsvm.estimators.fitting.validation import (
+    NU,
+    Attributes,
+    Rule,
+    TrainingSet,
+    boolean,
+    check_ties,
+    class_weights,
+    encode,
+    number,
+    one_of,
+    optional,
+    seed,
+)
 from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
@@ -99,12 +110,12 @@ class KernelClassifier(Classifier, KernelMachine):
             raise InvalidParameterError(f"probability={self.probability!r}: {self._no_probabilities()}")
 
     @property
-    def predict_proba(self) -> Any:
+    def predict_proba(self) -> NoReturn:
         """Missing: raises AttributeError, which says how to get probabilities."""
         raise AttributeError(self._no_probabilities())
 
     @property
-    def predict_log_proba(self) -> Any:
+    def predict_log_proba(self) -> NoReturn:
         """Missing: raises AttributeError, which says how to get probabilities."""
         raise AttributeError(self._no_probabilities())
 
@@ -331,7 +342,6 @@ class NuSVC(KernelClassifier):
 
     class_weight = None
     follows = ("nu",)
-    _warns = staticmethod(warn_of_margin)
 
     def __init__(
         self,
@@ -373,6 +383,9 @@ class NuSVC(KernelClassifier):
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state
+
+    def _warn(self) -> None:
+        warn_of_margin(self)
 
     def _own_rules(self) -> dict[str, Rule]:
         return {"nu": NU, "random_state": seed} | super()._own_rules()

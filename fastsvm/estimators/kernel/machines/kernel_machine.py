@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -10,37 +10,43 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
-from fastsvm.estimators.fitting.drafts import of_one_model
-from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, optional
-from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator
+from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator, of_one_model, warn_of_violation
 from fastsvm.estimators.fitting.validation import (
     STATISTICS,
     Attributes,
+    Column,
+    Rule,
+    Samples,
     TrainingSet,
+    boolean,
     check_columns,
+    check_parameters,
     check_rows,
+    either,
+    number,
+    optional,
 )
 from fastsvm.estimators.kernel.kernel_parameter import (
     KERNEL_RULES,
     KernelEstimator,
     ObjectSource,
+    Standardization,
     check_kernel,
     is_precomputed,
     resolve_kernel,
     samples_for,
 )
-from fastsvm.estimators.kernel.one_vs_one import Outcome
+from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, Outcome
 from fastsvm.estimators.kernel.prediction import Predictor
-from fastsvm.estimators.kernel.prepare import PreparedFit, Statement, enough_memory, prepare, warn_of_time
+from fastsvm.estimators.kernel.prepare import Statement, enough_memory, prepare, warn_of_time
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, most_steps
-from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
 from fastsvm.kernel_matrix.expansion import PairCoefficients
+from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.outer_loop import Limits, StopReason
-from fastsvm.sources import MemorySource, is_stored
+from fastsvm.sources import MemorySource, Source, is_stored
 from fastsvm.tuning import current_tuning
 
 __all__ = ["KernelMachine"]
@@ -54,14 +60,13 @@ _RULES = KERNEL_RULES | {
     "warm_start": boolean,
     "verbose": either(boolean, number(integral=True, least=0)),
 }
-_ROUNDING = 1e-9  # A violation may exceed the tolerance by this part of it, which is rounding.
 
 
 class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
     """Fits problems of multipliers, and sums kernel values with the support vectors.
 
     The first class attributes say along which parameters a fit begins at the solution for other values, which estimator
-    is for many samples, and what warns of its end. The others are what `SVC` has as parameters, for machines that have
+    is for many samples. The others are what `SVC` has as parameters, for machines that have
     one solver only.
 
     Parameters
@@ -123,7 +128,6 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
 
     follows: ClassVar[tuple[str, ...]] = ("C",)
     of_many: ClassVar[str] = ""
-    _warns: ClassVar[Any] = staticmethod(warn_of_violation)
 
     C: float = 1.0
     solver: str = "smo"
@@ -157,7 +161,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             raise ValueError("standardize=True needs features, X holds kernel values. Scale before they are computed.")
         parse_memory(self.memory, enough=0)
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+    def _checked(self, X: Samples, y: Column, sample_weight: Column) -> TrainingSet:
         """Return the training set."""
         samples = samples_for(self, X)
         if self.standardize and isinstance(samples, ObjectSource):
@@ -170,7 +174,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
     def _state(self, data: TrainingSet) -> Statement:
         """Return what is asked of the samples; those of weight 0 are left out."""
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, session: FitSession) -> None:
+    def _learn(self, X: Samples, y: Column, sample_weight: Column, session: FitSession) -> None:
         tuning = current_tuning().kernel
         data = self._checked(X, y, sample_weight)
         stated = self._state(data)
@@ -178,9 +182,9 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         session.begin()
         with Pool.open(most=threads_within(self.memory)) as pool:
             budget = parse_memory(self.memory, enough_memory(data.source, pool.n_threads))
-            prepared = prepare(self, data, stated, budget, pool, session.has_callbacks, tuning)
+            task, samples, fixed = prepare(self, data, stated, budget, pool, session.has_callbacks, tuning)
             del data  # whose samples may be in memory, where the fit reads them in each pass
-            task, records = prepared.task, []
+            records: list[tuple] = []
             if session.resume_from is not None:
                 checkpoint, records = session.resume_from
                 task.resume(checkpoint)
@@ -188,40 +192,39 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             if last is not None and np.array_equal(last[0], classes) and task.has_as_many(last[1]):
                 task.start(last[1])
             elif session.resume_from is None and self.of_many:
-                warn_of_time(self, prepared, self.of_many)
+                warn_of_time(self, task, self.of_many)
 
             def attributes() -> Attributes:
-                return self._attributes(prepared, classes)
+                return fixed | self._attributes(task, samples, classes)
 
             solver = task.begins_with or self.solver
             monitor = KernelFitMonitor(session, task.problems.n_problems, solver, attributes, records)
             with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
                 task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
             self.__dict__.update(attributes())
-        session.end(monitor, self._warns)
+        session.finish(monitor, type(self)._warn)
 
-    def _attributes(self, prepared: PreparedFit, classes: np.ndarray) -> Attributes:
-        """Return the fitted attributes of a model that stops now."""
-        found = self._solution(prepared.task, classes)
-        support_vectors: Any = np.empty((0, 0))
-        if not is_precomputed(self):
-            support_vectors = prepared.samples.as_passed(prepared.samples.rows(found["support_"]))
-        found = self._with_vectors(found, support_vectors, prepared.samples.shape)
-        found["solver_"] = prepared.task.solved_by or self.solver
-        return prepared.more | prepared.geometry.attributes() | found | attributes_of(prepared.standardization)
+    def _warn(self) -> None:
+        """Warn if the fit did not converge."""
+        warn_of_violation(self)
 
-    def _with_vectors(self, found: Attributes, vectors: Any, shape: tuple[int, int]) -> Attributes:
+    def _attributes(self, task: OneVsOneFit, samples: Source, classes: np.ndarray) -> Attributes:
+        """Return the fitted attributes of a model that stops now, with support vectors copied from the samples."""
+        found = self._solution(task.outcome(), classes)
+        vectors = np.empty((0, 0)) if is_precomputed(self) else samples.as_passed(samples.rows(found["support_"]))
+        return self._with_vectors(found, vectors, samples.shape) | {"solver_": task.solved_by or self.solver}
+
+    def _with_vectors(self, found: Attributes, vectors: Samples, shape: tuple[int, int]) -> Attributes:
         """Return the attributes of a solution with its support vectors, for samples of a shape."""
         found = found | {"support_vectors_": vectors, "shape_fit_": shape}
         if sparse.issparse(vectors):
             found["dual_coef_"] = sparse.csr_matrix(found["dual_coef_"])
         return found
 
-    def _solution(self, task: Any, classes: np.ndarray) -> Attributes:
+    def _solution(self, outcome: Outcome, classes: np.ndarray) -> Attributes:
         """Return the fitted attributes that the solution determines."""
-        outcome = task.outcome()
         violation, reason = float(outcome.kkt_violation.max()), outcome.stop_reason
-        if reason is StopReason.CONVERGED and violation > self.tol * (1 + _ROUNDING):
+        if reason is StopReason.CONVERGED and violation > self.tol * (1 + ROUNDING):
             reason = StopReason.STALLED
         objective = outcome.objective
         if not SOLVERS[self.solver].is_dual:  # the gap at zero is the primal objective
@@ -232,7 +235,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             "kkt_violation_": violation,
             "converged_": reason is StopReason.CONVERGED,
             "stop_reason_": str(reason),
-            "passes_": task.passes,
+            "passes_": outcome.passes,
             "fit_status_": int(reason is not StopReason.CONVERGED),
         }
 
@@ -258,11 +261,11 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         self._check_fitted()
         if not isinstance(resolve_kernel(self), Linear):
             raise AttributeError("coef_ is only available when using a linear kernel")
-        vectors: Any = self.support_vectors_
+        vectors = self.support_vectors_
         standardization = Standardization.of_model(self)
         if standardization is not None:
             vectors = standardization.apply(MemorySource.of(vectors)).in_memory().block.user_array()
-        found: Any = self._coefficients()
+        found = self._coefficients()
         if sparse.issparse(vectors):
             found = sparse.csr_matrix(found) @ sparse.csr_matrix(vectors)
             found.data.flags.writeable = False
@@ -273,8 +276,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
 
     def _dense_dual_coef(self) -> np.ndarray:
         """Return `dual_coef_`, which is sparse if the samples are."""
-        dual_coef: Any = self.dual_coef_
-        return dual_coef.toarray() if sparse.issparse(dual_coef) else np.asarray(dual_coef)
+        return self.dual_coef_.toarray() if sparse.issparse(self.dual_coef_) else np.asarray(self.dual_coef_)
 
     def _coefficients(self) -> np.ndarray | sparse.csr_matrix:
         """Return the coefficients of the support vectors, a row for each decision function."""
@@ -304,7 +306,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         """Return the coefficients of the support vectors as predictions sum with them."""
         return self._coefficients().T
 
-    def _decided_by(self, X: Any, *forms: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
+    def _decided_by(self, X: Samples, *forms: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
         """Return what each function makes of the values of the decision functions, of which it gets some rows."""
         self._check_fitted()
         vectors = self.support_vectors_

@@ -3,9 +3,8 @@
 import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.parameters import NU, Rule
 from fastsvm.estimators.fitting.predictions import OutlierDetector
-from fastsvm.estimators.fitting.validation import Attributes, TrainingSet
+from fastsvm.estimators.fitting.validation import NU, Attributes, Rule, TrainingSet
 from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome

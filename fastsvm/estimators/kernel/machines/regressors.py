@@ -5,9 +5,8 @@ from typing import ClassVar
 import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.parameters import NU, Rule, number, one_of
 from fastsvm.estimators.fitting.predictions import Regressor
-from fastsvm.estimators.fitting.validation import Attributes, TrainingSet
+from fastsvm.estimators.fitting.validation import NU, Attributes, Rule, TrainingSet, number, one_of
 from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
@@ -32,10 +31,7 @@ class KernelRegressor(Regressor, KernelMachine):
     """
 
     def _of_targets(self, data: TrainingSet, epsilon: float, nu: float) -> Statement:
-        """Return the problem with a tube of half width `epsilon`, or with the totals that ν asks for, if it is above 0.
-
-        Samples of weight 0 are left out.
-        """
+        """Return the problem with a tube of half width `epsilon`, or with the totals of a ν above 0."""
         upper = float(self.C) * data.weight
         total = nu * float(upper.sum()) / 2
 

@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 import fastsvm
 from bench.machines.referee import examine_machine
 from fastsvm import SVR, NuSVC, NuSVR, OneClassSVM
-from fastsvm.estimators.fitting.checkpoints import checkpointed
+from fastsvm.estimators.fitting.session import checkpointed
 from fastsvm.estimators.kernel import prepare
 from fastsvm.kernel_matrix.memory_plan import plan
 from fastsvm.tuning import changed, tuned
