@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from distributed import Future
-from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool
@@ -34,7 +33,7 @@ from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
 from fastsvm.low_rank.nystroem_map import NystroemMap
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.shards import ShardedAscent
-from fastsvm.sources import MemorySource
+from fastsvm.sources import MemorySource, stacked
 from fastsvm.tuning import current_tuning
 
 __all__ = ["NystroemSVC"]
@@ -190,8 +189,7 @@ def _choose_landmarks(
     places = [drawn[(drawn >= a) & (drawn < b)] - a for a, b in pairwise(np.cumsum([0, *sizes]))]
     filled = [(k, some) for k, some in enumerate(places) if len(some)]
     parts = tasks.gathered([tasks.submit("drawn", k, rows_at, rows[k], some) for k, some in filled])
-    X = [part.X for part in parts]
-    source = MemorySource.of(sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X))
+    source = MemorySource.of(stacked([part.X for part in parts]))
     used = np.flatnonzero(np.concatenate([part.weight for part in parts]) > 0)
     with Pool.open() as pool:
         chosen = choose(estimator, source, used, rng, parse_memory(estimator.memory), pool)

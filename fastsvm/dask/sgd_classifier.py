@@ -17,9 +17,9 @@ from fastsvm.estimators.fitting.validation import class_weights
 from fastsvm.estimators.linear import sgd_classifier
 from fastsvm.estimators.linear.fits.sgd_fit import solver_of
 from fastsvm.estimators.linear.loss_parameter import loss_of
+from fastsvm.estimators.linear.prediction import scaled_type
 from fastsvm.estimators.linear.training_task import Task, seed_of
 from fastsvm.files.storable import storable
-from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Loss
 from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
@@ -246,8 +246,7 @@ def _task(rows: ShardRows, plan: _Plan) -> Task:
     """Return the task of a shard."""
     source: Source = MemorySource.of(rows.X)
     if plan.scale.size:
-        dtype = np.dtype(np.float64) if source.sparse else product_type(source.dtype)
-        source = ScaledSource(source, None if source.sparse else plan.shift, plan.scale, dtype)
+        source = ScaledSource(source, None if source.sparse else plan.shift, plan.scale, scaled_type(source))
     return task_of_labels(source, rows, plan, plan.loss.of_classes)
 
 

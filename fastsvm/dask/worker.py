@@ -26,7 +26,7 @@ from fastsvm.losses import Loss
 from fastsvm.solvers.linear_dual.metric import Metric, RowMoments
 from fastsvm.solvers.linear_dual.problem import CertificateSums, LinearProblem
 from fastsvm.solvers.linear_dual.shards import RoundOrder, RoundSums, Shard, ShardState
-from fastsvm.sources import MemorySource, ScaledSource, Source, open_hdf5
+from fastsvm.sources import MemorySource, ScaledSource, Source, open_hdf5, stacked
 from fastsvm.tuning import LinearTuning, current_tuning
 
 __all__ = [
@@ -177,8 +177,7 @@ def joined(
     X, y, weight = zip(*parts, strict=True)
     if len(parts) == 1:
         return ShardRows(X[0], y[0], weight[0], names)
-    rows = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X)
-    return ShardRows(rows, np.concatenate(y), np.concatenate(weight), names)
+    return ShardRows(stacked(X), np.concatenate(y), np.concatenate(weight), names)
 
 
 @_counted

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d
 
 from fastsvm.displays._canvas import Axes, Look, PathCollection, are_many, point_look
 from fastsvm.estimators.fitting.validation import labels_of
-from fastsvm.sources import HDF5Data, as_source, is_stored
+from fastsvm.sources import as_source, columns_of, is_stored, to_dense
 from fastsvm.tuning import current_tuning
 
 __all__ = [
@@ -29,7 +28,7 @@ def rows_of(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:
     names = tuple(str(name) for name in getattr(X, "columns", ()))
     values = as_source(X).in_memory().block.user_array() if is_stored(X) else X
     values = check_array(values, accept_sparse="csr", dtype=np.float64)
-    values = values.toarray() if sparse.issparse(values) else values
+    values = to_dense(values)
     return values, names or tuple(f"feature {k}" for k in range(values.shape[1]))
 
 
@@ -74,8 +73,7 @@ def _are_those(model: BaseEstimator, rows: np.ndarray, X: np.ndarray, direct: bo
     vectors = getattr(model, "support_vectors_", None)
     if not direct or vectors is None or vectors.shape != (len(rows), X.shape[1]):
         return True
-    vectors = vectors.toarray() if sparse.issparse(vectors) else vectors
-    return np.allclose(vectors, X[rows], rtol=1e-3)  # whatever their precision
+    return np.allclose(to_dense(vectors), X[rows], rtol=1e-3)  # whatever their precision
 
 
 def column_of(values: object, n: int, kind: str, dtype: type | None = None) -> np.ndarray:
@@ -187,20 +185,16 @@ def rows_at(X: Any, numbers: np.ndarray) -> np.ndarray:
     if is_stored(X):
         source = as_source(X)
         blocks = [source.read(number, number + 1) for number in np.asarray(numbers).tolist()]
-        return np.concatenate([_dense(block.user_array()) for block in blocks])
+        return np.concatenate([to_dense(block.user_array()) for block in blocks])
     rows = X.iloc[numbers] if hasattr(X, "iloc") else (X if hasattr(X, "shape") else np.asarray(X))[numbers]
-    rows = _dense(rows)
+    rows = to_dense(rows)
     return rows.reshape(len(rows), -1)
-
-
-def _dense(rows: Any) -> np.ndarray:
-    return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
 
 
 def names_of(labels: np.ndarray, class_names: Sequence[str] | None, X: object = None) -> list[str]:
     """Return the name of each label: the one that was passed, that X has for this number, or the label itself."""
     if class_names is None:
-        names = X.class_names if isinstance(X, HDF5Data) else None
+        names = columns_of(X).class_names
         are_numbers = labels.dtype.kind in "iu" and len(labels) > 0 and labels.min() >= 0
         if names is None or not are_numbers or labels.max() >= len(names):
             return [str(label) for label in labels]

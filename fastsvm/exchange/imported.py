@@ -99,9 +99,7 @@ def _geometry(parts: KernelParts) -> Attributes:
     if not (sparse.issparse(vectors) or isinstance(vectors, np.ndarray)) or 0 in vectors.shape:
         return geometry_attributes(parts.gamma, None, 0.0, 0.0)
     if sparse.issparse(vectors) and parts.standardization is None:  # statistics of features would take memory for all
-        sq_norms = np.bincount(
-            np.repeat(np.arange(len(vectors.indptr) - 1), np.diff(vectors.indptr)), np.square(vectors.data, dtype=float)
-        )
+        sq_norms = MemorySource.of(vectors).block.sq_norms()
         return geometry_attributes(
             parts.gamma, None, float(sq_norms.max(initial=0)), float(sq_norms.sum() / vectors.shape[0])
         )

@@ -20,7 +20,7 @@ from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, whole_l
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.kernels import kernel_name
 from fastsvm.multiclass import class_pairs
-from fastsvm.sources import Origin
+from fastsvm.sources import Origin, to_dense
 
 __all__ = [
     "MACHINES",
@@ -328,8 +328,7 @@ def layout_of(model: BaseEstimator) -> Layout:
     share all vectors. So they are repeated for each class but the last, and those of a class have its coefficients in
     the pairs with the classes after it.
     """
-    coef = model.dual_coef_
-    coef = coef.toarray() if sparse.issparse(coef) else np.asarray(coef)
+    coef = to_dense(model.dual_coef_)
     n, counts, n_classes = coef.shape[1], np.asarray(model.n_support_, np.int32), len(getattr(model, "classes_", ()))
     if n_classes == 0 or len(coef) == n_classes - 1:
         return Layout(coef, counts, np.arange(n))

@@ -26,7 +26,7 @@ from fastsvm.jobs.say import say
 from fastsvm.memory import parse_memory
 from fastsvm.persistence.model_file import is_model_file, load, save
 from fastsvm.sources import HDF5Data, HDF5Source, Source, open_hdf5
-from fastsvm.sources.hdf5 import HDF5CSRSource, reading
+from fastsvm.sources.hdf5 import reading
 from fastsvm.tuning import current_tuning
 
 __all__ = ["CompressionReport", "compress_model", "convert_model", "describe", "fitting_model", "load_model", "opened"]
@@ -61,8 +61,7 @@ def fitting_model(model: BaseEstimator, path: str | Path, rows: Source) -> BaseE
     fit, is_text = origin_of(model), is_libsvm_text(path)
     is_shifted = is_text and rows.origin.first_index == 0 and fit.first_index == 1 and not fit.sure  # a feature more
     n_known = model.n_features_in_ + is_shifted
-    if isinstance(rows, HDF5CSRSource) and rows.origin.first_index is not None:
-        rows.widen(n_known)
+    rows.widen(n_known)
     n = max(rows.shape[1], n_known)
     if is_text:
         of_text = {"n_features": n, "first_index": 0 if is_shifted else None}
@@ -188,10 +187,10 @@ def _of_data(data: HDF5Data) -> Json:
     words: Json = {
         "n_samples": data.shape[0],
         "n_features": data.shape[1],
-        "storage": "CSR" if data.X.sparse else "dense",
+        "storage": data.X.form,
         "dtype": str(data.X.dtype),
         "megabytes": data.X.nbytes / 1e6,
-        "chunks": None if data.X.sparse else cast(HDF5Source, data.X).node.chunks,
+        "chunks": cast(HDF5Source, data.X).chunks,
         "labels": None if data.y is None else str(data.y.dtype),
         "sample_weight": data.sample_weight is not None,
         "feature_names": None if data.feature_names is None else listed(data.feature_names),

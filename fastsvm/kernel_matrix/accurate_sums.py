@@ -18,7 +18,7 @@ from fastsvm.kernel_matrix.rounding import SEEN, UNIT
 from fastsvm.kernels import RBF, Exponential, Laplacian, Linear, Polynomial, Sigmoid, kernel_value
 from fastsvm.linalg import double_floats as wide
 from fastsvm.linalg.double_floats import FINE, Wide
-from fastsvm.sources import Block, CSRBlock
+from fastsvm.sources import Block
 
 __all__ = ["CACHED_VALUES", "SUMMED_ROWS", "Samples", "ValueBounds", "accurate_sums", "weighted_rows"]
 
@@ -156,17 +156,12 @@ def _is_linear(pairwise: PairwiseKernel) -> bool:
 
 
 def _floats(block: Block) -> Floats:
-    if isinstance(block, CSRBlock):
-        rows = block.compressed(np.float64)
-        return sparse.csr_matrix((rows.data, rows.indices, rows.indptr), rows.shape)
-    return block.dense(np.float64)
+    return block.converted(np.float64).user_array()
 
 
 def _n_terms(block: Block) -> int:
     """Return the most features of two samples that are not both 0."""
-    if isinstance(block, CSRBlock):
-        return min(block.shape[1], 2 * int(np.diff(block.indptr).max(initial=0)))
-    return block.shape[1]
+    return min(block.shape[1], 2 * int(np.diff(block.ends).max(initial=0)))
 
 
 def _sq_norms(rows: Floats, centre: np.ndarray | None) -> np.ndarray:

@@ -23,8 +23,7 @@ def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: b
     is part of the intercept, and may be much larger than the score. The bits of the scores of a row depend only on the
     row and its type, because the order of sums is fixed.
     """
-    kind = block.data.dtype if isinstance(block, CSRBlock) else block.values.dtype
-    dtype = np.dtype(np.float64) if exact else product_type(kind)
+    dtype = np.dtype(np.float64) if exact else product_type(block.stored.dtype)
     if isinstance(block, CSRBlock):
         rows = sparse.csr_matrix((block.data.astype(dtype, copy=False), block.indices, block.indptr), block.shape)
         return np.asarray(rows @ coef.T.astype(dtype)) + intercept.astype(dtype)

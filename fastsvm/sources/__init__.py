@@ -7,9 +7,9 @@ import numpy as np
 from scipy import sparse
 
 from fastsvm.sources.base import MemorySource, Origin, Reads, Source, SubsetSource
-from fastsvm.sources.block import Block, CSRBlock, DenseBlock, check_compressed
+from fastsvm.sources.block import Block, CSRBlock, DenseBlock, check_compressed, stacked, to_dense
 from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
-from fastsvm.sources.hdf5_data import HDF5Data, open_hdf5, read_column
+from fastsvm.sources.hdf5_data import HDF5Data, columns_of, of_open_file, open_hdf5, read_column
 from fastsvm.sources.quantized import Quantization, find_quantization
 from fastsvm.sources.scaled import ScaledSource
 from fastsvm.sources.statistics import FeatureStatistics, check_finite, error_in_file, feature_statistics
@@ -34,6 +34,7 @@ __all__ = [
     "as_source",
     "check_compressed",
     "check_finite",
+    "columns_of",
     "error_in_file",
     "feature_statistics",
     "find_quantization",
@@ -41,18 +42,15 @@ __all__ = [
     "of_open_file",
     "open_hdf5",
     "read_column",
+    "stacked",
+    "to_dense",
     "windows",
 ]
 
 
-def is_stored(X: Any) -> bool:
+def is_stored(X: object) -> bool:
     """Return whether rows of X are read when they are needed: those of a source, an HDF5 file, or an array of Zarr."""
     return isinstance(X, (Source, HDF5Data, h5py.Dataset, h5py.Group, h5py.Datatype)) or is_sliceable(X)
-
-
-def of_open_file(X: Any) -> Any:
-    """Return the data set of an open `h5py.File`, and anything else as it is."""
-    return HDF5Data(X) if isinstance(X, h5py.File) else X
 
 
 def as_source(X: Any) -> Source:

@@ -108,6 +108,7 @@ class Source(ABC):
     held: int = 0  # So many bytes of rows count as memory of a fit, which has read them from a file.
     ahead: bool = False  # A thread reads the blocks of a pass, one ahead.
     chunk_rows: int = 1  # So many rows are read together.
+    gathered_share: float = 0.0  # Up to this share of the rows takes less time to gather than all rows to read.
     feature_names: np.ndarray | None = None  # They are str objects, shape (n_features,).
     origin: Origin = Origin()
 
@@ -121,12 +122,44 @@ class Source(ABC):
         """Bytes that the rows take in memory."""
         return self.shape[0] * self.shape[1] * np.dtype(self.dtype).itemsize
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row in the mean, at least 1."""
+        return max(1, self.nbytes // max(1, len(self)))
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes that a pass reads from storage: none of rows in memory."""
+        return 0 if self.resident else self.nbytes
+
+    @property
+    def form(self) -> str:
+        """The form of the rows, "CSR" or "dense"."""
+        return "CSR" if self.sparse else "dense"
+
+    @property
+    def of_bytes(self) -> bool:
+        """Whether the rows are dense and of bytes."""
+        return self.dtype == np.uint8 and not self.sparse
+
     @cached_property
     def values_per_row(self) -> float:
         """Stored values of a row in the mean. Bytes would depend on the types of a sparse matrix's indices."""
         if not self.sparse:
             return float(self.shape[1])
         return self.nbytes / (np.dtype(self.dtype).itemsize + 4) / max(1, self.shape[0])
+
+    @property
+    def nonzeros_per_row(self) -> float:
+        """Values of a row that are not zero, in the mean of some rows; of sparse rows those that are stored."""
+        if self.sparse:
+            return self.values_per_row
+        values = self._some_values()
+        return np.count_nonzero(values != 0) / len(values)  # numpy counts bytes several times as fast
+
+    def _some_values(self) -> np.ndarray:
+        """Return the values of some rows: another pass over a file would take as long as an epoch."""
+        return next(self.blocks())[1].stored
 
     @cached_property
     def block_rows(self) -> int:
@@ -182,8 +215,7 @@ class Source(ABC):
 
     def in_blocks(self, most_bytes: int) -> "Source":
         """Return the source with blocks of at most `most_bytes`, or of one chunk; rows in memory have no such bound."""
-        row_bytes = max(1, self.nbytes // max(1, len(self)))
-        n_rows = max(1, most_bytes // row_bytes // self.chunk_rows) * self.chunk_rows
+        n_rows = max(1, most_bytes // self.row_bytes // self.chunk_rows) * self.chunk_rows
         return self if self.resident or n_rows >= self.block_rows else self.changed(block_rows=n_rows)
 
     def changed(self, **attributes: int) -> "Source":
@@ -195,6 +227,10 @@ class Source(ABC):
     def in_memory(self) -> "MemorySource":
         """Return a source of the same rows in memory, in the type in which they are stored."""
         return MemorySource(self.read(0, len(self)))
+
+    def as_stored(self) -> tuple["Source", np.ndarray, np.ndarray]:
+        """Return the rows as stored, and what is subtracted from and multiplied with them; empty for nothing."""
+        return self.in_memory() if self.resident else self, np.empty(0), np.empty(0)
 
     def loaded(self) -> "Source":
         """Return the source with its rows in memory, as if they had been there before; a view stays a view of them."""
@@ -208,6 +244,14 @@ class Source(ABC):
     def within(self, memory: int) -> "Source":
         """Return the source for a fit with so much memory, of which blocks of rows are a small part."""
         return self.in_blocks(max(self.tuning.run_bytes, memory // self.tuning.block_share))
+
+    def compressed(self, dtype: np.dtype, most_bytes: int) -> "Source":
+        """Return rows in memory in sparse form, if they take at most so many bytes then, and others as they are."""
+        return self
+
+    def widen(self, n_features: int) -> None:
+        """Let rows that were text have more features, which are 0; others know how many they have."""
+        return
 
     def check_unchanged(self) -> None:
         """Raise ValueError if the file with the rows has changed since the source was made."""
@@ -242,11 +286,22 @@ class Source(ABC):
         blocks = ((start, self.read(start, stop)) for start, stop in self.spans())
         return read_ahead(blocks) if self.ahead else blocks
 
+    def whole_blocks(self) -> Iterator[tuple[int, Block]]:
+        """Return what `blocks` does, but rows in memory as one block, which is no copy."""
+        return self.blocks()
+
+    def sampled(self, rows: np.ndarray, most: int) -> np.ndarray:
+        """Return at most `most` of some row numbers: spread ones in memory, the first ones of a file."""
+        if len(rows) <= most or not self.resident:
+            return rows[:most]
+        return rows[np.linspace(0, len(rows) - 1, most).astype(int)]
+
 
 class MemorySource(Source):
     """Rows in memory, all of them in one block."""
 
     resident = True
+    gathered_share = 0.5
 
     block: Block
 
@@ -273,6 +328,18 @@ class MemorySource(Source):
     def read(self, start: int, stop: int) -> Block:
         """Return rows `start` to `stop`, a view."""
         return self.block.slice(start, stop)
+
+    def whole_blocks(self) -> Iterator[tuple[int, Block]]:
+        """Return all rows as one block."""
+        yield 0, self.block
+
+    def compressed(self, dtype: np.dtype, most_bytes: int) -> Source:
+        """Return the rows in sparse form, if they take at most so many bytes then."""
+        n_bytes = (dtype.itemsize + np.dtype(np.int32).itemsize) * self.nonzeros_per_row * len(self)
+        return self if self.sparse or n_bytes > most_bytes else MemorySource(self.block.compressed(dtype))
+
+    def _some_values(self) -> np.ndarray:
+        return self.block.stored[:: max(1, len(self) // self.tuning.resident_rows)]
 
     def rows(self, indices: np.ndarray) -> Block:
         """Return a copy of the rows `indices`."""

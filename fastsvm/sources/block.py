@@ -1,7 +1,8 @@
 """Blocks of rows, which sources return: dense, or in compressed sparse row form."""
 
-from collections.abc import Iterable
-from typing import NamedTuple, cast
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -9,7 +10,17 @@ from scipy import sparse
 
 from fastsvm._compiled.compiler import jit, writeable
 
-__all__ = ["Block", "CSRBlock", "DenseBlock", "check_compressed", "index_type", "look_through"]
+__all__ = ["Block", "CSRBlock", "DenseBlock", "check_compressed", "index_type", "look_through", "stacked", "to_dense"]
+
+
+def to_dense(X: Any) -> np.ndarray:
+    """Return a matrix, sparse or not, as an array."""
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+def stacked(parts: Sequence[np.ndarray] | Sequence[sparse.csr_matrix]) -> np.ndarray | sparse.csr_matrix:
+    """Return the rows of several matrices of one form, one after another."""
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
 
 
 def check_compressed(matrix: sparse.spmatrix | sparse.sparray, n_major: int, n_minor: int) -> bool:
@@ -93,6 +104,19 @@ class DenseBlock(NamedTuple):
             return np.ascontiguousarray(self.values, dtype=dtype)
         np.copyto(out, self.values, casting="unsafe")
         return out
+
+    def converted(self, dtype: DTypeLike) -> "DenseBlock":
+        """Return the rows in their form as compiled code takes them, with values of `dtype`."""
+        return DenseBlock(self.dense(dtype))
+
+    def sq_norms(self) -> np.ndarray:
+        """Return the squared norms of the rows, in float64."""
+        values = self.dense(np.float32) if self.values.dtype == np.uint8 else self.dense(self.values.dtype)
+        return np.einsum("ij,ij->i", values, values, dtype=np.float64)
+
+    def keys(self) -> list[bytes]:
+        """Return a key for each row; those of equal rows are equal."""
+        return [row.tobytes() for row in self.values + self.values.dtype.type(0)]  # -0.0 becomes 0.0
 
     def compressed(self, dtype: DTypeLike) -> "CSRBlock":
         """Return the values other than zero as an array of `dtype`, in compressed sparse row form."""
@@ -191,6 +215,22 @@ class CSRBlock(NamedTuple):
             self.indptr.astype(np.int64, copy=False),
             self.n_features,
         )
+
+    def converted(self, dtype: DTypeLike) -> "CSRBlock":
+        """Return the rows in their form as compiled code takes them, with values of `dtype`."""
+        return self.compressed(dtype)
+
+    def sq_norms(self) -> np.ndarray:
+        """Return the squared norms of the rows, in float64."""
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+        return np.bincount(rows, self.data.astype(np.float64) ** 2, self.shape[0])
+
+    def keys(self) -> list[tuple[bytes, bytes]]:
+        """Return a key for each row; those of equal rows are equal."""
+        there = self.data != 0  # zeros may be stored, or not
+        ends = np.append(0, np.cumsum(there))[self.indptr]
+        columns, values = self.indices[there], self.data[there]
+        return [(columns[a:b].tobytes(), values[a:b].tobytes()) for a, b in pairwise(ends)]
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:

@@ -322,6 +322,11 @@ class HDF5Source(Source):
         self._check_open()
         return self._node
 
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """Shape of the chunks of a dataset; None if there are none, and for a group."""
+        return getattr(self.node, "chunks", None)
+
     def _check_open(self) -> None:
         if self._node is not None and not self._node:
             raise ValueError(f"{self.path} is closed; keep it open while its rows are used.")
@@ -380,8 +385,9 @@ class HDF5CSRSource(HDF5Source):
         self.block_rows = max(1, int(block_bytes(self.nbytes, self.tuning) * self.shape[0] / max(1, self.nbytes)))
 
     def widen(self, n_features: int) -> None:
-        """Let the rows have more features, which are 0: sparse text does not say how many there are."""
-        self.shape = self.shape[0], max(self.shape[1], n_features)
+        """Let rows that were text, which does not say how many features there are, have more of them, which are 0."""
+        if self.origin.first_index is not None:
+            self.shape = self.shape[0], max(self.shape[1], n_features)
 
     def _check_parts(self, group: h5py.Group) -> None:
         where = f"{place_of(group)} is not a CSR group: "

@@ -1,7 +1,7 @@
 """A data set in one HDF5 file: rows, labels and sample weights."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -20,7 +20,7 @@ from fastsvm.sources.hdf5 import (
     reading,
 )
 
-__all__ = ["HDF5Data", "open_hdf5", "read_column"]
+__all__ = ["Columns", "HDF5Data", "columns_of", "of_open_file", "open_hdf5", "read_column"]
 
 
 class HDF5Data:
@@ -187,6 +187,26 @@ class HDF5Data:
     def __exit__(self, *error: object) -> None:
         """Close the file."""
         self.close()
+
+
+class Columns(NamedTuple):
+    """What comes with rows in a file; None for what does not, as with other rows."""
+
+    y: np.ndarray | None = None
+    sample_weight: np.ndarray | None = None
+    class_names: list[str] | None = None
+    path: Path | None = None
+
+
+def columns_of(X: object) -> Columns:
+    """Return the labels, the weights, the names of the classes and the file that come with samples."""
+    X = of_open_file(X)
+    return Columns(X.y, X.sample_weight, X.class_names, X.path) if isinstance(X, HDF5Data) else Columns()
+
+
+def of_open_file(X: Any) -> Any:
+    """Return the data set of an open `h5py.File`, and anything else as it is."""
+    return HDF5Data(X) if isinstance(X, h5py.File) else X
 
 
 def _text(value: object) -> str:

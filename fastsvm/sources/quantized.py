@@ -97,7 +97,7 @@ def find_quantization(source: Source, pool: Pool) -> tuple[Quantization, Source]
     Floats are converted only if they are in memory. The map is derived from a sample of the rows, then checked for
     every value, up to rounding error.
     """
-    if source.dtype == np.uint8 and not source.sparse:
+    if source.of_bytes:
         return IDENTITY, source
     if source.block is None or source.dtype.kind not in "fiu":
         return None

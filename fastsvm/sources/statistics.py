@@ -228,7 +228,7 @@ def _sum_sparse(data, indices, indptr, weight, mean_so_far, squares_so_far, tota
 
 
 def _is_bytes(source: Source) -> bool:
-    return source.dtype == np.uint8 and not source.sparse and source.shape[1] <= _MOST_BYTES
+    return source.of_bytes and source.shape[1] <= _MOST_BYTES
 
 
 @jit

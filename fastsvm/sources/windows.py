@@ -54,8 +54,7 @@ def windows(
             part = rows[start : start + n_rows]
             yield Window(source.block, part, part)
         return
-    row_bytes = max(1, source.nbytes // max(1, len(source)))
-    spans = list(source.spans(max(n_rows // source.tuning.runs, source.tuning.run_bytes // row_bytes)))
+    spans = list(source.spans(max(n_rows // source.tuning.runs, source.tuning.run_bytes // source.row_bytes)))
     if seed is not None:
         spans = [spans[k] for k in np.random.default_rng(seed).permutation(len(spans))]
     longest = max((stop - start for start, stop in spans), default=1)

@@ -30,6 +30,7 @@ from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs, disjoint_order
 from fastsvm.solvers.outer_loop import StopReason
+from fastsvm.sources import stacked, to_dense
 
 __all__ = ["SVC"]
 
@@ -228,7 +229,7 @@ def _vectors(tasks: Tasks, rows: list[Future], firsts: list[int], support: np.nd
     parts = [
         part.X for part in tasks.gathered([tasks.submit("vectors", k, rows_at, rows[k], some) for k, some in asked])
     ]
-    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    return stacked(parts)
 
 
 def _most_at_once(tasks: Tasks, plan: MachinePlan, counts: np.ndarray, row_bytes: int) -> float:
@@ -271,7 +272,7 @@ def _fit_of(parts: list[PairPart], plan: MachinePlan, seconds: float | None, n_p
     filled = [(part.rows.X, part.rows.y, part.rows.weight) for part in parts if len(part.numbers)]
     numbers = np.concatenate([part.numbers for part in parts])
     machine = fitted(joined(filled, None), plan, seconds, n_pairs)
-    coef = machine.dual_coef_.toarray() if sparse.issparse(machine.dual_coef_) else machine.dual_coef_
+    coef = to_dense(machine.dual_coef_)
     certificate = -float(machine.intercept_[0]), machine.objective_, machine.duality_gap_, machine.kkt_violation_
     return PairFit(
         len(numbers), numbers[machine.support_], -coef[0], numbers[machine.within_margin_], certificate,

@@ -18,13 +18,13 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from fastsvm._compiled.compiler import writeable
 from fastsvm.memory import parse_memory
 from fastsvm.sources import (
-    HDF5Data,
     MemorySource,
     Origin,
     Source,
     as_source,
     check_compressed,
     check_finite,
+    columns_of,
     is_stored,
     of_open_file,
     read_column,
@@ -182,8 +182,8 @@ class TrainingSet(NamedTuple):
 
 def labels_of(X: Samples, y: Column) -> Column:
     """Return the labels: y, the contents of a dataset y, or those of an `HDF5Data` or an open file X if y is None."""
-    if y is None and isinstance(X := of_open_file(X), HDF5Data):
-        return X.y
+    if y is None:
+        return columns_of(X).y
     if isinstance(y, (h5py.Group, h5py.Datatype)):
         raise TypeError(f"y is {y!r}, which has no values; pass a dataset.")
     return read_column(y) if isinstance(y, h5py.Dataset) else y
@@ -231,8 +231,8 @@ def check_rows(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Source:
         return stored
     source = as_source(X)
     if source.shape[0] == 0 or source.shape[1] == 0:
-        where = place_of(X) if isinstance(X, (h5py.Dataset, h5py.Group)) else "X"
-        where = f"X in {X.path}" if isinstance(X, HDF5Data) else where
+        where, path = place_of(X) if isinstance(X, (h5py.Dataset, h5py.Group)) else "X", columns_of(X).path
+        where = where if path is None else f"X in {path}"
         raise ValueError(
             f"{where} is empty: its shape is {source.shape}. It needs at least one sample and one feature."
         )
@@ -252,7 +252,7 @@ def check_rows(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Source:
     else:
         _check_feature_names(estimator, source)
         _check_first_index(origin_of(estimator), source.origin)
-    return source if reset or source.resident else source.within(parse_memory(estimator.memory))
+    return source if reset else source.within(parse_memory(estimator.memory))
 
 
 def _is_plain(estimator: BaseEstimator, X: Samples, reset: bool) -> bool:
@@ -381,24 +381,25 @@ def check_training_set(
     if isinstance(X, (str, PathLike)):
         raise TypeError(f"X is the path {X}; pass fastsvm.open_hdf5({str(X)!r}).")
     X = of_open_file(X)
+    stored_with = columns_of(X)
     y = labels_of(X, y) if has_targets else ()
     name = "sample_weight"
-    if sample_weight is None and isinstance(X, HDF5Data):
-        sample_weight, name = X.sample_weight, f"sample_weight of {X.path}"
+    if sample_weight is None and stored_with.path is not None:
+        sample_weight, name = stored_with.sample_weight, f"sample_weight of {stored_with.path}"
     if isinstance(sample_weight, h5py.Dataset):
         sample_weight = sample_weight[:]
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None"
-            + (f"; {X.path} has no dataset 'y'." if isinstance(X, HDF5Data) else ".")
+            + ("." if stored_with.path is None else f"; {stored_with.path} has no dataset 'y'.")
         )
     source, stored = check_rows(estimator, X, reset=reset), None
-    if not source.resident:
-        memory = parse_memory(estimator.memory)
-        if source.nbytes > memory // source.tuning.loaded_share:
-            source = source.within(memory)
-        else:  # before all else that a fit does, so that it does the same with samples that were in memory before
-            source, stored = source.loaded(), source
+    share = source.tuning.loaded_share
+    memory = parse_memory(estimator.memory, share * source.stored_bytes)
+    if source.stored_bytes > memory // share:
+        source = source.within(memory)
+    elif source.stored_bytes > 0:  # before all else, so that a fit does the same as with samples in memory
+        source, stored = source.loaded(), source
     if not has_targets:
         y = np.zeros(len(source))
     if not of_classes and np.asarray(y).dtype.kind in "SU":

@@ -13,7 +13,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm._compiled.threads import spans
 from fastsvm.kernel_matrix.accurate_sums import CACHED_VALUES
-from fastsvm.sources import DenseBlock, MemorySource, Source
+from fastsvm.sources import DenseBlock, Source
 from fastsvm.tuning import KernelTuning
 
 __all__ = ["Repeats"]
@@ -41,7 +41,7 @@ class Repeats(NamedTuple):
 
         Dense rows in memory are compared, of bytes, or many of words.
         """
-        block, is_bytes = source.block if isinstance(source, MemorySource) else None, source.dtype == np.uint8
+        block, is_bytes = source.block, source.dtype == np.uint8
         if not (tuning.merged and isinstance(block, DenseBlock)):
             return None
         is_long = len(block.values) > tuning.few_rows and block.values.dtype.itemsize in _WORDS

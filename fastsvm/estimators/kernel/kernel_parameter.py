@@ -30,7 +30,6 @@ from fastsvm.linalg.row_products import product_type
 from fastsvm.low_rank.random_pivots import diagonal_of
 from fastsvm.sources import (
     Block,
-    CSRBlock,
     DenseBlock,
     FeatureStatistics,
     MemorySource,
@@ -268,16 +267,16 @@ def attributes_of(standardization: Standardization | None) -> Attributes:
     return {"_shift": shift, "_scale": scale}
 
 
-def warn_of_lengths(name: str, statistics: FeatureStatistics, n_rows: int, is_sparse: bool) -> None:
+def warn_of_lengths(name: str, statistics: FeatureStatistics, source: Source) -> None:
     """Warn if a feature is so much longer than the others that kernel values depend on it alone.
 
     Its standard deviation is compared with the lower quartile of those that vary, which a few long features do not
     hide.
     """
-    variance, longer = statistics.feature_variance, _LONGER_SPARSE if is_sparse else _LONGER
+    variance, longer = statistics.feature_variance, _LONGER_SPARSE if source.sparse else _LONGER
     if variance.max() <= longer**2 * variance.min():  # a glance, because the rest takes as long as a small fit
         return
-    varying = statistics.varying(n_rows)
+    varying = statistics.varying(len(source))
     if varying.sum() < 2:
         return
     length = np.sqrt(variance)
@@ -460,12 +459,11 @@ def common_factor(kernel: ResolvedKernel, standardization: Standardization | Non
 
 def _worth_a_copy(source: Source, spare: int, tuning: KernelTuning) -> bool:
     """Return whether rows as bytes take no copy, or one that fits and is small beside the work it saves."""
-    if source.dtype == np.uint8 and not source.sparse:
+    if source.of_bytes:
         return True
     n, d = source.shape
-    block = source.block if isinstance(source, MemorySource) else None
-    density = len(block.data) / (n * d) if isinstance(block, CSRBlock) else 1
-    return n * d <= spare and n * n * d >= tuning.byte_multiplications and density >= _SPARSEST
+    is_dense = source.values_per_row >= _SPARSEST * d
+    return n * d <= spare and n * n * d >= tuning.byte_multiplications and is_dense
 
 
 def bytes_for(kernel: ResolvedKernel, source: Source, pool: Pool) -> tuple[Quantization, Source] | None:

@@ -191,11 +191,10 @@ def by_range(pairwise: PairwiseKernel, block: Block) -> list[tuple[PairwiseKerne
     whole: list[tuple[PairwiseKernel, Block, np.ndarray | slice]] = [(pairwise, block, slice(None))]
     if not (isinstance(pairwise, RealPairwise) and pairwise.dtype == np.float32):
         return whole
-    (n, d), values = block.shape, block.stored
+    n, values = block.shape[0], block.stored
     if values.size == 0 or -_MOST_SINGLE <= values.min() <= values.max() <= _MOST_SINGLE:
         return whole
-    starts = block.indptr if isinstance(block, CSRBlock) else np.arange(0, n * d + 1, d)
-    places = np.repeat(np.arange(n), np.diff(starts))
+    places = np.repeat(np.arange(n), np.diff(block.ends))
     far = np.bincount(places, np.abs(values.ravel()) > _MOST_SINGLE, n) > 0
     parts = (pairwise, np.flatnonzero(~far)), (pairwise.widened(), np.flatnonzero(far))
     return [(kernel, block.take(rows), rows) for kernel, rows in parts]

@@ -98,9 +98,9 @@ def prepare(
     source = rows.source
     _check_square(estimator, source.shape)
     if standardization is None and not is_precomputed(estimator):
-        warn_of_lengths(type(estimator).__name__, rows.statistics, len(source), source.sparse)
-    if source is not data.source and source.resident:
-        held += source.nbytes
+        warn_of_lengths(type(estimator).__name__, rows.statistics, source)
+    if source is not data.source:
+        held += source.nbytes - source.stored_bytes
     labels, upper = stated.labels, stated.upper
     gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
     bound = float(upper.max())
@@ -187,21 +187,21 @@ def plan_shared(estimator: MachineParameters, gram: Gram, n: int, rows_of_sample
     return None
 
 
-def check_memory(source: Source, n: int, n_classes: int, budget: int, in_memory: bool) -> None:
+def check_memory(source: Source, n: int, n_classes: int, budget: int) -> None:
     """Raise ValueError if the memory does not suffice for a fit of `n` of the samples, whatever their kernel.
 
-    `in_memory` says whether they are read; `n_classes` is 0 for numbers.
+    `n_classes` is 0 for numbers.
     """
-    real, row_bytes = np.dtype(np.float64).itemsize, max(1, source.nbytes // max(1, len(source)))
+    real, row_bytes = np.dtype(np.float64).itemsize, source.row_bytes
     if not source.sparse and source.dtype != np.uint8:
         row_bytes = real * source.shape[1]
     states = _STATES[1] * max(1, n_classes - 1) if n_classes else _STATES[2]
     n_problems = max(1, n_classes * (n_classes - 1) // 2)
-    stored = 0 if in_memory else source.nbytes * n // max(1, len(source))
     need = Need(
         n_rows=n, row_bytes=row_bytes, value_bytes=real,
         problem_bytes=_PROBLEM_BYTES * states * n + _RECORD_BYTES * n_problems,
-        stored_bytes=stored, n_stored_rows=n, copied_bytes=0, block_rows=min(source.block_rows, n),
+        stored_bytes=source.stored_bytes * n // max(1, len(source)), n_stored_rows=n,
+        copied_bytes=0, block_rows=min(source.block_rows, n),
     )  # fmt: skip
     plan(budget, need, None, current_tuning().kernel)
 
@@ -229,7 +229,7 @@ def _need(
         problem_bytes=_PROBLEM_BYTES * max(1, len(counts) - 1) * int(counts.sum()) * _STATES[rows_of_sample]
         + _RECORD_BYTES * max(1, len(counts) * (len(counts) - 1) // 2)
         + converted,
-        stored_bytes=0 if source.resident else source.nbytes,
+        stored_bytes=source.stored_bytes,
         n_stored_rows=len(source),
         copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
         block_rows=min(source.block_rows, len(source)),

@@ -15,7 +15,7 @@ from fastsvm.estimators.fitting.validation import STATISTICS, Samples, check_col
 from fastsvm.linalg.linear_predictor import product_type, scores
 from fastsvm.losses import Loss, probabilities
 from fastsvm.memory import threads_within
-from fastsvm.sources import ScaledSource, Source, check_finite, is_stored
+from fastsvm.sources import ScaledSource, Source, check_finite, is_stored, to_dense
 
 __all__ = [
     "LinearClassifier",
@@ -24,6 +24,7 @@ __all__ = [
     "LinearRegressor",
     "dense_coef",
     "for_rows_as_passed",
+    "scaled_type",
 ]
 
 
@@ -40,7 +41,7 @@ def _class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
 
 def dense_coef(model: BaseEstimator) -> np.ndarray:
     """Return the weights of a linear model as an array of two dimensions, also after `sparsify`."""
-    return model.coef_.toarray() if sparse.issparse(model.coef_) else np.atleast_2d(model.coef_)
+    return np.atleast_2d(to_dense(model.coef_))
 
 
 def for_rows_as_passed(
@@ -50,6 +51,15 @@ def for_rows_as_passed(
     if shift is None or scale is None:
         return coef, intercept
     return coef * scale, intercept - coef @ (shift * scale)
+
+
+def scaled_type(source: Source) -> np.dtype:
+    """Return the type of rows that are standardised for a fit.
+
+    Dense rows are multiplied as stored, and the weights scaled. Sparse ones must not be rounded by being scaled, or
+    what is measured would not be of the rows as passed.
+    """
+    return np.dtype(np.float64) if source.sparse else product_type(source.dtype)
 
 
 class LinearModel(IterativeEstimator, BaseEstimator):
@@ -120,9 +130,8 @@ class LinearModel(IterativeEstimator, BaseEstimator):
             If the estimator is not fitted.
         """
         check_is_fitted(self)
-        if sparse.issparse(self.coef_):
-            coef = dense_coef(self)
-            self.coef_ = coef[0] if is_regressor(self) and not hasattr(self, "components_") else coef
+        coef = dense_coef(self)
+        self.coef_ = coef[0] if is_regressor(self) and not hasattr(self, "components_") else coef
         return self
 
     def _session(self) -> FitSession:
@@ -134,10 +143,7 @@ class LinearModel(IterativeEstimator, BaseEstimator):
             self._shift = self._scale = None
             return source
         check_columns(self.memory, source.shape[1], STATISTICS)
-        # Dense rows are multiplied as stored, and the weights scaled; sparse ones must not be rounded by being scaled,
-        # or what is measured would not be of the rows as passed.
-        dtype = np.dtype(np.float64) if source.sparse else product_type(source.dtype)
-        source = ScaledSource.standardized(source, dtype, weight)
+        source = ScaledSource.standardized(source, scaled_type(source), weight)
         self._shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
         self._scale = source.scale.astype(np.float64)
         return source

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fastsvm.sources import DenseBlock, MemorySource, ScaledSource, Source
+from fastsvm.sources import DenseBlock, MemorySource, Source
 
 __all__ = [
     "Task",
-    "as_stored",
     "distinct",
     "fingerprint",
     "in_pairs",
@@ -72,15 +71,6 @@ def fingerprint(task: Task) -> str:
     for array in (task.targets, task.weights, task.pairs):
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
-
-
-def as_stored(source: Source) -> tuple[Source, np.ndarray, np.ndarray]:
-    """Return the rows as stored, and what is subtracted from and multiplied with them."""
-    shift = scale = np.empty(0)
-    if isinstance(source, ScaledSource) and not source.source.sparse:
-        shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
-        scale, source = source.scale.astype(np.float64), source.source
-    return source.in_memory() if source.resident else source, shift, scale
 
 
 def seed_of(estimator: Any) -> int:

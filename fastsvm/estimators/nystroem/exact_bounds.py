@@ -103,17 +103,17 @@ class DualExpansion(NamedTuple):
     def form(self, one: Support, other: Support, are_same: bool) -> np.ndarray:
         """Return Σ_ij β_i (k(x_i, x_j) + s²) β_j over pairs of rows of two places, for each score."""
         total, step = np.zeros(one.beta.shape[1]), self._chunk_rows()
-        parts = list(spans(len(other.rows), step))
+        parts, is_halved = list(spans(len(other.rows), step)), are_same and one.source.resident
         for a, b in spans(len(one.rows), step if one.source.resident else self._held_rows()):
             block = one.source.rows(one.rows[a:b])
             for c, d in parts:
-                if are_same and one.source.resident and c > a:  # the pairs are counted twice below
+                if is_halved and c > a:  # the pairs are counted twice below
                     break
                 vectors = self.source.as_passed(other.source.rows(other.rows[c:d]))
                 predictor = Predictor(self.estimator, other.beta[c:d], self.source, self.pool, vectors, np.float64)
                 sums = predictor.scores(block) + self.machine.constant**2 * other.beta[c:d].sum(axis=0)
                 once = np.einsum("ic,ic->c", one.beta[a:b], sums)
-                total += 2 * once if are_same and one.source.resident and c < a else once
+                total += 2 * once if is_halved and c < a else once
         return total
 
     def _held_rows(self) -> int:
@@ -127,7 +127,7 @@ class DualExpansion(NamedTuple):
 
     def _row_bytes(self) -> int:
         """Return the bytes of a row as it is stored or, if that is more, in float64."""
-        stored = self.source.nbytes // max(1, len(self.source))
+        stored = self.source.row_bytes
         return stored + 1 if self.source.sparse else max(stored, 8 * self.source.shape[1])
 
 

@@ -7,7 +7,6 @@ classes. Landmarks among those of a machine of some samples span it better than 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +32,7 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernels import is_kernel
 from fastsvm.low_rank.nystroem_map import NystroemMap
 from fastsvm.low_rank.random_pivots import RandomPivots
-from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source, check_finite, feature_statistics
+from fastsvm.sources import Block, DenseBlock, MemorySource, Source, check_finite, feature_statistics
 from fastsvm.sources.tiled import ScratchSource
 from fastsvm.tuning import NystroemTuning, current_tuning
 
@@ -99,7 +98,7 @@ class LandmarkEstimator(KernelEstimator):
         seen = source if standardization is None else standardization.apply(source)
         statistics = feature_statistics(seen, weights)
         if standardization is None:
-            warn_of_lengths(type(self).__name__, statistics, len(source), source.sparse)
+            warn_of_lengths(type(self).__name__, statistics, source)
         gamma = resolve_gamma(self.gamma, source.shape[1], statistics.variance)
         self.__dict__.update(geometry_of(gamma, statistics) | attributes_of(standardization))
         return source
@@ -321,8 +320,7 @@ def _supporting(
 ) -> Callable[[int], np.ndarray]:
     """Return a function as `_drawer` does. Support vectors of some samples come first, then others."""
     order = rng.permutation(used)
-    row_bytes = tuning.learnt_bytes + source.nbytes // max(1, len(source))
-    room = budget // (source.tuning.loaded_share * row_bytes)
+    room = budget // (source.tuning.loaded_share * (tuning.learnt_bytes + source.row_bytes))
     vectors = supports(order[: min(max(tuning.learnt * most, tuning.most), max(1, room))])
     order = np.concatenate([rng.permutation(vectors), order[~np.isin(order, vectors)]])
     return lambda size: order[:size]
@@ -340,11 +338,5 @@ def _given(estimator: BaseEstimator) -> Any:
 
 def _distinct(block: Block) -> np.ndarray:
     """Return the numbers of the rows that no earlier row is equal to."""
-    if isinstance(block, CSRBlock):
-        there = block.data != 0  # zeros may be stored, or not
-        ends = np.append(0, np.cumsum(there))[block.indptr]
-        places, values = block.indices[there], block.data[there]
-        keys = [(places[a:b].tobytes(), values[a:b].tobytes()) for a, b in pairwise(ends)]
-    else:
-        keys = [(row.tobytes(), b"") for row in block.values + block.values.dtype.type(0)]  # -0.0 becomes 0.0
-    return np.sort(np.array(list({key: k for k, key in reversed(list(enumerate(keys)))}.values()), np.int64))
+    last_to_first = reversed(list(enumerate(block.keys())))
+    return np.sort(np.array(list({key: k for k, key in last_to_first}.values()), np.int64))

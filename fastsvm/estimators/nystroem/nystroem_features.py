@@ -30,7 +30,7 @@ from fastsvm.formats.readers.stream import Header, Rows
 from fastsvm.formats.writer import write
 from fastsvm.low_rank.nystroem_map import NystroemMap
 from fastsvm.memory import parse_memory, threads_within
-from fastsvm.sources import Block, HDF5Data, Source, check_finite, of_open_file
+from fastsvm.sources import Block, Source, check_finite, columns_of, of_open_file
 
 __all__ = ["NystroemFeatures"]
 
@@ -220,7 +220,7 @@ shape (n_samples, n_features)
             raise ValueError(f"dtype must be 'float16', 'float32' or 'float64', found {dtype!r}.")
         X = of_open_file(X)
         source, kind = check_rows(self, X, reset=False), np.dtype(dtype)
-        y, weight, names = (X.y, X.sample_weight, X.class_names) if isinstance(X, HDF5Data) else (None, None, None)
+        y, weight, names, _ = columns_of(X)
         y = y.astype(str) if y is not None and y.dtype.kind == "O" else y
         y_dtype, classes = None if y is None else y.dtype, None if names is None else tuple(names)
         header = Header(self.rank_, kind, y_dtype, class_names=classes, n_samples=len(source))

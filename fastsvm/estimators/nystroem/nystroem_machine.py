@@ -61,19 +61,19 @@ def _shuffled(task: Task, budget: int, tuning: NystroemTuning) -> tuple[Task, np
     memory in either case, whose places come last, so that they are the same.
     """
     source, rng = task.source, np.random.default_rng(0)
-    row_bytes = max(1, source.nbytes // max(1, len(source)))
     if source.resident:
         most = current_tuning().linear.small_values
         places, weights = distinct(task, most) or (np.arange(len(task.weights)), task.weights)
         order = rng.permutation(len(places))
         turns = np.arange(len(places)) if tuning.mixed else order
         places, weights = (places[order], weights[order]) if tuning.mixed else (places, weights)
-        size = int(np.clip(budget // source.tuning.block_share // row_bytes, 1, source.block_rows))
+        size = int(np.clip(budget // source.tuning.block_share // source.row_bytes, 1, source.block_rows))
     else:
         turns, places, size = rng.permutation(len(source)), np.arange(len(source)), source.block_rows
         if tuning.mixed:
             # Of a file more rows are held at once than of an array, so that even little memory mixes some.
-            source, places, size = _mixed(source, budget // source.tuning.window_share // row_bytes, rng, tuning.runs)
+            most = budget // source.tuning.window_share // source.row_bytes
+            source, places, size = _mixed(source, most, rng, tuning.runs)
         turns, weights = np.argsort(places)[turns], task.weights[places]
     subset = SubsetSource(source, places)
     subset.block_rows = size
@@ -86,7 +86,7 @@ def _mixed(source: Source, most: int, rng: np.random.Generator, n_runs: int) -> 
     A pass in this order reads each run once: some rows, or a chunk. About `most` rows are mixed.
     """
     size = int(np.clip(most // n_runs, 1, source.block_rows))
-    source = source.in_blocks(size * max(1, source.nbytes // max(1, len(source))))
+    source = source.in_blocks(size * source.row_bytes)
     runs = list(source.spans())
     count = int(np.clip(most // source.block_rows, 1, n_runs))
     share = -(-len(runs) // count)  # of the file, from which a run is drawn each time
@@ -100,7 +100,7 @@ def _check_exact_memory(task: Task, budget: int) -> None:
     """Raise ValueError if the memory does not suffice for the exact machine. This is done before all other work."""
     n, n_classes = int(np.count_nonzero(task.weights > 0)), int(task.targets.max()) + 1 if task.of_classes else 0
     try:
-        check_memory(task.source, n, n_classes, budget, task.source.resident)
+        check_memory(task.source, n, n_classes, budget)
     except ValueError as error:
         raise ValueError(
             f"refine='exact' needs an exact machine of {n:,} samples, which may use memory={budget / 1e6:.4g} MB. "
@@ -223,7 +223,7 @@ default="uniform"
             self._learning = _Learning(chosen, task, loss, budget, tuning)
             try:
                 with stored_features(self, task.source, chosen.features, budget, tuning) as features:
-                    self._learning.left = budget - (features.nbytes if features.resident else 0)
+                    self._learning.left = budget - (features.nbytes - features.stored_bytes)
                     self._learning.features = features
                     names = names | self._landmark_attributes(chosen, places)
                     super()._fit(task._replace(source=features), loss, names, session)

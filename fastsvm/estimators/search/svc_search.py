@@ -34,7 +34,7 @@ from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.search.evaluation import Rules, Scored, SearchData, evaluate
 from fastsvm.estimators.search.shared_fits import Split
 from fastsvm.progress_bar import progress_bar
-from fastsvm.sources import HDF5Data, MemorySource, check_finite, is_stored, of_open_file
+from fastsvm.sources import MemorySource, check_finite, columns_of, is_stored, of_open_file
 
 __all__ = ["SVCSearch"]
 
@@ -253,7 +253,7 @@ class SVCSearch(PublicEstimator, BaseEstimator):
         """Return samples and labels, checked if the estimator is a kernel machine, and weights that come with X."""
         if not is_stored(X):
             X, y = indexable(X, y)
-        weight = X.sample_weight if isinstance(X, HDF5Data) and fit_params.get("sample_weight") is None else None
+        weight = columns_of(X).sample_weight if fit_params.get("sample_weight") is None else None
         if weight is not None and has_fit_parameter(self._given(), "sample_weight"):
             fit_params = fit_params | {"sample_weight": weight}  # which samples of a split, a source, come without
         if isinstance(self._given(), KernelMachine):

@@ -214,8 +214,7 @@ class LinearDualAscent(CertifiedSolver):
 
     def _process(self, state: LinearDualState, epochs: Epochs[Any], window: Window) -> LinearDualState:
         begin = time.perf_counter()
-        if not self.problem.source.resident:
-            self.problem.source.check_unchanged()
+        self.problem.source.check_unchanged()
         if state.candidate is not None:
             self.problem.add_losses(state.candidate, window, self.pool, state.losses)
         for k in range(state.passes):
@@ -239,8 +238,8 @@ class LinearDualAscent(CertifiedSolver):
 
     def _passes_next(self, state: LinearDualState) -> int:
         """Return the passes over each window of the next epoch, which fill the time of reading."""
-        if self.settings.n_passes or self.problem.source.resident:
-            return self.settings.n_passes or 1
+        if self.settings.n_passes:
+            return self.settings.n_passes
         reads = self.problem.source.reads
         reading, self._read_seconds = reads.seconds - self._read_seconds, reads.seconds
         busy, self._busy = self._busy / state.passes, 0.0

@@ -209,14 +209,13 @@ class LinearProblem(NamedTuple):
 
     def combination(self, dual: np.ndarray, pool: Pool) -> np.ndarray:
         """Return Σ β_i x_i, with variables made feasible in float64."""
-        if self.source.resident:
-            used = np.flatnonzero(dual.any(axis=1))
-            if len(used) <= len(dual) / 2:  # a copy of more would take longer than to read all
-                total = np.zeros((dual.shape[1], self.source.shape[1] + 1))
-                for rows in (used[a:b] for a, b in spans(len(used), PIECE_ROWS)):
-                    some = self._replace(demands=self.demands.of_rows(rows))
-                    _add_stored_sums(self.block.take(rows), some._feasible(dual[rows]), False, pool, total)
-                return self._mapped(total)
+        used = np.flatnonzero(dual.any(axis=1))
+        if len(used) <= len(dual) * self.source.gathered_share:
+            total = np.zeros((dual.shape[1], self.source.shape[1] + 1))
+            for rows in (used[a:b] for a, b in spans(len(used), PIECE_ROWS)):
+                some = self._replace(demands=self.demands.of_rows(rows))
+                _add_stored_sums(self.source.rows(rows), some._feasible(dual[rows]), False, pool, total)
+            return self._mapped(total)
         return self._mapped(self.stored_sums(lambda start: self._feasible(dual, start), dual.shape[1], pool))
 
     def _feasible(self, dual: np.ndarray, start: int = 0) -> "Factors":
@@ -247,7 +246,7 @@ class LinearProblem(NamedTuple):
     ) -> np.ndarray:
         """Return the sums of the rows as stored, or of their squares, times factors; last the sums of the factors."""
         total = np.zeros((k, self.source.shape[1] + 1))
-        for start, block in [(0, self.block)] if self.source.resident else self.source.blocks():
+        for start, block in self.source.whole_blocks():
             _add_stored_sums(block, factors_from(start), squared, pool, total)
         return total
 
@@ -263,8 +262,7 @@ class LinearProblem(NamedTuple):
     def scores(self, weights: np.ndarray, pool: Pool, exact: bool = True) -> np.ndarray:
         """Return weights · x for all rows, shape (n_scores, n); in the type of products unless `exact`."""
         found = np.empty((len(weights), len(self.source)))
-        whole = self.source.resident and not exact  # whose rows need no copy
-        for start, block in [(0, self.block)] if whole else self.source.blocks():
+        for start, block in self.source.blocks() if exact else self.source.whole_blocks():
 
             def some(a: int, b: int, block: Block = block, start: int = start) -> None:
                 if exact:

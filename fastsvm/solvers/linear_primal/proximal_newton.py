@@ -179,8 +179,7 @@ class ProximalNewton(CertifiedSolver):
         found = self.certify(state)
         if self.is_within(found) or most_steps == 0:
             return state, self._report(state, found, 0)
-        if not self.problem.source.resident:
-            self.problem.source.check_unchanged()
+        self.problem.source.check_unchanged()
         active, direction, models = self._unsolved(state), np.zeros_like(state.weights), state.models
         if self._of_directions is not None:
             for c in active:

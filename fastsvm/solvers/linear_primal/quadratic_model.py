@@ -6,7 +6,6 @@ the change of its curvature, only if the curvature has changed much, unless a ro
 correct with a slightly other Hessian, and near the minimum few rows change.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from fastsvm.linalg.dense_products import mirror
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.solvers.linear_dual.problem import PANEL, PARTS, ROUNDING, LinearProblem, rows_of_piece
 from fastsvm.solvers.outer_loop import check_time
-from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource
+from fastsvm.sources import CSRBlock, DenseBlock
 from fastsvm.tuning import LinearTuning
 
 __all__ = ["RIDGE", "QuadraticModel", "empty_model", "update_models"]
@@ -75,7 +74,7 @@ def update_models(
         model, change = _due(model, wanted)
         found.append(model._replace(curvatures=model.curvatures + change, added=model.added + np.abs(change).sum()))
         changes.append(change)
-    for start, block in _blocks(problem):
+    for start, block in problem.source.whole_blocks():
         parts = [change[start : start + block.shape[0]] for change in changes]
         if isinstance(block, CSRBlock):
             check_time(deadline)
@@ -90,8 +89,7 @@ def update_models(
 
 def _products_of_row(problem: LinearProblem, model: QuadraticModel) -> float:
     """Return the number of products that a row adds to a Hessian, on average."""
-    stored = problem.source.values_per_row if problem.source.sparse else np.inf
-    return min(stored, len(model.features)) ** 2 / 2
+    return min(problem.source.values_per_row, len(model.features)) ** 2 / 2
 
 
 def _due(model: QuadraticModel, wanted: np.ndarray) -> tuple[QuadraticModel, np.ndarray]:
@@ -106,14 +104,6 @@ def _due(model: QuadraticModel, wanted: np.ndarray) -> tuple[QuadraticModel, np.
         model.hessian[:] = 0.0
         return model._replace(curvatures=np.zeros_like(wanted), added=0.0), wanted
     return model, change
-
-
-def _blocks(problem: LinearProblem) -> Iterator[tuple[int, Block]]:
-    """Yield all rows of a source in memory at once, or block by block, with the number of the first."""
-    if isinstance(problem.source, MemorySource):
-        yield 0, problem.block
-    else:
-        yield from problem.source.blocks()
 
 
 def _add_dense_block(

@@ -13,7 +13,7 @@ from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.solvers.sgd.feature_rates import FeatureRates
 from fastsvm.solvers.sgd.problem import LinearFunction
-from fastsvm.sources import CSRBlock, MemorySource
+from fastsvm.sources import CSRBlock, MemorySource, Source
 
 __all__ = ["PrivateFeatures", "merged_features"]
 
@@ -46,13 +46,14 @@ class PrivateFeatures(NamedTuple):
         return rates._replace(unit=rates.unit * sizes, floor=rates.floor / sizes)
 
 
-def merged_features(source: MemorySource, least_share: float) -> tuple[MemorySource, PrivateFeatures] | None:
-    """Return sparse rows with merged features and what restores the weights.
+def merged_features(source: Source, least_share: float) -> tuple[Source, PrivateFeatures] | None:
+    """Return sparse rows in memory with merged features and what restores the weights.
 
-    Returns None if fewer than `least_share` of the features would be spared.
+    Returns None for other rows, and if fewer than `least_share` of the features would be spared.
     """
     n, d = source.shape
-    assert isinstance(source.block, CSRBlock)
+    if not isinstance(source.block, CSRBlock):
+        return None
     block, _ = readable(source.block, np.arange(n))
     counts = np.zeros(d, np.int32)
     _count(block, counts)

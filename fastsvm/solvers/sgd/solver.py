@@ -54,10 +54,10 @@ from fastsvm.solvers.sgd.problem import (
 )
 from fastsvm.solvers.sgd.sparse_steps import SparseModel, SparseSteps
 from fastsvm.solvers.sgd.stopping_rule import examined, is_examined, validated
-from fastsvm.sources import MemorySource, Source, Window, check_finite, windows
+from fastsvm.sources import Window, check_finite, windows
 from fastsvm.tuning import SGDTuning
 
-__all__ = ["SGD", "mean_values", "uses_sparse_steps"]
+__all__ = ["SGD", "uses_sparse_steps"]
 
 _SLOWER = 5.0  # It divides the adaptive rate where progress ends, as in scikit-learn.
 _SLOWEST = 1e-6  # The fit ends below this adaptive rate, as in scikit-learn.
@@ -320,15 +320,4 @@ def uses_sparse_steps(problem: SGDProblem, loss: Loss, penalty: Penalty, tuning:
     if not tuning.lazy or penalty.momentum > 0 or penalty.clip < np.inf or problem.scale.size:
         return False
     least = tuning.features_of_classes if loss.of_classes else tuning.features_of_value
-    return source.shape[1] > least * mean_values(source)
-
-
-def mean_values(source: Source) -> float:
-    """Return the number of values of a row, in the mean: the stored ones, or of dense rows those that are not zero."""
-    if source.sparse:
-        return source.values_per_row
-    if isinstance(source, MemorySource):
-        values = source.block.stored[:: max(1, len(source) // source.tuning.resident_rows)]
-    else:  # another pass over a file would take as long as an epoch
-        values = next(source.blocks())[1].stored
-    return np.count_nonzero(values != 0) / len(values)  # numpy counts bytes several times as fast
+    return source.shape[1] > least * source.nonzeros_per_row

@@ -46,7 +46,7 @@ from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.outer_loop import Limits, StopReason
-from fastsvm.sources import MemorySource, Source, is_stored
+from fastsvm.sources import MemorySource, Source, is_stored, to_dense
 from fastsvm.tuning import current_tuning
 
 __all__ = ["KernelMachine"]
@@ -276,7 +276,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
 
     def _dense_dual_coef(self) -> np.ndarray:
         """Return `dual_coef_`, which is sparse if the samples are."""
-        return self.dual_coef_.toarray() if sparse.issparse(self.dual_coef_) else np.asarray(self.dual_coef_)
+        return to_dense(self.dual_coef_)
 
     def _coefficients(self) -> np.ndarray | sparse.csr_matrix:
         """Return the coefficients of the support vectors, a row for each decision function."""

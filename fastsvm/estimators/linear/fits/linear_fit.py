@@ -9,7 +9,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.choice import LinearFacts
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.linear.training_task import Task, as_stored, fingerprint, seed_of
+from fastsvm.estimators.linear.training_task import Task, fingerprint, seed_of
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Demands, Loss
@@ -48,7 +48,7 @@ def facts_of(estimator: Any, task: Task, loss: Loss, is_watched: bool) -> Linear
 
 def problem_of(estimator: Any, task: Task, loss: Loss) -> LinearProblem:
     """Return the problem of an estimator."""
-    source, shift, scale = as_stored(task.source)
+    source, shift, scale = task.source.as_stored()
     demands = demands_of(estimator, task)
     if task.share is not None:
         return LinearProblem(source, shift, scale, loss, demands, 0.0, task.share * float(demands.costs.sum()))

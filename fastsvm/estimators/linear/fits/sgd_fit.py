@@ -11,7 +11,7 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.progress import EpochMonitor, MonitoredFit
 from fastsvm.estimators.fitting.validation import check_columns
 from fastsvm.estimators.linear import loss_parameter
-from fastsvm.estimators.linear.training_task import Task, as_stored, merged
+from fastsvm.estimators.linear.training_task import Task, merged
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores, product_type
 from fastsvm.losses import Loss, loss_slope
@@ -21,8 +21,8 @@ from fastsvm.solvers.sgd.feature_rates import FIRST_STEP
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, Schedule
 from fastsvm.solvers.sgd.private_features import merged_features
 from fastsvm.solvers.sgd.problem import LinearFunction, Penalty, SGDProblem, SGDSettings, SGDState
-from fastsvm.solvers.sgd.solver import SGD, mean_values, uses_sparse_steps
-from fastsvm.sources import Block, CSRBlock, MemorySource, Source, check_finite
+from fastsvm.solvers.sgd.solver import SGD, uses_sparse_steps
+from fastsvm.sources import Block, CSRBlock, Source, check_finite
 from fastsvm.tuning import SGDTuning, current_tuning
 
 __all__ = ["LearningRate", "LossCurve", "SGDFitState", "SGDMonitor", "loss_of", "solver_of"]
@@ -124,7 +124,7 @@ def solver_of(
     if not partial and np.count_nonzero(task.weights) <= tuning.few_rows:
         task = merged(task, current_tuning().linear.small_values)
     memory = parse_memory(estimator.memory)
-    source, shift, scale = as_stored(task.source)
+    source, shift, scale = task.source.as_stored()
     weights = task.weights * (np.count_nonzero(task.weights) / task.total)
     validate = None
     if estimator.early_stopping and not partial:
@@ -134,7 +134,8 @@ def solver_of(
     problem = SGDProblem(source, shift, scale, task.targets, weights, task.balance)
     sparse = uses_sparse_steps(problem, loss_of(estimator), _penalty(estimator, 1.0), tuning)
     if sparse:
-        problem = problem._replace(source=_compressed(source, memory))
+        most = memory // source.tuning.loaded_share
+        problem = problem._replace(source=source.compressed(product_type(source.dtype), most))
         if merge and tuning.private and estimator.learning_rate == BY_FEATURE:
             problem = _with_merged_features(problem, _penalty(estimator, 1.0), memory, tuning)
     settings = _settings(estimator, problem, task, memory, sparse, not partial)
@@ -165,12 +166,10 @@ class Lengths(NamedTuple):
     @classmethod
     def of(cls, source: Source, weights: np.ndarray, fit_intercept: bool, tuning: SGDTuning) -> "Lengths":
         """Return estimates from a sample of the rows of positive weight."""
-        used, most = np.flatnonzero(weights > 0), source.tuning.resident_rows
-        if len(used) > most:
-            used = used[np.linspace(0, len(used) - 1, most).astype(int)] if source.resident else used[:most]
+        used = source.sampled(np.flatnonzero(weights > 0), source.tuning.resident_rows)
         block = source.rows(used)
         with np.errstate(all="ignore"):  # the epochs report values that are not finite
-            norms = _sq_norms(block)
+            norms = block.sq_norms()
             mean = float(np.average(norms, weights=weights[used]))
             some = np.linspace(0, len(used) - 1, min(tuning.paired, len(used))).astype(int)
             similarity = _similarity(block.take(some), norms[some])
@@ -178,14 +177,6 @@ class Lengths(NamedTuple):
             return cls(1.0, float(fit_intercept), 1.0)
         intercept_rate = fit_intercept * max(1.0, tuning.intercept_share * mean)
         return cls(mean + intercept_rate, intercept_rate, similarity)
-
-
-def _sq_norms(block: Block) -> np.ndarray:
-    if isinstance(block, CSRBlock):
-        row = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-        return np.bincount(row, block.data.astype(np.float64) ** 2, block.shape[0])
-    values = block.dense(np.float32 if block.values.dtype == np.uint8 else block.values.dtype)
-    return np.einsum("ij,ij->i", values, values, dtype=np.float64)
 
 
 def _similarity(block: Block, norms: np.ndarray) -> float:
@@ -264,32 +255,18 @@ def _settings(
 def _with_merged_features(problem: SGDProblem, penalty: Penalty, memory: int, tuning: SGDTuning) -> SGDProblem:
     """Return the problem in which features that occur in one row only are merged, if it is worth it."""
     source = problem.source
-    if not (isinstance(source, MemorySource) and source.sparse) or penalty.l1 > 0:
-        return problem
-    if source.nbytes > memory // source.tuning.loaded_share:
+    if penalty.l1 > 0 or source.nbytes > memory // source.tuning.loaded_share:
         return problem
     merged_source, private = merged_features(source, tuning.private_share) or (None, None)
     return problem if merged_source is None else problem._replace(source=merged_source, private=private)
 
 
-def _compressed(source: Source, memory: int) -> Source:
-    """Return dense rows of few nonzero values as sparse ones if they fit in memory, else as they are."""
-    if source.sparse or not isinstance(source, MemorySource):
-        return source
-    kind = product_type(source.dtype)
-    n_values = mean_values(source) * len(source)
-    if (kind.itemsize + np.dtype(np.int32).itemsize) * n_values > memory // source.tuning.loaded_share:
-        return source
-    return MemorySource(source.block.compressed(kind))
-
-
 def _window_rows(source: Source, sparse: bool, batch_size: int, memory: int, tuning: SGDTuning) -> int:
     """Return the number of rows of a window; in memory it consists of whole mini-batches."""
     if not source.resident:
-        row_bytes = max(1, source.nbytes // max(1, len(source)))
-        return max(1, memory // source.tuning.window_share // row_bytes)
+        return max(1, memory // source.tuning.window_share // source.row_bytes)
     most = max(tuning.window_bytes, 3 * 8 * _COPIES * source.shape[1])  # a weight has its sum and penalty beside it
-    n_values = mean_values(source) if sparse else source.shape[1]  # however, and in whatever type, they are stored
+    n_values = source.nonzeros_per_row if sparse else source.shape[1]  # however, and in whatever type, they are stored
     return max(1, int(most / (np.dtype(np.float64).itemsize * max(n_values, 1.0))) // batch_size) * batch_size
 
 
@@ -352,7 +329,7 @@ def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: in
         held = np.sort(np.concatenate(parts))
     else:
         runs = list(source.spans())
-        most = memory // source.tuning.window_share // max(1, task.source.nbytes // max(1, len(source)))
+        most = memory // source.tuning.window_share // task.source.row_bytes
         wanted = min(fraction * used.sum(), most)
         chosen: list[np.ndarray] = []
         for k in rng.permutation(len(runs)):
