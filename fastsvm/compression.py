@@ -24,7 +24,7 @@ from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.kernel_matrix.expansion import expand
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.linalg.cholesky import Inverse
-from fastsvm.low_rank.random_pivots import JITTER, RandomPivots
+from fastsvm.low_rank import JITTER, RandomPivots
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs
 from fastsvm.sources import Block, Source, check_finite

@@ -30,7 +30,7 @@ from fastsvm.estimators.nystroem import nystroem_svc
 from fastsvm.estimators.nystroem.exact_bounds import DualExpansion, Machine, exact_bounds
 from fastsvm.estimators.nystroem.landmarks import FeatureMap, choose
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
-from fastsvm.low_rank.nystroem_map import NystroemMap
+from fastsvm.low_rank import NystroemMap
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.shards import ShardedAscent
 from fastsvm.sources import MemorySource, stacked

@@ -1,4 +1,4 @@
-"""Fitted estimators from parts that another program computed, and what estimators of both packages share.
+"""Fitted estimators from parts that another program computed.
 
 Unknown is how the fit went: there are no `objective_`, `duality_gap_`, `kkt_violation_`, `converged_`, `n_iter_` and
 `history_`. `stop_reason_` is "imported".
@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.preprocessing import StandardScaler
 
 from fastsvm.estimators.fitting.predictions import OutlierDetector
 from fastsvm.estimators.fitting.validation import Attributes
@@ -20,22 +19,14 @@ from fastsvm.sources import MemorySource, Source, feature_statistics
 __all__ = [
     "KernelParts",
     "Samples",
-    "Twins",
     "kernel_model",
     "landmark_model",
     "linear_model",
-    "scaler_of",
-    "shared_parameters",
-    "standardization_of",
     "standardized",
-    "unscaled",
 ]
 
 Samples: TypeAlias = Any
 """An array, a CSR matrix, or what a kernel that is a function takes."""
-Twins: TypeAlias = dict[type[BaseEstimator], type[BaseEstimator]]
-"""Estimators of scikit-learn by those here."""
-_NOT_SHARED = ("kernel", "probability", "memory", "cache_size")  # a cache has other defaults here
 
 
 class KernelParts(NamedTuple):
@@ -148,48 +139,8 @@ def _fitted(model: BaseEstimator, attributes: Attributes, of_numbers: bool = Tru
     return model
 
 
-# --- what estimators of both packages have ---------------------------------------------------------------
-
-
-def shared_parameters(model: BaseEstimator, kind: type[BaseEstimator]) -> Attributes:
-    """Return the parameters of an estimator that another class has too."""
-    defaults = kind().get_params(deep=False)
-    passed = model.get_params(deep=False)
-    shared = {name: value for name, value in passed.items() if name in defaults and name not in _NOT_SHARED}
-    if "verbose" in shared:
-        shared["verbose"] = type(defaults["verbose"])(shared["verbose"])  # 0 and False mean the same
-    return shared
-
-
-def scaler_of(map_: Standardization) -> StandardScaler:
-    """Return the scaler that does the same, fitted."""
-    scaler = StandardScaler(with_mean=map_.shift is not None)
-    scaler.scale_ = 1 / map_.scale
-    scaler.mean_, scaler.var_ = map_.shift, scaler.scale_**2
-    scaler.n_features_in_ = len(map_.scale)
-    return scaler
-
-
-def standardization_of(scaler: StandardScaler) -> Standardization:
-    """Return the map of a fitted scaler."""
-    n = scaler.n_features_in_
-    scale = np.ones(n) if scaler.scale_ is None else 1 / np.asarray(scaler.scale_, np.float64)
-    return Standardization(np.asarray(scaler.mean_, np.float64) if scaler.with_mean else None, scale)
-
-
 def standardized(vectors: Samples, map_: Standardization | None) -> Samples:
     """Return samples as a model standardises them, in float64; as they are without a map."""
     if map_ is None:
         return vectors
     return map_.apply(MemorySource.of(vectors), np.float64).in_memory().block.user_array()
-
-
-def unscaled(vectors: Samples, map_: Standardization | None) -> Samples:
-    """Return samples before they were standardised; a sparse matrix becomes one in CSR."""
-    if not sparse.issparse(vectors):
-        return vectors if map_ is None else vectors / map_.scale + (0 if map_.shift is None else map_.shift)
-    if map_ is None:
-        return sparse.csr_matrix(vectors)
-    if map_.shift is not None and map_.shift.any():
-        raise ValueError("A scaler that centres sparse samples cannot be undone.")
-    return sparse.csr_matrix(vectors.multiply(1 / map_.scale))

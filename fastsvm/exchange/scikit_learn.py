@@ -1,43 +1,64 @@
-"""Models as estimators of scikit-learn, and the other way."""
+"""Models as estimators of scikit-learn, and the other way.
 
-from typing import Any
+scikit-learn's kernel machines keep LIBSVM's signs beside those of their public attributes, and for a kernel that is a
+function all samples of the fit. Here these are the support vectors.
+
+Its `Nystroem` multiplies kernel values by a matrix. It is the identity here, so that the linear machine after it has
+the coefficients of the landmarks. A machine of pairs of classes is an `SVC` whose support vectors are the landmarks,
+because scikit-learn's linear machines do not vote.
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 from sklearn import linear_model as theirs
 from sklearn import svm
 from sklearn.base import BaseEstimator
+from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_approximation import Nystroem
-from sklearn.pipeline import Pipeline
+from sklearn.metrics.pairwise import laplacian_kernel
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fastsvm.estimators import (
+    SVC,
     LinearOneClassSVM,
     LinearSVC,
     LinearSVR,
     LogisticRegression,
+    NystroemSVC,
+    NystroemSVR,
     SGDClassifier,
     SGDRegressor,
     SVCSearch,
 )
 from fastsvm.estimators.fitting.session import view_of
 from fastsvm.estimators.fitting.validation import Attributes
-from fastsvm.estimators.kernel.kernel_parameter import Standardization
+from fastsvm.estimators.kernel.kernel_parameter import Standardization, resolve_kernel
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import dense_coef, for_rows_as_passed
-from fastsvm.exchange.imported import Twins, linear_model, shared_parameters, standardization_of
-from fastsvm.exchange.scikit_learn_kernel import (
-    KERNEL_TWINS,
-    LANDMARK_TWINS,
-    kernel_from_sklearn,
-    kernel_to_sklearn,
-    landmarks_from_sklearn,
-    landmarks_to_sklearn,
+from fastsvm.exchange.imported import (
+    KernelParts,
+    Samples,
+    kernel_model,
+    landmark_model,
+    linear_model,
+    standardized,
 )
+from fastsvm.exchange.libsvm import MACHINES, layout_of
+from fastsvm.kernels import KERNELS, Exponential, Laplacian, is_kernel, kernel_name
 
 __all__ = ["from_sklearn", "to_sklearn"]
 
+Twins: TypeAlias = dict[type[BaseEstimator], type[BaseEstimator]]
+"""Estimators of scikit-learn by those here."""
+_NOT_SHARED = ("kernel", "probability", "memory", "cache_size")  # a cache has other defaults here
 _LINEAR_TWINS: Twins = {
     LinearSVC: svm.LinearSVC,
     LinearSVR: svm.LinearSVR,
@@ -48,6 +69,23 @@ _LINEAR_TWINS: Twins = {
 }
 """Linear machines of scikit-learn."""
 _RATES = ("constant", "optimal", "invscaling", "adaptive")  # of both
+_KERNEL_TWINS: Twins = {each.estimator: getattr(svm, each.estimator.__name__) for each in MACHINES}
+"""Kernel machines of scikit-learn."""
+_NAMED = ("linear", "poly", "rbf", "sigmoid")
+"""Kernels that the machines of scikit-learn have under the same names."""
+_SAMPLES = "_BaseLibSVM__Xfit"  # the samples of a fit with a kernel that is a function
+
+_LANDMARK_TWINS: Twins = {NystroemSVC: svm.LinearSVC, NystroemSVR: svm.LinearSVR}
+"""The last steps of the pipelines that take the place of machines of landmarks."""
+_AFTER_FEATURES: dict[type[BaseEstimator], tuple[type[BaseEstimator], tuple[str, ...]]] = {
+    svm.LinearSVC: (NystroemSVC, ("hinge", "squared_hinge")),
+    theirs.SGDClassifier: (NystroemSVC, ("hinge", "squared_hinge")),
+    svm.LinearSVR: (NystroemSVR, ("epsilon_insensitive", "squared_epsilon_insensitive")),
+    theirs.SGDRegressor: (NystroemSVR, ("epsilon_insensitive", "squared_epsilon_insensitive")),
+}
+"""Last steps of pipelines of scikit-learn, the estimators here, and the losses that these have."""
+_OF_FEATURES = ("linear", "poly", "rbf", "laplacian")
+"""Kernels that scikit-learn's `Nystroem` has under the same names."""
 
 
 def to_sklearn(model: BaseEstimator) -> Any:
@@ -100,14 +138,14 @@ def to_sklearn(model: BaseEstimator) -> Any:
     if isinstance(model, SVCSearch):
         raise TypeError("Pass the best_estimator_ of an SVCSearch: scikit-learn has nothing for the search itself.")
     for twins, convert in (
-        (KERNEL_TWINS, kernel_to_sklearn),
+        (_KERNEL_TWINS, _kernel_to_sklearn),
         (_LINEAR_TWINS, _linear_to_sklearn),
-        (LANDMARK_TWINS, landmarks_to_sklearn),
+        (_LANDMARK_TWINS, _landmarks_to_sklearn),
     ):
         if type(model) in twins:
             check_is_fitted(model)
             return convert(model)
-    names = ", ".join(kind.__name__ for kind in [*KERNEL_TWINS, *_LINEAR_TWINS, *LANDMARK_TWINS])
+    names = ", ".join(kind.__name__ for kind in [*_KERNEL_TWINS, *_LINEAR_TWINS, *_LANDMARK_TWINS])
     kind = type(model)
     raise TypeError(f"Estimators of fastsvm can be converted: {names}. Found {kind.__module__}.{kind.__name__}.")
 
@@ -159,7 +197,7 @@ def from_sklearn(model: BaseEstimator) -> Any:
         map_, features, model = _steps_of(model)
         first = first[0]
     if features is not None:
-        converted = landmarks_from_sklearn(features, model, map_)
+        converted = _landmarks_from_sklearn(features, model, map_)
     else:
         converted = _machine_from_sklearn(model, map_)
     if hasattr(first, "feature_names_in_"):
@@ -169,12 +207,12 @@ def from_sklearn(model: BaseEstimator) -> Any:
 
 def _machine_from_sklearn(model: BaseEstimator, map_: Standardization | None) -> BaseEstimator:
     """Return the kernel or linear machine of fastsvm; samples are standardised by a map, or not."""
-    for twins, convert in ((KERNEL_TWINS, kernel_from_sklearn), (_LINEAR_TWINS, _linear_from_sklearn)):
+    for twins, convert in ((_KERNEL_TWINS, _kernel_from_sklearn), (_LINEAR_TWINS, _linear_from_sklearn)):
         for ours, kind in twins.items():
             if type(model) is kind:
                 check_is_fitted(model)
                 return convert(ours, model, map_)
-    names = ", ".join(kind.__name__ for kind in [*KERNEL_TWINS, *_LINEAR_TWINS])
+    names = ", ".join(kind.__name__ for kind in [*_KERNEL_TWINS, *_LINEAR_TWINS])
     raise TypeError(f"Estimators of scikit-learn can be converted: {names}. Found {type(model).__name__}.")
 
 
@@ -189,7 +227,7 @@ def _steps_of(pipeline: Pipeline) -> tuple[Standardization | None, Nystroem | No
         )
     for step in steps:
         check_is_fitted(step)
-    map_ = standardization_of(steps[0]) if kinds[0] is StandardScaler else None
+    map_ = _standardization_of(steps[0]) if kinds[0] is StandardScaler else None
     return map_, steps[-2] if kinds[-1] is Nystroem else None, steps[-1]
 
 
@@ -200,7 +238,7 @@ def _linear_to_sklearn(model: BaseEstimator) -> BaseEstimator:
     """Return the estimator of scikit-learn that has the same scores."""
     kind, parameters = _twin(model)
     is_twin = kind is _LINEAR_TWINS[type(model)]
-    shared = shared_parameters(model, kind) if is_twin else {"fit_intercept": model.fit_intercept}
+    shared = _shared_parameters(model, kind) if is_twin else {"fit_intercept": model.fit_intercept}
     converted = kind(**(shared | parameters))
     coef = model.coef_
     converted.coef_ = coef.copy() if sparse.issparse(coef) else np.array(coef, np.float64, order="C")
@@ -253,12 +291,12 @@ def _linear_from_sklearn(
 ) -> BaseEstimator:
     """Return the estimator of fastsvm; weights for standardised samples become such for samples as they are."""
     if kind is not LogisticRegression:
-        parameters = shared_parameters(model, kind)
+        parameters = _shared_parameters(model, kind)
         if parameters.get("eta0") == 0:  # the default before scikit-learn 1.8, for rates that do not use it
             del parameters["eta0"]
     elif model.solver == "liblinear":  # which penalises the intercept
         is_l1 = model.penalty == "l1" or model.l1_ratio == 1
-        parameters = shared_parameters(model, kind) | {"penalty": "l1" if is_l1 else "l2", "l1_ratio": 0.0}
+        parameters = _shared_parameters(model, kind) | {"penalty": "l1" if is_l1 else "l2", "l1_ratio": 0.0}
     else:
         of_pairs = len(model.classes_) == 2 or getattr(model, "multi_class", "") == "ovr"
         kind = SGDClassifier
@@ -272,3 +310,294 @@ def _linear_from_sklearn(
         coef, intercept = for_rows_as_passed(coef, intercept, *map_)
     attributes = {"t_": float(model.t_)} if hasattr(model, "t_") else {}
     return linear_model(kind, parameters, coef, intercept, getattr(model, "classes_", None), map_, **attributes)
+
+
+# --- kernel machines to scikit-learn ---------------------------------------------------------------------
+
+
+def _kernel_to_sklearn(model: BaseEstimator) -> BaseEstimator:
+    """Return the estimator of scikit-learn, or its pipeline with a scaler."""
+    kind = _KERNEL_TWINS[type(model)]
+    kernel, parameters = _kernel_for_sklearn(model)
+    machine = kind(kernel=kernel, **(_shared_parameters(model, kind) | parameters))
+    map_ = Standardization.of_model(model)
+    vars(machine).update(_attributes(model, kernel, map_))
+    steps = [machine] if map_ is None else [_scaler_of(map_), machine]
+    if hasattr(model, "feature_names_in_"):
+        steps[0].feature_names_in_ = model.feature_names_in_
+    return machine if map_ is None else make_pipeline(*steps)
+
+
+def _kernel_for_sklearn(model: BaseEstimator) -> tuple[str | Callable, dict[str, float]]:
+    """Return the kernel as a name or a function, and its parameters if it is an object."""
+    kernel: Any = resolve_kernel(model, model._gamma)
+    if kernel is None:
+        return "precomputed", {}
+    if not is_kernel(kernel):
+        return kernel, {}
+    name = kernel_name(kernel)
+    if name in _NAMED:
+        return name, {} if isinstance(model.kernel, str) else kernel._asdict()
+    if isinstance(kernel, Laplacian):
+        return partial(laplacian_kernel, gamma=kernel.gamma), {}
+    if isinstance(kernel, Exponential) and kernel.gamma > 0:
+        return Matern(length_scale=1 / kernel.gamma, nu=0.5), {}
+    raise ValueError(f"scikit-learn cannot evaluate the kernel {kernel!r}.")
+
+
+def _attributes(model: BaseEstimator, kernel: str | Callable, map_: Standardization | None) -> Attributes:
+    """Return the fitted attributes of scikit-learn's estimator, with the private ones that it predicts by."""
+    vectors = standardized(model.support_vectors_, map_)
+    layout = layout_of(model)
+    if len(layout.rows) > len(model.support_):
+        vectors = _safe_indexing(vectors, layout.rows)
+    if isinstance(kernel, Matern) and sparse.issparse(vectors):  # which takes dense samples only
+        vectors = vectors.toarray()
+    support, shape = np.asarray(model.support_, np.int32)[layout.rows], model.shape_fit_
+    samples = {}
+    if callable(kernel):
+        support = np.arange(len(support), dtype=np.int32)
+        shape = (len(support), *shape[1:])
+        samples[_SAMPLES], vectors = vectors, np.empty((0, 0))
+    is_sparse = sparse.issparse(vectors)
+    if is_sparse:
+        vectors = sparse.csr_matrix(vectors, dtype=np.float64)
+        vectors.sort_indices()
+    else:
+        vectors = np.ascontiguousarray(vectors, np.float64)
+    coef = np.ascontiguousarray(layout.coef, np.float64)
+    classes, counts = getattr(model, "classes_", None), layout.counts
+    sign = -1 if classes is not None and len(classes) == 2 else 1
+    whole = _whole_rows if is_sparse else np.ascontiguousarray
+    attributes = {
+        "support_": support,
+        "support_vectors_": vectors,
+        "_n_support": counts if classes is not None else counts.repeat(2),
+        "dual_coef_": whole(coef),
+        "_dual_coef_": whole(sign * coef),
+        "intercept_": np.array(model.intercept_, np.float64),
+        "_intercept_": sign * np.asarray(model.intercept_, np.float64),
+        "_probA": np.empty(0),
+        "_probB": np.empty(0),
+        "_gamma": float(getattr(resolve_kernel(model, model._gamma), "gamma", model._gamma)),
+        "_sparse": is_sparse,
+        "_effective_probability": False,
+        "fit_status_": int(getattr(model, "fit_status_", 0)),
+        "shape_fit_": shape,
+        "n_features_in_": int(model.n_features_in_),
+    }
+    for name in ("classes_", "class_weight_", "n_iter_", "offset_"):
+        if hasattr(model, name):
+            attributes[name] = getattr(model, name)
+    return attributes | samples
+
+
+def _whole_rows(coef: np.ndarray) -> sparse.csr_matrix:
+    """Return a sparse matrix that stores its zeros, of which scikit-learn reads the values alone."""
+    n_rows, n = coef.shape
+    indices, indptr = np.tile(np.arange(n, dtype=np.int32), n_rows), np.arange(n_rows + 1, dtype=np.int32) * n
+    return sparse.csr_matrix((coef.ravel(), indices, indptr), shape=coef.shape)
+
+
+# --- kernel machines from scikit-learn -------------------------------------------------------------------
+
+
+def _kernel_from_sklearn(
+    kind: type[BaseEstimator], model: BaseEstimator, map_: Standardization | None
+) -> BaseEstimator:
+    """Return the estimator of the class `kind` here; samples are standardised by a map, or not."""
+    kernel, parameters = _kernel_of_sklearn(model.kernel)
+    parameters = _shared_parameters(model, kind) | parameters | {"kernel": kernel}
+    if map_ is not None:
+        parameters["standardize"] = True
+    if getattr(model, "_probA", np.empty(0)).size:
+        warnings.warn(
+            "The parameters of probabilities are left out. sklearn.calibration.CalibratedClassifierCV computes them.",
+            UserWarning,
+            stacklevel=4,
+        )
+    vectors, shape = model.support_vectors_, tuple(model.shape_fit_)
+    if callable(model.kernel):
+        samples = getattr(model, _SAMPLES)
+        vectors = _safe_indexing(samples, model.support_)
+        shape = (_num_samples(samples), vectors.shape[1] if getattr(vectors, "ndim", 1) == 2 else 1)
+    parts = KernelParts(
+        dual_coef=model.dual_coef_,
+        intercept=model.intercept_,
+        n_support=model.n_support_,
+        support_vectors=_unscaled(vectors, map_),
+        support=model.support_,
+        shape_fit=shape,
+        gamma=parameters["gamma"] if parameters["kernel"] in ("laplacian", "exponential") else float(model._gamma),
+        classes=getattr(model, "classes_", None),
+        standardization=map_,
+    )
+    names = [name for name in ("class_weight_", "fit_status_", "offset_") if hasattr(model, name)]
+    return kernel_model(kind, parameters, parts, **{name: getattr(model, name) for name in names})
+
+
+def _kernel_of_sklearn(kernel: str | Callable) -> tuple[str | Callable, dict[str, float]]:
+    """Return the name of a kernel, or the function, and its parameters if it was a function that has a name here."""
+    if isinstance(kernel, partial) and kernel.func is laplacian_kernel and set(kernel.keywords) == {"gamma"}:
+        return "laplacian", {"gamma": kernel.keywords["gamma"]}
+    if isinstance(kernel, Matern) and kernel.nu == 0.5 and np.ndim(kernel.length_scale) == 0:
+        return "exponential", {"gamma": 1 / kernel.length_scale}
+    return kernel, {}
+
+
+# --- machines of landmarks to scikit-learn ---------------------------------------------------------------
+
+
+def _landmarks_to_sklearn(model: BaseEstimator) -> BaseEstimator:
+    """Return the pipeline that has the same scores: of `StandardScaler` if samples are, `Nystroem` and the machine."""
+    if hasattr(model, "exact_machine_"):
+        raise ValueError(
+            "The pipeline would predict with the landmarks, not with exact_machine_: fit with refine=None."
+        )
+    if hasattr(model, "classes_") and model._learns_pairs(len(model.classes_)):
+        return _kernel_to_sklearn(_machine_of_pairs(model))
+    kernel: Any = resolve_kernel(model, model._gamma)
+    if kernel_name(kernel) not in _OF_FEATURES:
+        raise ValueError(f"scikit-learn's Nystroem cannot evaluate the kernel {kernel!r}.")
+    map_ = Standardization.of_model(model)
+    features = _features(model, kernel, standardized(model.components_, map_).astype(np.float64))
+    steps = [*([] if map_ is None else [_scaler_of(map_)]), features, _machine_after_features(model)]
+    if hasattr(model, "feature_names_in_"):
+        steps[0].feature_names_in_ = model.feature_names_in_
+    return make_pipeline(*steps)
+
+
+def _machine_of_pairs(model: BaseEstimator) -> SVC:
+    """Return the kernel machine that has the landmarks as support vectors, which all pairs of classes share."""
+    coef = dense_coef(model)
+    m, k = coef.shape[1], len(model.classes_)
+    parts = KernelParts(
+        dual_coef=coef,
+        intercept=model.intercept_,
+        n_support=np.array([m] + [0] * (k - 1)),
+        support_vectors=model.components_,
+        support=np.arange(m),
+        shape_fit=(m, model.n_features_in_),
+        gamma=model._gamma,
+        classes=model.classes_,
+        standardization=Standardization.of_model(model),
+    )
+    names = {"feature_names_in_": model.feature_names_in_} if hasattr(model, "feature_names_in_") else {}
+    parameters = _shared_parameters(model, SVC) | {"kernel": model.kernel, "loss": "hinge", "max_iter": -1}
+    parameters["fit_intercept"] = True  # without one in the machine, those of the parts are 0
+    return kernel_model(SVC, parameters, parts, n_iter_=np.full(len(coef), model.n_iter_), **names)
+
+
+def _features(model: BaseEstimator, kernel: Any, landmarks: Samples) -> Nystroem:
+    """Return scikit-learn's features, which are kernel values."""
+    m, n_features = landmarks.shape
+    features = Nystroem(kernel=kernel_name(kernel), n_components=m, **kernel._asdict())
+    features.components_, features.normalization_, features.n_features_in_ = landmarks, np.eye(m), n_features
+    features.component_indices_ = getattr(model, "component_indices_", np.arange(m))
+    features._n_features_out = m
+    return features
+
+
+def _machine_after_features(model: BaseEstimator) -> BaseEstimator:
+    """Return the linear machine on kernel values."""
+    kind = _LANDMARK_TWINS[type(model)]
+    several = {} if getattr(model, "multi_class", "ovr") == "ovr" else {"multi_class": "crammer_singer"}
+    machine = kind(**_shared_parameters(model, kind) | several)
+    coef = dense_coef(model).copy()
+    machine.coef_ = coef if hasattr(model, "classes_") else coef[0]
+    machine.intercept_ = np.array(model.intercept_, np.float64)
+    machine.n_features_in_ = coef.shape[1]
+    for name in ("classes_", "n_iter_"):
+        if hasattr(model, name):
+            setattr(machine, name, getattr(model, name))
+    return machine
+
+
+# --- machines of landmarks from scikit-learn -------------------------------------------------------------
+
+
+def _landmarks_from_sklearn(features: Nystroem, machine: BaseEstimator, map_: Standardization | None) -> BaseEstimator:
+    """Return the estimator of fastsvm that predicts as a machine on features does, of standardised samples or not."""
+    if type(machine) not in _AFTER_FEATURES:
+        names = ", ".join(kind.__name__ for kind in _AFTER_FEATURES)
+        raise TypeError(f"After Nystroem, these can be converted: {names}. Found {type(machine).__name__}.")
+    kind, losses = _AFTER_FEATURES[type(machine)]
+    penalty = getattr(machine, "penalty", "l2")
+    if machine.loss not in losses or penalty != "l2":
+        raise ValueError(
+            f"{kind.__name__} has the losses {' and '.join(losses)} with the penalty l2. Found loss={machine.loss!r} "
+            f"and penalty={penalty!r}."
+        )
+    landmarks = _unscaled(features.components_, map_)
+    m, d = landmarks.shape
+    kernel = _kernel_of_features(features, d)
+    coef = dense_coef(machine) @ features.normalization_
+    parts = KernelParts(
+        dual_coef=coef,
+        intercept=np.broadcast_to(np.asarray(machine.intercept_, np.float64), len(coef)),
+        n_support=np.array([m]),
+        support_vectors=landmarks,
+        support=features.component_indices_,
+        shape_fit=(m, d),
+        gamma=kernel.get("gamma", 0.0),
+        classes=getattr(machine, "classes_", None),
+        standardization=map_,
+    )
+    parameters = _shared_parameters(machine, kind) | {"n_components": m, "standardize": map_ is not None} | kernel
+    if parameters["tol"] is None:
+        del parameters["tol"]
+    if hasattr(machine, "alpha") and machine.alpha > 0:  # of the penalty beside the mean loss
+        parameters["C"] = float(machine.n_iter_ / (machine.alpha * (machine.t_ - 1)))
+    return landmark_model(kind, parameters, parts)
+
+
+def _kernel_of_features(features: Nystroem, n_features: int) -> Attributes:
+    """Return the kernel of features by its name here, with its parameters."""
+    name = "poly" if features.kernel == "polynomial" else features.kernel
+    if name not in _OF_FEATURES:
+        raise ValueError(f"NystroemSVC and NystroemSVR have no such kernel as Nystroem(kernel={features.kernel!r}).")
+    values = {"gamma": 1 / n_features, "coef0": 1.0, "degree": 3}
+    passed = {key: getattr(features, key) for key in values if getattr(features, key) is not None}
+    values |= (features.kernel_params or {}) | passed
+    fields = KERNELS[name]._fields  # type: ignore[attr-defined]
+    return {"kernel": name} | {key: values[key] for key in ("gamma", "coef0", "degree") if key in fields}
+
+
+# --- what estimators of both packages have ---------------------------------------------------------------
+
+
+def _shared_parameters(model: BaseEstimator, kind: type[BaseEstimator]) -> Attributes:
+    """Return the parameters of an estimator that another class has too."""
+    defaults = kind().get_params(deep=False)
+    passed = model.get_params(deep=False)
+    shared = {name: value for name, value in passed.items() if name in defaults and name not in _NOT_SHARED}
+    if "verbose" in shared:
+        shared["verbose"] = type(defaults["verbose"])(shared["verbose"])  # 0 and False mean the same
+    return shared
+
+
+def _scaler_of(map_: Standardization) -> StandardScaler:
+    """Return the scaler that does the same, fitted."""
+    scaler = StandardScaler(with_mean=map_.shift is not None)
+    scaler.scale_ = 1 / map_.scale
+    scaler.mean_, scaler.var_ = map_.shift, scaler.scale_**2
+    scaler.n_features_in_ = len(map_.scale)
+    return scaler
+
+
+def _standardization_of(scaler: StandardScaler) -> Standardization:
+    """Return the map of a fitted scaler."""
+    n = scaler.n_features_in_
+    scale = np.ones(n) if scaler.scale_ is None else 1 / np.asarray(scaler.scale_, np.float64)
+    return Standardization(np.asarray(scaler.mean_, np.float64) if scaler.with_mean else None, scale)
+
+
+def _unscaled(vectors: Samples, map_: Standardization | None) -> Samples:
+    """Return samples before they were standardised; a sparse matrix becomes one in CSR."""
+    if not sparse.issparse(vectors):
+        return vectors if map_ is None else vectors / map_.scale + (0 if map_.shift is None else map_.shift)
+    if map_ is None:
+        return sparse.csr_matrix(vectors)
+    if map_.shift is not None and map_.shift.any():
+        raise ValueError("A scaler that centres sparse samples cannot be undone.")
+    return sparse.csr_matrix(vectors.multiply(1 / map_.scale))

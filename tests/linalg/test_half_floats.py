@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fastsvm.linalg import half_floats
-from fastsvm.linalg.half_floats import as_float32, write_runs_as_float32
+from fastsvm.linalg import row_products
+from fastsvm.linalg.row_products import as_float32, write_runs_as_float32
 
 
 def test_all_values():
@@ -20,7 +20,7 @@ def test_all_values():
 
 @pytest.mark.parametrize("by_bits", [True, False])
 def test_runs_of_rows(by_bits, monkeypatch):
-    monkeypatch.setattr(half_floats, "HAS_HALF_FLOATS", by_bits and half_floats.HAS_HALF_FLOATS)
+    monkeypatch.setattr(row_products, "HAS_HALF_FLOATS", by_bits and row_products.HAS_HALF_FLOATS)
     values = np.random.default_rng(0).standard_normal((40, 7)).astype(np.float16)
     out = np.full((12, 7), -1, np.float32)
     write_runs_as_float32(values, np.array([30, 4, 11]), np.array([5, 1, 4]), out)

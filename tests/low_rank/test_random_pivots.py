@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.low_rank.random_pivots import RandomPivots
+from fastsvm.low_rank import RandomPivots
 
 
 class Matrix:

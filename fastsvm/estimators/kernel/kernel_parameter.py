@@ -27,7 +27,7 @@ from fastsvm.kernel_matrix.pairwise import (
 from fastsvm.kernel_matrix.rounding import NEAR
 from fastsvm.kernels import KERNELS, Kernel, in_python, is_kernel, kernel_value
 from fastsvm.linalg.row_products import product_type
-from fastsvm.low_rank.random_pivots import diagonal_of
+from fastsvm.low_rank import diagonal_of
 from fastsvm.sources import (
     Block,
     DenseBlock,

@@ -30,8 +30,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 from fastsvm.estimators.kernel.prediction import Predictor, by_range
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernels import is_kernel
-from fastsvm.low_rank.nystroem_map import NystroemMap
-from fastsvm.low_rank.random_pivots import RandomPivots
+from fastsvm.low_rank import NystroemMap, RandomPivots
 from fastsvm.sources import Block, DenseBlock, MemorySource, Source, check_finite, feature_statistics
 from fastsvm.sources.tiled import ScratchSource
 from fastsvm.tuning import NystroemTuning, current_tuning

@@ -28,7 +28,7 @@ from fastsvm.estimators.nystroem.landmarks import LANDMARK_RULES, FeatureMap, La
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.formats.readers.stream import Header, Rows
 from fastsvm.formats.writer import write
-from fastsvm.low_rank.nystroem_map import NystroemMap
+from fastsvm.low_rank import NystroemMap
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.sources import Block, Source, check_finite, columns_of, of_open_file
 

@@ -42,7 +42,7 @@ from fastsvm.kernel_matrix.rows_on_demand import (
     known_row,
     rows_among,
 )
-from fastsvm.linalg.cholesky_rows import delete_row, factorise, solve_factorised
+from fastsvm.linalg.cholesky import delete_row, factorise, solve_factorised
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, ends, feasible, objective
 from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_steps
 from fastsvm.solvers.outer_loop import Report

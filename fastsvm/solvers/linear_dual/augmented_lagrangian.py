@@ -38,7 +38,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit, outlined, writeable
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.linalg.cholesky_rows import factorise, solve_factorised
+from fastsvm.linalg.cholesky import factorise, solve_factorised
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
 from fastsvm.losses import (
     MOST_STEPS,

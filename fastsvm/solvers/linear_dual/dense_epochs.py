@@ -28,9 +28,8 @@ from fastsvm.linalg.dense_products import (
     write_byte_squares,
     write_products,
 )
-from fastsvm.linalg.half_floats import write_runs_as_float32
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.linalg.row_products import is_readable
+from fastsvm.linalg.row_products import is_readable, write_runs_as_float32
 from fastsvm.losses import least_curvature
 from fastsvm.solvers.linear_dual.coordinate_pass import PassState, score_at, step_at, take_pass
 from fastsvm.solvers.linear_dual.problem import PIECE_VALUES, LinearProblem, class_bounds

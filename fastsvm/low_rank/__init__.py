@@ -1,1 +1,0 @@
-"""Kernels of low rank: landmarks, and features whose dot products approximate the kernel."""
