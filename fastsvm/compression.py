@@ -280,12 +280,9 @@ class _DecisionFit:
     the Cholesky factor K_MM = L Lᵀ, the weights u solve (Σ_x φ(x) φ(x)ᵀ + μ I) u = Σ_x φ(x) f(x) + μ L⁻¹ f(M), and the
     coefficients are L⁻ᵀ u. The systems of the first rows of M are leading blocks of that of all.
 
-    With labels, f(x) + t(x) stands for f(x) in the first sum: t is the margin of 1, with the sign of the label. So f_M
-    is the fit of f, plus that of a classifier by least squares (Suykens and Vandewalle 1999). Both aim at the same
-    boundary: where classes overlap, the labels give back some of what f_M loses of f there.
-
-    `towards`, of shape (n_rows, n_outputs), is added to the decisions that are fitted; the differences are those from
-    the model's.
+    With labels, f(x) + t(x) stands for f(x) in the first sum, where t, `towards` of shape (n_rows, n_outputs), is the
+    margin of 1 with the sign of the label: where classes overlap, the labels give back some of what f_M loses of f
+    there (Suykens and Vandewalle 1999).
     """
 
     def __init__(self, predictor: Predictor, source: Source, pool: Pool, towards: np.ndarray | None = None) -> None:

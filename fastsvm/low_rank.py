@@ -131,8 +131,7 @@ class NystroemMap(NamedTuple):
     def of(cls, pairwise: PairwiseKernel, landmarks: Source, rank_tol: float, pool: Pool) -> "NystroemMap":
         """Return the map of some landmarks in memory, which are as the kernel multiplies them, in float64.
 
-        Eigenvalues of at most the share `rank_tol` of the largest are left out. If the kernel matrix has a negative
-        eigenvalue or is zero, ValueError is raised.
+        Eigenvalues of at most the share `rank_tol` of the largest are left out.
         """
         m = len(landmarks)
         square = np.empty((m, m))
@@ -156,8 +155,8 @@ class NystroemMap(NamedTuple):
         """Write the features of some rows to `out`, shape (n_rows, rank), of any type of floats.
 
         `pairing` is the kernel, in whose type products are computed, the landmarks and the rows, both in memory. With
-        `by_row`, the features of a row have the same bits, whatever rows are beside it, on any BLAS. It takes up to
-        twice the time of the products, so that a fit, which writes all rows at once, does without.
+        `by_row`, which takes up to twice the time, the features of a row have the same bits, whatever rows are beside
+        it.
         """
         pairwise, landmarks, rows = pairing
         block, m = rows.read(0, len(rows)), self.whitening.shape[1]

@@ -112,8 +112,7 @@ def linear_model(
     """Return the linear machine with weights for samples as they are passed; `known` are other fitted attributes.
 
     `coef` and `intercept` have shapes (n_scores, n_features) and (n_scores,); one score of two classes stands for the
-    second. `classes` rise, and are None for a regression and for one class. `standardization` is how features were
-    standardised during the fit. ValueError says that a parameter is not valid, or that the parts do not fit together.
+    second. `classes` rise, and are None for a regression and for one class.
     """
     is_of_one_class = issubclass(kind, OutlierDetector)
     attributes = _common(np.array(intercept, np.float64), coef.shape[1], classes, standardization) | known

@@ -208,8 +208,7 @@ def model_of_libsvm_text(text: LibsvmText, n_features: int | None, first_index: 
     """Return the estimator that a text describes.
 
     `n_features` is the number of features, or of samples of a precomputed kernel; None for as many as the text
-    mentions. `first_index`, 0 or 1, is the index of the first feature; None for 0 if the text has the index 0, else 1.
-    ValueError says that there is no such estimator, or that the text asks for more features.
+    mentions. `first_index` is the index of the first feature; None for 0 if the text has the index 0, else 1.
     """
     machine = _BY_TYPE[text.svm_type]
     has_zero = bool((text.vectors.indices == 0).any())
@@ -291,8 +290,6 @@ def libsvm_text_of(model: BaseEstimator, of_standardized: bool, first_index: int
     """Return the text of a fitted kernel machine, whose first feature has the index `first_index`, 0 or 1.
 
     `of_standardized` says whether the samples that the text is for are standardised as the model standardises them.
-    ValueError says that LIBSVM has no such kernel or labels, or that the model standardises features and the samples
-    are not.
     """
     svm_type = next(each.svm_type for each in MACHINES if each.estimator is type(model))
     kernel_type, parameters = _kernel_of(model)
@@ -324,9 +321,8 @@ class Layout(NamedTuple):
 def layout_of(model: BaseEstimator) -> Layout:
     """Return the layout of a fitted kernel machine.
 
-    A pair of classes has vectors of these two classes only. In a compressed model of three classes and more all pairs
-    share all vectors. So they are repeated for each class but the last, and those of a class have its coefficients in
-    the pairs with the classes after it.
+    In a compressed model of three classes and more all pairs share all vectors. So they are repeated for each class but
+    the last, and those of a class have its coefficients in the pairs with the classes after it.
     """
     coef = to_dense(model.dual_coef_)
     n, counts, n_classes = coef.shape[1], np.asarray(model.n_support_, np.int32), len(getattr(model, "classes_", ()))

@@ -185,11 +185,7 @@ def name_beside(path: Path, ending: str) -> Path:
 
 @contextmanager
 def atomic_write(path: str | Path, part: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary path. At the end that file replaces `path`; after an error it is removed.
-
-    The temporary path is in a `scratch_folder`, or is `part`, on the same file system. FileNotFoundError says that the
-    folder of `path` does not exist.
-    """
+    """Yield a temporary path, in a `scratch_folder` or `part`. At the end that file replaces `path`."""
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")

@@ -50,11 +50,7 @@ class HDF5Output:
 
 @contextmanager
 def hdf5_written(path: Path, **options: int) -> Iterator[HDF5Output]:
-    """Yield a new HDF5 file, which replaces an existing one; `options` are those of `h5py.File`.
-
-    It is closed at the end, and not removed after an error. OSError says that it cannot be written, because of a full
-    disk, a quota, a limit of file sizes or a damaged disk.
-    """
+    """Yield a new HDF5 file, which is not removed after an error; `options` are those of `h5py.File`."""
     with open(path, "w+b", buffering=0) as file, hdf5_into(file, **options) as output:
         yield output
 

@@ -323,8 +323,8 @@ class _TooCoarse(Exception):
 def _narrowed(blocks: Iterator[Rows], header: Header, exact: bool) -> Iterator[Rows]:
     """Yield rows of float64 in float32, in the same blocks. With `exact` no value may be rounded at all.
 
-    It raises _TooCoarse if rounding is visible: at once where a value is too large, or with `exact`, else after the
-    last block, so that the answer depends on all rows and not on the size of the blocks.
+    It raises _TooCoarse at once for a value that is too large, else after the last block, so that the answer does not
+    depend on the size of the blocks.
     """
     watched = not header.sparse or header.n_features <= _MOST_FEATURES
     seen = _Seen(header.n_features if watched and not exact else 0)

@@ -43,10 +43,9 @@ class _Room(NamedTuple):
 
 
 def shuffled(blocks: Iterable[Rows], seed: int, folder: Path, limit: int) -> Iterator[Rows]:
-    """Yield the same rows in random order, in blocks of about a sixteenth of `limit`, at most 4 MiB.
+    """Yield the same rows in random order, which depends on the seed and on the number of rows alone.
 
-    The order depends on the seed and on the number of rows, not on the sizes of the blocks. `folder` is empty and
-    receives temporary files; the caller removes it. `limit` is the most bytes of rows in memory.
+    `limit` is the most bytes of rows in memory. `folder` is empty and receives temporary files; the caller removes it.
     """
     draw = np.random.PCG64(seed).random_raw
     keyed = (_Keyed(draw(len(rows)), rows) for rows in blocks if len(rows))

@@ -29,14 +29,11 @@ _LOW_31, _LOW_32 = np.iinfo(np.int32).max, np.iinfo(np.uint32).max
 
 
 class InvertedIndex(NamedTuple):
-    """Rows by their features.
+    """Rows by their features, which are numbered in rising order; the number after the last, for others, has no rows.
 
-    The features that occur are numbered in rising order. The number after the last stands for all others. Its list is
-    empty, so that no code has to ask whether a feature occurs.
-
-    `table`, shape (a power of two, 2), has features and their numbers at the places of their hashes; the feature is -1
-    where there is none. `hashing` is the factor and the shift of a hash. `rows` and `values` have the lists one after
-    another. `starts` says where each list starts, and the last ends.
+    `table`, shape (a power of two, 2), has features, or -1, and their numbers at the places of their hashes. `hashing`
+    is the factor and the shift of a hash. `rows` and `values` have the lists one after another, and `starts` their
+    bounds.
     """
 
     table: np.ndarray

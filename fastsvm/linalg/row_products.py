@@ -274,9 +274,8 @@ add_products = jit(_plain_panel_products) if PLAIN else outlined(_tiled_products
 def add_panel_products(rows: np.ndarray, panels: np.ndarray, out: np.ndarray, resume: bool = False) -> None:
     """Write the products of rows, shape (q, d), and panels to `out`, shape (q, n_panels * width), in one type.
 
-    Rows are C-contiguous, and panels are as `panels_of` or `panels_of_columns` returns them. If `resume`, products are
-    added to the sums over earlier features in `out`. Sums in parts of multiples of 256 features have the same bits as
-    sums at once: the features are summed 256 at a time, for which the rounding errors are smaller, too.
+    If `resume`, they are added to the sums over earlier features in `out`. Sums in parts of multiples of 256 features
+    have the same bits as sums at once.
     """
     add_products(rows, panels, out, resume)
 

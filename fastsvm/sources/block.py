@@ -24,11 +24,10 @@ def stacked(parts: Sequence[np.ndarray] | Sequence[sparse.csr_matrix]) -> np.nda
 
 
 def check_compressed(matrix: sparse.spmatrix | sparse.sparray, n_major: int, n_minor: int) -> bool:
-    """Check the arrays of a sparse matrix; return whether indices increase in each row (CSR) or column (CSC).
+    """Return whether indices increase in each row (CSR) or column (CSC) of a sparse matrix, whose arrays must fit.
 
-    The matrix has `n_major` compressed rows or columns of length `n_minor`. SciPy checks the arrays when it creates it.
-    If they are changed later, its functions may read and write outside of them. Arrays that do not fit each other raise
-    ValueError.
+    SciPy checks them when it creates the matrix; if they are changed later, it may read and write outside of them. The
+    matrix has `n_major` compressed rows or columns of length `n_minor`.
     """
     data, indices, indptr = matrix.data, matrix.indices, matrix.indptr
     name = f"The {matrix.format.upper()} matrix is damaged:"
@@ -269,10 +268,10 @@ class CSRBlock(NamedTuple):
 
     @classmethod
     def of(cls, matrix: sparse.csr_matrix | sparse.csr_array) -> "CSRBlock":
-        """Return the rows of a SciPy matrix. They are copied only if its indices are unsorted or repeated.
+        """Return the rows of a SciPy matrix, copied only if its indices are unsorted or repeated; its arrays must fit.
 
-        Indices of int64 are converted: otherwise they would be in each pass, and most matrices that are read from text
-        have them. Arrays that do not fit each other raise ValueError.
+        Indices of int64 are converted: otherwise they would be in each pass, and most matrices read from text have
+        them.
         """
         if len(matrix.shape) != 2:
             raise ValueError(f"The CSR array has shape {matrix.shape}; rows of features have two dimensions.")

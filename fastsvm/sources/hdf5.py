@@ -172,8 +172,7 @@ def attribute(node: h5py.Group | h5py.Dataset, name: str, default: Any = None) -
 def check_storage(dataset: h5py.Dataset) -> None:
     """Raise ValueError unless the file of a dataset contains all values that its shape declares.
 
-    A file may refer to others, which are read only if the user passes the dataset itself as X. Shapes are compared with
-    the stored bytes, so a few forged bytes cannot make the reader allocate much memory.
+    Shapes are compared with the stored bytes, so a few forged bytes cannot make the reader allocate much memory.
     """
     where = place_of(dataset)
     if dataset.id.get_type().get_class() not in _KINDS:  # HDF5 may end the process for other types, if they are damaged
@@ -234,10 +233,9 @@ def _listed(names: list[str]) -> str:
 
 
 def open_file(path: str | Path) -> h5py.File:
-    """Open an HDF5 file for reading.
+    """Open an HDF5 file for reading; the messages of errors name the path.
 
-    FileNotFoundError says that there is none, ValueError that it is not HDF5 or damaged; the messages name the path. If
-    another program writes to it, and not for readers, too (SWMR), BlockingIOError is raised.
+    BlockingIOError says that another program writes to it, and not for readers, too (SWMR).
     """
     path = Path(path)
     if not path.is_file():

@@ -94,8 +94,8 @@ IDENTITY = Quantization(1.0, 0.0)
 def find_quantization(source: Source, pool: Pool) -> tuple[Quantization, Source] | None:
     """Return the quantization of rows and the source of their bytes, or None if the rows are not quantized.
 
-    Floats are converted only if they are in memory. The map is derived from a sample of the rows, then checked for
-    every value, up to rounding error.
+    Of floats, which must be in memory, some rows suggest the map, which is then checked for every value, up to
+    rounding.
     """
     if source.of_bytes:
         return IDENTITY, source

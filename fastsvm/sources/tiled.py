@@ -56,9 +56,8 @@ class DenseSource(Source):
 class ScratchSource(DenseSource):
     """Dense rows, computed from those of `origin`, in a temporary file, which `append` fills and `close` removes.
 
-    The file is written in stripes of `width` columns, all by default, one after another, each row by row. Without a
-    `folder` it is in that of the system's temporary files. If no file can be made there, OSError names the folder. It
-    has no name where the system allows that, so that its space is free when the process ends, however that happens.
+    The file is written in stripes of `width` columns, all by default, each row by row. It has no name where the system
+    allows that, so that its space is free when the process ends, however that happens.
     """
 
     def __init__(

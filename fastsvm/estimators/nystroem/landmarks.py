@@ -116,8 +116,7 @@ class LandmarkEstimator(KernelEstimator):
 class FeatureMap:
     """Nyström features of samples as they are passed: standardised, or as bytes, where the kernel sees them so.
 
-    The landmarks are of the kind in which samples are passed. The features of the samples in `source` are wanted. The
-    estimator has the parameters of a kernel, `rank_tol`, and the attributes of `geometry_of` and `Standardization`.
+    The estimator has the parameters of a kernel, `rank_tol`, and the attributes of `geometry_of` and `Standardization`.
     `map_` is the map, if it was computed before.
     """
 
@@ -178,9 +177,8 @@ def stored_features(
 ) -> Iterator[Source]:
     """Yield the features of samples; a scratch file is removed at the end, also after an error.
 
-    Few features are in float64. Others are in float32 if half of the `budget`, in bytes, holds them, else in float16:
-    in memory if half of the budget holds them then, else in a file. Features of kernels that have no bound stay in
-    float32.
+    Few features are in float64. Others are in float32 if half of the `budget`, in bytes, holds them, else, where the
+    kernel has a bound, in float16: in memory if half of the budget holds them then, else in a file.
     """
     shape = len(source), features.rank
     n_values = shape[0] * shape[1]
@@ -240,10 +238,9 @@ def choose(
     pool: Pool,
     supports: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Chosen:
-    """Return the landmarks of a fit, among the samples whose numbers are `used`. They are drawn by their places there.
+    """Return the landmarks of a fit, among the samples whose numbers are `used`, in the order in which they are drawn.
 
-    `supports(rows)` returns the support vectors among some samples, for `landmarks="support"`. If given landmarks are
-    not usable, so many do not fit in memory, or the kernel is not positive semi-definite, ValueError is raised.
+    `supports(rows)` returns the support vectors among some samples, for `landmarks="support"`.
     """
     tuning = current_tuning().nystroem
     sample = source.rows(rng.permutation(used)[: tuning.sample_rows])

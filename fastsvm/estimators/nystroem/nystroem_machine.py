@@ -56,9 +56,8 @@ class _Learning:
 def _shuffled(task: Task, budget: int, tuning: NystroemTuning) -> tuple[Task, np.ndarray, np.ndarray]:
     """Return the task of the rows in an order that mixes classes, and their numbers; few rows are the distinct ones.
 
-    Consecutive features are learnt together, and read together from a scratch file. In the order of a file that is
-    sorted by class, they would take up to three times as many epochs. Landmarks are drawn in the order of rows in
-    memory in either case, whose places come last, so that they are the same.
+    Features of a file that is sorted by class would take up to three times as many epochs. Places in the order of rows
+    in memory come last: landmarks are drawn by them, so that they are the same.
     """
     source, rng = task.source, np.random.default_rng(0)
     if source.resident:
@@ -109,11 +108,10 @@ def _check_exact_memory(task: Task, budget: int) -> None:
 
 
 def _learnt_exactly(task: Task, make: Callable[[float], Any], deadline: float) -> Any:
-    """Return the exact machine, fitted, or None if the time is over.
+    """Return the exact machine, fitted, or None if the time is over: `deadline` is a moment of time.perf_counter.
 
-    The task has samples as the kernel sees them, with numbers of classes or targets. Those of weight 0 are left out.
-    `make(seconds)` returns a machine that may use so many seconds, if not infinite. The fit ends at `deadline`, a
-    moment of time.perf_counter.
+    The task has samples as the kernel sees them, with numbers of classes or targets. `make(seconds)` returns a machine
+    that may use so many seconds, if not infinite.
     """
     left = deadline - time.perf_counter()
     if left <= 0:

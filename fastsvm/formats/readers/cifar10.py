@@ -324,11 +324,7 @@ def _plain(value: object) -> object:
 
 
 def _loaded(stream: IO[bytes], where: object) -> dict[str, Any]:
-    """Return the dictionary in a pickle, with keys as str. Other strings of Python 2 become bytes.
-
-    It raises ValueError if the pickle is damaged, asks for anything but arrays, strings and plain containers, or holds
-    no dictionary. The message starts with `where`.
-    """
+    """Return the dictionary in a pickle, with keys as str; other strings of Python 2 become bytes."""
     try:
         content = _Unpickler(_content(stream)).load()
         if isinstance(content, dict):

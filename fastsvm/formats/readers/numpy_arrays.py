@@ -246,11 +246,7 @@ def _choose_labels(entries: dict[str, _Entry], rows: _Entry, label: object, path
 
 
 def _sparse_rows(archive: _Archive, options: Options) -> Stream:
-    """Return the rows of a matrix. CSR is streamed, CSC is read into memory. The option `label` may be a .npy file.
-
-    ValueError says that the matrix has another form, is damaged or has complex values, or that `memory` does not hold
-    CSC.
-    """
+    """Return the rows of a matrix. CSR is streamed, CSC is read into memory. The option `label` may be a .npy file."""
     path, name = archive.path, archive.small("format")
     form = bytes(name).decode("ascii", "replace") if name.dtype.kind == "S" else str(name)
     if form not in ("csr", "csc"):

@@ -71,11 +71,7 @@ class _Decompressed(io.RawIOBase):
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a file for reading; decompress gzip, bzip2, xz and, from Python 3.14 on, Zstandard.
-
-    It raises ValueError if this Python does not read the compression, and reading does if compressed data are damaged
-    or truncated.
-    """
+    """Open a file for reading; decompress gzip, bzip2, xz and, from Python 3.14 on, Zstandard."""
     kind = compressed(path)
     buffered = current_tuning().storage.piece_bytes
     if kind is None:

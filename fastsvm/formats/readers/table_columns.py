@@ -110,10 +110,9 @@ def is_name(column: object) -> bool:
 def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, path: Path) -> TableColumns:
     """Return what the columns of a table hold; `names` is None if it has no names, `width` the number of columns.
 
-    The options `label`, `id` and `sample_weight` name columns. Without `label`, a table that has only `feature_names`,
-    or only `model_features` columns, has no labels. Any other table has them in the column that is `model_label` or has
-    a usual name, else in the last one unless `last_label` is False. Columns beside `feature_names` are left out.
-    ValueError says that there is no such column, or that several columns might hold the labels.
+    Without the option `label`, a table that has only `feature_names`, or only `model_features` columns, has no labels.
+    Any other table has them in the column that is `model_label` or has a usual name, else in the last one unless
+    `last_label` is False.
     """
     table = _Table(names, width, path)
     id = None if options.id is None else table.position(options.id, "id")
