@@ -247,9 +247,7 @@ def _linear_to_sklearn(model: BaseEstimator) -> BaseEstimator:
     else:
         converted.intercept_ = np.array(model.intercept_, np.float64)
     converted.n_features_in_ = int(model.n_features_in_)
-    for name in ("classes_", "feature_names_in_", "n_iter_", "t_"):
-        if hasattr(model, name):
-            setattr(converted, name, getattr(model, name))
+    vars(converted).update(_present(model, "classes_", "feature_names_in_", "n_iter_", "t_"))
     return converted
 
 
@@ -322,10 +320,10 @@ def _kernel_to_sklearn(model: BaseEstimator) -> BaseEstimator:
     machine = kind(kernel=kernel, **(_shared_parameters(model, kind) | parameters))
     map_ = Standardization.of_model(model)
     vars(machine).update(_attributes(model, kernel, map_))
-    steps = [machine] if map_ is None else [_scaler_of(map_), machine]
-    if hasattr(model, "feature_names_in_"):
-        steps[0].feature_names_in_ = model.feature_names_in_
-    return machine if map_ is None else make_pipeline(*steps)
+    if map_ is not None:
+        return _after_scaler(model, map_, machine)
+    vars(machine).update(_present(model, "feature_names_in_"))
+    return machine
 
 
 def _kernel_for_sklearn(model: BaseEstimator) -> tuple[str | Callable, dict[str, float]]:
@@ -386,10 +384,7 @@ def _attributes(model: BaseEstimator, kernel: str | Callable, map_: Standardizat
         "shape_fit_": shape,
         "n_features_in_": int(model.n_features_in_),
     }
-    for name in ("classes_", "class_weight_", "n_iter_", "offset_"):
-        if hasattr(model, name):
-            attributes[name] = getattr(model, name)
-    return attributes | samples
+    return attributes | _present(model, "classes_", "class_weight_", "n_iter_", "offset_") | samples
 
 
 def _whole_rows(coef: np.ndarray) -> sparse.csr_matrix:
@@ -432,8 +427,7 @@ def _kernel_from_sklearn(
         classes=getattr(model, "classes_", None),
         standardization=map_,
     )
-    names = [name for name in ("class_weight_", "fit_status_", "offset_") if hasattr(model, name)]
-    return kernel_model(kind, parameters, parts, **{name: getattr(model, name) for name in names})
+    return kernel_model(kind, parameters, parts, **_present(model, "class_weight_", "fit_status_", "offset_"))
 
 
 def _kernel_of_sklearn(kernel: str | Callable) -> tuple[str | Callable, dict[str, float]]:
@@ -461,10 +455,7 @@ def _landmarks_to_sklearn(model: BaseEstimator) -> BaseEstimator:
         raise ValueError(f"scikit-learn's Nystroem cannot evaluate the kernel {kernel!r}.")
     map_ = Standardization.of_model(model)
     features = _features(model, kernel, standardized(model.components_, map_).astype(np.float64))
-    steps = [*([] if map_ is None else [_scaler_of(map_)]), features, _machine_after_features(model)]
-    if hasattr(model, "feature_names_in_"):
-        steps[0].feature_names_in_ = model.feature_names_in_
-    return make_pipeline(*steps)
+    return _after_scaler(model, map_, features, _machine_after_features(model))
 
 
 def _machine_of_pairs(model: BaseEstimator) -> SVC:
@@ -482,7 +473,7 @@ def _machine_of_pairs(model: BaseEstimator) -> SVC:
         classes=model.classes_,
         standardization=Standardization.of_model(model),
     )
-    names = {"feature_names_in_": model.feature_names_in_} if hasattr(model, "feature_names_in_") else {}
+    names = _present(model, "feature_names_in_")
     parameters = _shared_parameters(model, SVC) | {"kernel": model.kernel, "loss": "hinge", "max_iter": -1}
     parameters["fit_intercept"] = True  # without one in the machine, those of the parts are 0
     return kernel_model(SVC, parameters, parts, n_iter_=np.full(len(coef), model.n_iter_), **names)
@@ -507,9 +498,7 @@ def _machine_after_features(model: BaseEstimator) -> BaseEstimator:
     machine.coef_ = coef if hasattr(model, "classes_") else coef[0]
     machine.intercept_ = np.array(model.intercept_, np.float64)
     machine.n_features_in_ = coef.shape[1]
-    for name in ("classes_", "n_iter_"):
-        if hasattr(model, name):
-            setattr(machine, name, getattr(model, name))
+    vars(machine).update(_present(model, "classes_", "n_iter_"))
     return machine
 
 
@@ -574,6 +563,18 @@ def _shared_parameters(model: BaseEstimator, kind: type[BaseEstimator]) -> Attri
     if "verbose" in shared:
         shared["verbose"] = type(defaults["verbose"])(shared["verbose"])  # 0 and False mean the same
     return shared
+
+
+def _present(model: BaseEstimator, *names: str) -> Attributes:
+    """Return those attributes of some names that a model has."""
+    return {name: getattr(model, name) for name in names if hasattr(model, name)}
+
+
+def _after_scaler(model: BaseEstimator, map_: Standardization | None, *steps: BaseEstimator) -> Pipeline:
+    """Return the pipeline of some steps, after the scaler that standardises samples as a model does, if it does."""
+    pipeline = make_pipeline(*([] if map_ is None else [_scaler_of(map_)]), *steps)
+    vars(pipeline[0]).update(_present(model, "feature_names_in_"))
+    return pipeline
 
 
 def _scaler_of(map_: Standardization) -> StandardScaler:
