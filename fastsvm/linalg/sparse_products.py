@@ -8,7 +8,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.sources import CSRBlock
+from fastsvm.sources import Block, CSRBlock, DenseBlock
 
 __all__ = ["CACHED_VALUES", "add_sparse", "readable", "unsigned", "write_sparse"]
 
@@ -16,11 +16,13 @@ CACHED_VALUES = 1 << 15
 """Number of values of rows that stay in the processor's cache for all scores."""
 
 
-def readable(block: CSRBlock, places: np.ndarray) -> tuple[CSRBlock, np.ndarray]:
-    """Return a block of a type that compiled functions take, and the places of the rows in it.
+def readable(block: Block, places: np.ndarray) -> tuple[CSRBlock, np.ndarray]:
+    """Return a sparse block of a type that compiled functions take, and the places of the rows in it.
 
     Only the rows `places` are converted, because the block may hold all rows in memory.
     """
+    if isinstance(block, DenseBlock):
+        return block.take(places).compressed(product_type(block.values.dtype)), np.arange(len(places))
     kind = np.int32 if block.n_features < 2**31 else np.int64
     if block.data.dtype not in (np.float32, np.float64) or block.indices.dtype != kind:
         block, places = block.take(places), np.arange(len(places))

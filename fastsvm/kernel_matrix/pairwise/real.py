@@ -13,7 +13,7 @@ import copy
 import sys
 from bisect import bisect_left
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -114,23 +114,23 @@ class RealPairwise:
 
     def converts(self, source: Source) -> bool:
         """Return whether rows are dense and in memory, and in another type or with another centre than in products."""
-        is_dense = self._by_panels and source.resident and not source.sparse
+        is_dense = self._by_panels and isinstance(source.block, DenseBlock)
         return is_dense and (source.dtype != self.dtype or self.centre is not None)
 
     def converted(self, source: Source) -> tuple["RealPairwise", MemorySource] | None:
         """Return rows in memory as they are multiplied, and the kernel on those; None if they are so already."""
-        if not (isinstance(source, MemorySource) and self.converts(source)):
+        if not self.converts(source):
             return None
         found = copy.copy(self)
         found.centre = None
-        return found, MemorySource(DenseBlock(np.ascontiguousarray(self._dense(source.block))))
+        return found, MemorySource(DenseBlock(np.ascontiguousarray(self._dense(cast(DenseBlock, source.block)))))
 
     def _dense(self, block: Block) -> np.ndarray:
         if self.centre is None:
             return block.dense(self.dtype)
         out = np.empty(block.shape, self.dtype)
-        if isinstance(block, DenseBlock) and block.values.dtype.itemsize <= self.dtype.itemsize:
-            return np.subtract(block.values, self.centre, out=out, casting="unsafe")
+        if block.stored.dtype.itemsize <= self.dtype.itemsize:
+            return np.subtract(block.stored, self.centre, out=out, casting="unsafe")
         return np.subtract(block.dense(np.dtype(np.float64)), self.centre, out=out, casting="same_kind")
 
     def row_bytes(self, rows: Block | Source) -> int:

@@ -11,7 +11,7 @@ from fastsvm._compiled.threads import scratch_array
 from fastsvm.kernel_matrix.pairwise.base import ROUND, Rows, map_rest, rounds_and_rest
 from fastsvm.kernels import Kernel, in_precision, kernel_value
 from fastsvm.linalg.row_products import add_rows
-from fastsvm.sources import Block, DenseBlock, Source
+from fastsvm.sources import Block, Source
 
 __all__ = ["Uint8Pairwise", "multiplies_bytes"]
 
@@ -65,7 +65,7 @@ class Uint8Pairwise:
     def prepare(self, block: Block) -> ByteOperand:
         """Return the rows shifted and padded to whole tiles with zeros, also where groups of features overlap."""
         n, d = block.shape
-        values: np.ndarray = np.asarray(_bytes(block) ^ np.uint8(_SHIFT), _TILE.dtype)  # by 128 less, as signed bytes
+        values: np.ndarray = np.asarray(block.stored ^ np.uint8(_SHIFT), _TILE.dtype)  # by 128 less, as signed bytes
         whole = d // _TOGETHER * _TOGETHER
         rows: np.ndarray = np.zeros((-(-n // _ROWS) * _ROWS, -(-d // _TOGETHER) * _TOGETHER), _TILE.dtype)
         rows[:n, :whole] = values[:, :whole]
@@ -75,13 +75,13 @@ class Uint8Pairwise:
         rows = np.ascontiguousarray(groups.transpose(0, 2, 1)).view(_TILE.dtype)
         terms = np.zeros(n, np.int32)
         if self.distance:
-            terms -= np.einsum("ij,ij->i", _bytes(block), _bytes(block), dtype=np.int32, casting="unsafe")
+            terms -= np.einsum("ij,ij->i", block.stored, block.stored, dtype=np.int32, casting="unsafe")
         return ByteOperand(rows, terms)
 
     def terms(self, block: Block) -> np.ndarray:
         """Return 2c Σu, minus ‖u‖² if the kernel is a function of distances."""
         terms = np.empty(block.shape[0], np.int32)
-        _byte_terms(np.ascontiguousarray(_bytes(block)), self.distance, terms)
+        _byte_terms(np.ascontiguousarray(block.stored), self.distance, terms)
         return terms
 
     def tile(self, operand: ByteOperand, block: Block, terms: np.ndarray, out: Rows) -> None:
@@ -106,15 +106,10 @@ class Uint8Pairwise:
         return n_features * _TILE.cost
 
 
-def _bytes(block: Block) -> np.ndarray:
-    assert isinstance(block, DenseBlock)
-    return block.values
-
-
 def _whole_tile(block: Block) -> np.ndarray:
     """Return the rows of a block, with rows of zeros if there are fewer than a tile has."""
     n, d = block.shape
-    rows = np.ascontiguousarray(_bytes(block))
+    rows = np.ascontiguousarray(block.stored)
     return rows if n >= _WIDTH else np.concatenate([rows, np.zeros((_WIDTH - n, d), np.uint8)])
 
 

@@ -38,7 +38,6 @@ import numpy as np
 from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import Loss, add_losses, in_score, loss_slope, loss_value
 from fastsvm.solvers.sgd.feature_rates import FIRST_STEP, FeatureLengths, FeatureRates, added_lengths
@@ -154,10 +153,7 @@ class SparseSteps:
 
     def rows(self, window: Window) -> tuple[CSRBlock, np.ndarray]:
         """Return the rows of a window, compressed if they are dense, and their places."""
-        if isinstance(window.block, CSRBlock):
-            return readable(window.block, window.places)
-        block = window.block.take(window.places).compressed(product_type(window.block.stored.dtype))
-        return block, np.arange(len(window.places))
+        return readable(window.block, window.places)
 
     def lengths(
         self, earlier: FeatureLengths | None, block: CSRBlock, places: np.ndarray, weights: np.ndarray
