@@ -61,8 +61,7 @@ def kernel_model(
         "dual_coef_": sparse.csr_matrix(coef) if sparse.issparse(vectors) else np.asarray(coef),
         "shape_fit_": tuple(map(int, parts.shape_fit)),
     }
-    is_table = sparse.issparse(vectors) or isinstance(vectors, np.ndarray)
-    return _fitted(kind(**parameters), attributes | _of_parts(parts) | known, of_numbers=is_table)
+    return _fitted(kind(**parameters), attributes | _of_parts(parts) | known, of_numbers=_is_table(vectors))
 
 
 def landmark_model(kind: type[BaseEstimator], parameters: Attributes, parts: KernelParts) -> BaseEstimator:
@@ -78,6 +77,10 @@ def landmark_model(kind: type[BaseEstimator], parameters: Attributes, parts: Ker
     return _fitted(kind(**parameters), attributes | _of_parts(parts))
 
 
+def _is_table(vectors: Samples) -> bool:
+    return sparse.issparse(vectors) or isinstance(vectors, np.ndarray)
+
+
 def _of_parts(parts: KernelParts) -> Attributes:
     """Return the attributes that machines of support vectors and of landmarks have."""
     intercept, n_features = np.array(parts.intercept, np.float64), int(parts.shape_fit[1])
@@ -87,7 +90,7 @@ def _of_parts(parts: KernelParts) -> Attributes:
 def _geometry(parts: KernelParts) -> Attributes:
     """Return scale and position of the support vectors, which are all that is known of the samples."""
     vectors = parts.support_vectors
-    if not (sparse.issparse(vectors) or isinstance(vectors, np.ndarray)) or 0 in vectors.shape:
+    if not _is_table(vectors) or 0 in vectors.shape:
         return geometry_attributes(parts.gamma, None, 0.0, 0.0)
     if sparse.issparse(vectors) and parts.standardization is None:  # statistics of features would take memory for all
         sq_norms = MemorySource.of(vectors).block.sq_norms()

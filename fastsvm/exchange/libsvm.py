@@ -20,7 +20,7 @@ from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, whole_l
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.kernels import kernel_name
 from fastsvm.multiclass import class_pairs
-from fastsvm.sources import Origin, to_dense
+from fastsvm.sources import MemorySource, Origin, to_dense
 
 __all__ = [
     "MACHINES",
@@ -366,11 +366,10 @@ def _vectors_of(model: BaseEstimator, kernel_type: str, of_standardized: bool) -
                 "range_path=, a file to write, with which svm-scale -r makes these from samples as they are."
             )
         # k(z, (x - shift) scale) = (z scale)·x - (z scale)·shift
-        vectors = vectors.multiply(map_.scale).tocsr() if sparse.issparse(vectors) else vectors * map_.scale
+        vectors = standardized(vectors, Standardization(None, map_.scale))
         if map_.shift is not None:
             intercept = intercept - model._coefficients() @ (vectors @ map_.shift)
-    exact = vectors if sparse.issparse(vectors) else np.asarray(vectors, np.float64)  # float16 is no type of SciPy's
-    rows = sparse.csr_matrix(exact).astype(np.float64)
+    rows = MemorySource.of(vectors).block.compressed(np.float64).user_array().copy()
     rows.sort_indices()
     rows.eliminate_zeros()
     return sparse.csr_matrix(

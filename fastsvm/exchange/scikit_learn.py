@@ -53,6 +53,7 @@ from fastsvm.exchange.imported import (
 )
 from fastsvm.exchange.libsvm import MACHINES, layout_of
 from fastsvm.kernels import KERNELS, Exponential, Laplacian, is_kernel, kernel_name
+from fastsvm.sources import to_dense
 
 __all__ = ["from_sklearn", "to_sklearn"]
 
@@ -240,8 +241,7 @@ def _linear_to_sklearn(model: BaseEstimator) -> BaseEstimator:
     is_twin = kind is _LINEAR_TWINS[type(model)]
     shared = _shared_parameters(model, kind) if is_twin else {"fit_intercept": model.fit_intercept}
     converted = kind(**(shared | parameters))
-    coef = model.coef_
-    converted.coef_ = coef.copy() if sparse.issparse(coef) else np.array(coef, np.float64, order="C")
+    converted.coef_ = model.coef_.copy()
     if kind is theirs.SGDOneClassSVM:
         converted.offset_ = np.array(model.offset_, np.float64)
     else:
@@ -349,8 +349,8 @@ def _attributes(model: BaseEstimator, kernel: str | Callable, map_: Standardizat
     layout = layout_of(model)
     if len(layout.rows) > len(model.support_):
         vectors = _safe_indexing(vectors, layout.rows)
-    if isinstance(kernel, Matern) and sparse.issparse(vectors):  # which takes dense samples only
-        vectors = vectors.toarray()
+    if isinstance(kernel, Matern):  # which takes dense samples only
+        vectors = to_dense(vectors)
     support, shape = np.asarray(model.support_, np.int32)[layout.rows], model.shape_fit_
     samples = {}
     if callable(kernel):

@@ -7,10 +7,9 @@ Stability of Numerical Algorithms, section 3.1). Where that is too much, it is c
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from fastsvm._compiled.threads import spans
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, PrecomputedPairwise, RealPairwise, Rows, Uint8Pairwise
@@ -18,7 +17,7 @@ from fastsvm.kernel_matrix.rounding import SEEN, UNIT
 from fastsvm.kernels import RBF, Exponential, Laplacian, Linear, Polynomial, Sigmoid, kernel_value
 from fastsvm.linalg import double_floats as wide
 from fastsvm.linalg.double_floats import FINE, Wide
-from fastsvm.sources import Block
+from fastsvm.sources import Block, DenseBlock, to_dense
 
 __all__ = ["CACHED_VALUES", "SUMMED_ROWS", "Samples", "ValueBounds", "accurate_sums", "weighted_rows"]
 
@@ -27,9 +26,6 @@ SUMMED_ROWS = 32
 
 Samples = Callable[[np.ndarray], tuple[PairwiseKernel, Block]]
 """Returns the kernel in float64, and the samples of some rows of a kernel matrix."""
-
-Floats: TypeAlias = np.ndarray | sparse.csr_matrix
-"""Samples in float64."""
 
 CACHED_VALUES = 1 << 16
 """Arrays of so many values at a time stay in the processor's cache."""
@@ -63,14 +59,14 @@ class ValueBounds(NamedTuple):
         if not isinstance(pairwise, RealPairwise | Uint8Pairwise):
             return cls.of_sizes(np.sqrt(np.abs(_diagonal(pairwise, block))))
         kernel, d, centre, fine = pairwise.of_floats, _n_terms(block), None, FINE
-        norms = _sq_norms(block.user_array(), None)
+        norms = block.converted(np.float64).sq_norms()
         if isinstance(pairwise, Uint8Pairwise):
             by_differences, d, norms = True, 1, norms * pairwise.scale**2
             fine = FINE if pairwise.scale == 1 else 4 * UNIT  # samples are not exactly the bytes times the scale
         else:
             centre = pairwise.centre
         most, dot, ones = float(norms.max(initial=0.0)), (d + 8) * UNIT, np.ones(len(norms))
-        centred = norms if centre is None else _sq_norms(block.user_array(), centre)
+        centred = norms if centre is None else DenseBlock(block.stored - centre).sq_norms()
         near = float(centred.max(initial=0.0))
         match kernel:
             case Linear():
@@ -134,11 +130,11 @@ def _summed(samples: Samples, places: np.ndarray, coef: np.ndarray, at: np.ndarr
     if not is_linear and len(at) * len(places) > _MOST_VALUES:
         return None
     if is_linear:
-        weights = weighted_rows(_floats(support), coef)
+        weights = weighted_rows(support.dense(np.float64), coef)
     found = Wide(np.empty(len(at)), np.empty(len(at)))
     for a, b in spans(len(at), max(1, CACHED_VALUES // max(1, len(weights.high)))):
         block = samples(at[a:b])[1]
-        values = Wide.of(_floats(block)) if is_linear else _values(pairwise, block, support)
+        values = Wide.of(block.dense(np.float64)) if is_linear else _values(pairwise, block, support)
         if values is None:
             return None
         found.high[a:b], found.low[a:b] = wide.sum_along(wide.times(values, weights), 1)
@@ -155,20 +151,9 @@ def _is_linear(pairwise: PairwiseKernel) -> bool:
     return isinstance(pairwise, RealPairwise) and isinstance(pairwise.of_floats, Linear) and not pairwise.sparse
 
 
-def _floats(block: Block) -> Floats:
-    return block.converted(np.float64).user_array()
-
-
 def _n_terms(block: Block) -> int:
     """Return the most features of two samples that are not both 0."""
     return min(block.shape[1], 2 * int(np.diff(block.ends).max(initial=0)))
-
-
-def _sq_norms(rows: Floats, centre: np.ndarray | None) -> np.ndarray:
-    if not isinstance(rows, np.ndarray):
-        return np.asarray(rows.astype(np.float64).power(2).sum(axis=1)).ravel()
-    rows = rows.astype(np.float64, copy=False) if centre is None else rows - centre
-    return np.einsum("ij,ij->i", rows, rows)
 
 
 def _diagonal(pairwise: PairwiseKernel, block: Block) -> np.ndarray:
@@ -196,7 +181,7 @@ def _values(pairwise: PairwiseKernel, block: Block, support: Block) -> Wide | No
     kernel, scale = pairwise.of_floats, pairwise.scale if isinstance(pairwise, Uint8Pairwise) else 1.0
     if type(kernel) not in (Linear, Polynomial, RBF, Exponential, Sigmoid, Laplacian):
         return None
-    rows, others = _floats(block), _floats(support)
+    rows, others = block.converted(np.float64), support.converted(np.float64)
     if isinstance(kernel, Laplacian):
         return wide.exp(wide.times(Wide.of(-kernel.gamma), _apart(rows, others, _length)))
     if isinstance(kernel, RBF | Exponential) and _takes_differences(kernel, rows, others, scale):
@@ -224,20 +209,18 @@ def _values(pairwise: PairwiseKernel, block: Block, support: Block) -> Wide | No
     return None
 
 
-def _squared_distances(rows: Floats, others: Floats, dot: Wide, scale: float) -> Wide:
+def _squared_distances(rows: Block, others: Block, dot: Wide, scale: float) -> Wide:
     norms = [_own_products(each, scale) for each in (rows, others)]
     total = wide.plus(Wide(*(part[:, None] for part in norms[0])), norms[1])
     return wide.minus(total, wide.plus(dot, dot))
 
 
-def _own_products(rows: Floats, scale: float) -> Wide:
+def _own_products(rows: Block, scale: float) -> Wide:
     """Return the squared norms of rows."""
-    if not isinstance(rows, np.ndarray):
-        lengths = np.diff(rows.indptr)
-        values = np.zeros((len(lengths), lengths.max(initial=0)))
-        values[np.arange(values.shape[1]) < lengths[:, None]] = rows.data
-        rows = values
-    return _scaled(wide.sum_along(wide.times(Wide.of(rows), Wide.of(rows)), 1), scale)
+    lengths = np.diff(rows.ends)
+    values = np.zeros((len(lengths), lengths.max(initial=0)))
+    values[np.arange(values.shape[1]) < lengths[:, None]] = rows.stored.ravel()
+    return _scaled(wide.sum_along(wide.times(Wide.of(values), Wide.of(values)), 1), scale)
 
 
 def _scaled(squares: Wide, scale: float) -> Wide:
@@ -258,10 +241,10 @@ def _fine_error(kernel: RBF | Exponential, fine: float, sq_norm: float, n_featur
     return min(by_norms, _NEAR) if fine == FINE and n_features <= _MOST_DIFFERENCES else by_norms
 
 
-def _takes_differences(kernel: RBF | Exponential, rows: Floats, others: Floats, scale: float) -> bool:
+def _takes_differences(kernel: RBF | Exponential, rows: Block, others: Block, scale: float) -> bool:
     if scale != 1 or rows.shape[1] > _MOST_DIFFERENCES:
         return False
-    most = max(float(_sq_norms(each, None).max(initial=0.0)) for each in (rows, others))
+    most = max(float(each.sq_norms().max(initial=0.0)) for each in (rows, others))
     return kernel.rounding(FINE, most) > _NEAR
 
 
@@ -277,12 +260,10 @@ def _square_of(apart: Wide) -> Wide:
     return wide.times(apart, apart)
 
 
-def _apart(rows: Floats, others: Floats, measure: Callable[[Wide], Wide]) -> Wide:
+def _apart(rows: Block, others: Block, measure: Callable[[Wide], Wide]) -> Wide:
     """Return the sums over the features of a measure of the differences of rows."""
-    if not (isinstance(rows, np.ndarray) or isinstance(others, np.ndarray)):
-        columns = np.unique(np.concatenate([rows.indices, others.indices]))
-        rows, others = (each[:, columns].toarray() for each in (rows, others))
-    x, z = rows, others
+    columns = np.union1d(rows.columns(), others.columns())
+    x, z = (to_dense(each.user_array()[:, columns]) for each in (rows, others))
     total = Wide.of(np.zeros((len(x), len(z))))
     for of_x, of_z in zip(x.T, z.T, strict=True):
         total = wide.plus(total, measure(wide.minus(Wide.of(of_x[:, None]), Wide.of(of_z))))

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from fastsvm.sources import Block, to_dense
+
 __all__ = ["FINE", "Wide", "exp", "minus", "plus", "products", "quotient", "root", "sum_along", "times"]
 
 FINE = 2.0**-90
@@ -141,18 +143,18 @@ def exp(a: Wide) -> Wide:
     return Wide(np.ldexp(power.high, whole), np.ldexp(power.low, whole))
 
 
-def products(rows: Any, others: Any) -> Wide | None:
-    """Return the dot products of the rows of two matrices, dense or CSR; None if numbers are out of range."""
-    d = max(2, *(_longest(each) for each in (rows, others)))
+def products(rows: Block, others: Block) -> Wide | None:
+    """Return the dot products of rows with other rows, both in float64; None if numbers are out of range."""
+    d = max(2, *(int(np.diff(each.ends).max(initial=0)) for each in (rows, others)))
     bits = (_BITS - int(np.ceil(np.log2(d)))) // 2
     first, second = _slices(rows, bits), _slices(others, bits)
     if first is None or second is None:
         return None
-    total, rest = Wide.of(np.zeros((rows.shape[0], others.shape[0]))), 0.0
+    total = Wide.of(np.zeros((rows.shape[0], others.shape[0])))
+    rest = np.zeros_like(total.high)
     for s, one in enumerate(first):
         for t, other in enumerate(second[: _MOST_SLICES - s]):
-            product = one @ other.T
-            product = product.toarray() if sparse.issparse(product) else product
+            product = to_dense(one @ other.T)
             if s + t < 2:
                 total = plus(total, Wide.of(product))
             else:  # so small that a float has enough digits
@@ -160,28 +162,19 @@ def products(rows: Any, others: Any) -> Wide | None:
     return plus(total, Wide.of(rest))
 
 
-def _longest(rows: Any) -> int:
-    """Return the number of values of the longest row."""
-    return int(np.diff(rows.indptr).max(initial=0)) if sparse.issparse(rows) else rows.shape[1]
-
-
-def _slices(rows: Any, bits: int) -> list[Any] | None:
-    """Return matrices that add up to `rows`, in which the numbers of a row are multiples of one power of two."""
-    values = rows.data if sparse.issparse(rows) else rows
-    if values.size and not 1 / _RANGE < np.abs(values).max() < _RANGE:
-        return None if values.any() else [rows]
-    slices, rest = [], rows
+def _slices(block: Block, bits: int) -> list[np.ndarray | sparse.csr_matrix] | None:
+    """Return matrices that add up to some rows, in which the numbers of a row are multiples of one power of two."""
+    rest, row_of = block.stored, np.repeat(np.arange(block.shape[0]), np.diff(block.ends))
+    if rest.size and not 1 / _RANGE < np.abs(rest).max() < _RANGE:
+        return None if rest.any() else [block.user_array()]
+    slices = []
     for _ in range(_MOST_SLICES):
-        most = np.asarray(abs(rest).max(axis=1).toarray() if sparse.issparse(rest) else np.abs(rest).max(axis=1))
+        most = np.zeros(block.shape[0])
+        np.maximum.at(most, row_of, np.abs(rest.ravel()))
         if not most.any():
             break
-        unit = np.exp2(np.frexp(most.reshape(-1, 1))[1] + (_BITS - bits), dtype=np.float64)
-        if sparse.issparse(rest):
-            unit = np.repeat(unit[:, 0], np.diff(rest.indptr))
-            part = sparse.csr_matrix(((rest.data + unit) - unit, rest.indices, rest.indptr), rest.shape)
-            rest = sparse.csr_matrix((rest.data - part.data, rest.indices, rest.indptr), rest.shape)
-        else:
-            part = (rest + unit) - unit
-            rest = rest - part
-        slices.append(part)
-    return slices or [rows]
+        unit = np.exp2(np.frexp(most)[1] + (_BITS - bits), dtype=np.float64)[row_of].reshape(rest.shape)
+        part = (rest + unit) - unit
+        rest = rest - part
+        slices.append(block.with_stored(part).user_array())
+    return slices or [block.user_array()]

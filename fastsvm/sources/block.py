@@ -113,6 +113,14 @@ class DenseBlock(NamedTuple):
         values = self.dense(np.float32) if self.values.dtype == np.uint8 else self.dense(self.values.dtype)
         return np.einsum("ij,ij->i", values, values, dtype=np.float64)
 
+    def columns(self) -> np.ndarray:
+        """Return the numbers of the features with stored values: of all."""
+        return np.arange(self.shape[1])
+
+    def with_stored(self, values: np.ndarray) -> "DenseBlock":
+        """Return the rows with other values at the same places."""
+        return DenseBlock(values)
+
     def keys(self) -> list[bytes]:
         """Return a key for each row; those of equal rows are equal."""
         return [row.tobytes() for row in self.values + self.values.dtype.type(0)]  # -0.0 becomes 0.0
@@ -223,6 +231,14 @@ class CSRBlock(NamedTuple):
         """Return the squared norms of the rows, in float64."""
         rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
         return np.bincount(rows, self.data.astype(np.float64) ** 2, self.shape[0])
+
+    def columns(self) -> np.ndarray:
+        """Return the numbers of the features with stored values, in rising order."""
+        return np.unique(self.indices)
+
+    def with_stored(self, values: np.ndarray) -> "CSRBlock":
+        """Return the rows with other values at the same places."""
+        return self._replace(data=values)
 
     def keys(self) -> list[tuple[bytes, bytes]]:
         """Return a key for each row; those of equal rows are equal."""

@@ -72,10 +72,10 @@ class Statement(NamedTuple):
     kinds: Callable[[], np.ndarray | None]
 
 
-def enough_memory(source: Source, n_threads: int) -> int | None:
-    """Return bytes with which a fit is planned as with any more, None if the samples are not in memory."""
+def enough_memory(source: Source, n_threads: int) -> int:
+    """Return bytes with which a fit is planned as with any more."""
     n, d = source.shape
-    return 8 * (_MATRICES + 2 * n_threads) * n * (n + d) + source.held if source.resident else None
+    return 8 * (_MATRICES + 2 * n_threads) * n * (n + d) + source.held + source.stored_bytes
 
 
 def prepare(

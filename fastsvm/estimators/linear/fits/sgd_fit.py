@@ -22,7 +22,7 @@ from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, Schedule
 from fastsvm.solvers.sgd.private_features import merged_features
 from fastsvm.solvers.sgd.problem import LinearFunction, Penalty, SGDProblem, SGDSettings, SGDState
 from fastsvm.solvers.sgd.solver import SGD, uses_sparse_steps
-from fastsvm.sources import Block, CSRBlock, Source, check_finite
+from fastsvm.sources import Block, Source, check_finite, to_dense
 from fastsvm.tuning import SGDTuning, current_tuning
 
 __all__ = ["LearningRate", "LossCurve", "SGDFitState", "SGDMonitor", "loss_of", "solver_of"]
@@ -186,11 +186,9 @@ def _similarity(block: Block, norms: np.ndarray) -> float:
         return 1.0
     mean = float(norms.mean())
     unit = float(np.exp2(-np.round(np.log2(mean) / 2))) if 0 < mean < np.inf else 1.0  # against overflow and underflow
-    rows = block.user_array() if isinstance(block, CSRBlock) else block.dense(np.float64)
-    rows = rows * (rows.dtype.type(unit) if rows.dtype.kind == "f" else unit)
+    rows = block.converted(np.float64).user_array() * unit
     norms, mean = norms * unit**2, mean * unit**2
-    products = rows @ rows.T
-    squares = float(np.square(products.data if isinstance(block, CSRBlock) else products).sum())
+    squares = float(np.square(to_dense(rows @ rows.T)).sum())
     return max(0.0, squares - float(np.square(norms).sum())) / (m * (m - 1)) / max(mean**2, 1e-300)
 
 
