@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from fastsvm.sources import ScaledSource, SubsetSource, as_source, feature_statistics
+from fastsvm.sources import ScaledSource, SubsetSource, as_source, feature_statistics, stacked, to_dense
 from fastsvm.sources.base import read_ahead
+from fastsvm.tuning import StorageTuning
 
 N, D = 37, 5
 VALUES = np.random.default_rng(0).integers(0, 4, (N, D)).astype(float)
@@ -200,6 +201,56 @@ def test_in_memory(case):
     assert 0.9 * held.nbytes - 64 <= source.nbytes <= 2 * held.nbytes + 64
 
 
+def test_what_a_pass_reads_and_holds(case):
+    source, wanted = case
+    assert source.stored_bytes == (0 if source.resident else source.nbytes)
+    assert source.row_bytes == source.nbytes // N
+    assert source.form == ("CSR" if source.sparse else "dense")
+    assert source.of_bytes == (source.form == "dense" and source.dtype == np.uint8)
+    np.testing.assert_array_equal(np.concatenate([dense(block) for _, block in source.whole_blocks()]), wanted)
+    rows = source.sampled(np.arange(N), 9)
+    assert len(rows) == 9 and rows[-1] == (N - 1 if source.resident else 8)
+    np.testing.assert_array_equal(source.sampled(np.arange(5), 9), np.arange(5))
+
+
+def test_values_that_are_not_zero_are_counted(case):
+    source, wanted = case
+    whole = source.changed(block_rows=N, tuning=StorageTuning())
+    stored = source.values_per_row * N if source.sparse else np.count_nonzero(wanted)
+    assert whole.nonzeros_per_row == pytest.approx(stored / N)
+
+
+def test_rows_as_stored(case):
+    source, wanted = case
+    stored, shift, scale = source.as_stored()
+    rows = dense(stored.read(0, N))
+    rows = (rows - shift) * scale if scale.size else rows
+    np.testing.assert_array_equal(rows, wanted)
+    assert stored.block is not None or not source.resident
+
+
+def test_rows_in_memory_are_compressed_if_that_saves_memory(case):
+    source, wanted = case
+    few = source.compressed(np.dtype(np.float64), 1 << 20)
+    np.testing.assert_array_equal(dense(few.read(0, N)), wanted)
+    assert few.sparse or source.block is None
+    assert source.compressed(np.dtype(np.float64), 100) is source
+
+
+def test_what_blocks_compute(case):
+    source, wanted = case
+    block = source.read(0, N)
+    np.testing.assert_allclose(block.sq_norms(), (wanted**2).sum(axis=1), rtol=1e-6)
+    converted = block.converted(np.float64)
+    assert type(converted) is type(block) and converted.stored.dtype == np.float64
+    np.testing.assert_array_equal(dense(converted), wanted)
+    np.testing.assert_array_equal(dense(converted.with_stored(2 * converted.stored)), 2 * wanted)
+    there = set(np.flatnonzero(wanted.any(axis=0)).tolist())
+    assert there <= set(block.columns().tolist()) <= set(range(D))
+    keys, (_, first, inverse) = block.keys(), np.unique(wanted, axis=0, return_index=True, return_inverse=True)
+    assert [keys.index(key) for key in keys] == first[inverse.ravel()].tolist()
+
+
 def test_smaller_blocks(case):
     source, wanted = case
     smaller = source.in_blocks(max(1, source.nbytes // 9))
@@ -276,6 +327,12 @@ def test_bytes_read_are_counted(file):
     for _ in source.blocks():
         pass
     assert source.reads.nbytes == N * D
+
+
+def test_matrices_as_arrays_and_one_below_another():
+    for X in (VALUES, csr(np.float64)):
+        np.testing.assert_array_equal(to_dense(X), VALUES)
+        np.testing.assert_array_equal(to_dense(stacked([X[:3], X[3:5]])), VALUES[:5])
 
 
 @pytest.mark.parametrize("X", [VALUES.tolist(), sparse.csc_array(VALUES), None, "path"])
