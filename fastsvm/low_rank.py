@@ -28,10 +28,9 @@ from fastsvm.linalg.row_products import add_panel_products, panels_of
 from fastsvm.sources import Source
 from fastsvm.tuning import current_tuning
 
-__all__ = ["JITTER", "NystroemMap", "RandomPivots", "diagonal_of"]
+__all__ = ["JITTER", "NystroemMap", "RandomPivots"]
 
 _INDEFINITE = 1e-6  # A negative eigenvalue of this share of the largest is no rounding error.
-_DIAGONAL = 64  # The kernel among so many rows is computed for its diagonal.
 _EXHAUSTED = 1e-9  # What is left of a diagonal may be rounding if it is below this share.
 JITTER = 1e-12
 """This share of a diagonal is added to it, or rounding could make a matrix indefinite that is factorised."""
@@ -48,7 +47,7 @@ class RandomPivots:
         self.rows = np.zeros(0, np.int64)
         self._gram, self._weight, self._rng, self._pool = gram, weight, rng, pool
         self._tuning = current_tuning().products
-        self._diagonal = diagonal_of(gram)
+        self._diagonal = gram.diagonal()
         self._left = self._diagonal.copy()
         self._factor = np.empty((0, len(gram)))
 
@@ -101,16 +100,6 @@ class RandomPivots:
         chosen = among[np.ix_(kept, kept)]
         chosen[np.diag_indices_from(chosen)] += JITTER * diagonal[kept]
         return np.array(kept), linalg.cholesky(chosen, lower=True)
-
-
-def diagonal_of(gram: Gram) -> np.ndarray:
-    """Return k(x, x) of all rows."""
-    found = np.empty(len(gram))
-    for a, b in spans(len(gram), _DIAGONAL):
-        among = np.empty((b - a, b - a))
-        gram.among(np.arange(a, b), 0, among)
-        found[a:b] = np.diag(among)
-    return found
 
 
 class NystroemMap(NamedTuple):
@@ -189,5 +178,5 @@ class NystroemMap(NamedTuple):
         pairwise, _, rows = pairing
         found = np.empty((len(rows), self.rank))
         self.write(pairing, found, pool)
-        total = float(diagonal_of(Gram(pairwise, rows, pool)).sum())
+        total = float(Gram(pairwise, rows, pool).diagonal().sum())
         return max(0.0, 1.0 - float(np.square(found).sum()) / total) if total > 0 else 0.0

@@ -19,7 +19,7 @@ from fastsvm.linalg import double_floats as wide
 from fastsvm.linalg.double_floats import FINE, Wide
 from fastsvm.sources import Block, DenseBlock, to_dense
 
-__all__ = ["CACHED_VALUES", "SUMMED_ROWS", "Samples", "ValueBounds", "accurate_sums", "weighted_rows"]
+__all__ = ["CACHED_VALUES", "SUMMED_ROWS", "Samples", "ValueBounds", "accurate_sums", "diagonal", "weighted_rows"]
 
 SUMMED_ROWS = 32
 """Kernel rows of a sum, of which there are many: it errs by as many roundings, not by those of all rows."""
@@ -57,7 +57,7 @@ class ValueBounds(NamedTuple):
     def of(cls, pairwise: PairwiseKernel, block: Block, by_differences: bool = False) -> "ValueBounds":
         """Return the bounds for samples. `by_differences` says that squared distances never come from norms."""
         if not isinstance(pairwise, RealPairwise | Uint8Pairwise):
-            return cls.of_sizes(np.sqrt(np.abs(_diagonal(pairwise, block))))
+            return cls.of_sizes(np.sqrt(np.abs(diagonal(pairwise, block))))
         kernel, d, centre, fine = pairwise.of_floats, _n_terms(block), None, FINE
         norms = block.converted(np.float64).sq_norms()
         if isinstance(pairwise, Uint8Pairwise):
@@ -156,8 +156,8 @@ def _n_terms(block: Block) -> int:
     return min(block.shape[1], 2 * int(np.diff(block.ends).max(initial=0)))
 
 
-def _diagonal(pairwise: PairwiseKernel, block: Block) -> np.ndarray:
-    """Return the kernel of samples with themselves, where a user gave a function or the values."""
+def diagonal(pairwise: PairwiseKernel, block: Block) -> np.ndarray:
+    """Return the kernel of samples with themselves; `pairwise` is in float64."""
     if isinstance(pairwise, PrecomputedPairwise):
         return block.dense(np.float64)[np.arange(block.shape[0]), pairwise.columns]
     found = np.empty(block.shape[0])

@@ -1,12 +1,13 @@
 """Rows of the kernel matrix of a source, computed block by block."""
 
 import functools
+from collections.abc import Iterator
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, scratch_array, spans
-from fastsvm.kernel_matrix.accurate_sums import ValueBounds
+from fastsvm.kernel_matrix.accurate_sums import ValueBounds, diagonal
 from fastsvm.kernel_matrix.expansion import add_expansion, expand, expand_among, task_columns
 from fastsvm.kernel_matrix.memory_plan import operand_rows
 from fastsvm.kernel_matrix.pairwise import (
@@ -236,13 +237,18 @@ class Gram:
             return PrecomputedPairwise(self.pairwise.columns[indices])
         return self.pairwise
 
+    def _block_kernels(self) -> Iterator[tuple[PairwiseKernel, Block]]:
+        """Yield the blocks of rows, each after its kernel in float64."""
+        for start, block in self.source.blocks():
+            yield self._pairwise_of(slice(start, start + block.shape[0])).widened(), block
+
     def value_bounds(self) -> ValueBounds:
         """Return bounds on the sizes and the errors of values in float64, from one pass over the rows."""
-        found = [
-            ValueBounds.of(self._pairwise_of(slice(start, start + block.shape[0])).widened(), block)
-            for start, block in self.source.blocks()
-        ]
-        return ValueBounds.together(found)
+        return ValueBounds.together([ValueBounds.of(kernel, block) for kernel, block in self._block_kernels()])
+
+    def diagonal(self) -> np.ndarray:
+        """Return k(x, x) of all rows in float64, from one pass over them."""
+        return np.concatenate([diagonal(kernel, block) for kernel, block in self._block_kernels()])
 
     def _few_sums(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray) -> np.ndarray:
         """Return what `weighted_sum` does for few columns, in which the threads share the rows."""

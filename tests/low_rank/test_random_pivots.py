@@ -22,6 +22,9 @@ class Matrix:
     def rows(self, indices, out, slots):
         out[slots] = self.values[indices]
 
+    def diagonal(self):
+        return self.values.diagonal()
+
 
 @pytest.fixture(scope="module")
 def pivots():

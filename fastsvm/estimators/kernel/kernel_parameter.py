@@ -27,7 +27,6 @@ from fastsvm.kernel_matrix.pairwise import (
 from fastsvm.kernel_matrix.rounding import NEAR
 from fastsvm.kernels import KERNELS, Kernel, in_python, is_kernel, kernel_value
 from fastsvm.linalg.row_products import product_type
-from fastsvm.low_rank import diagonal_of
 from fastsvm.sources import (
     Block,
     DenseBlock,
@@ -385,7 +384,7 @@ def check_values(gram: Gram, sq_norm: float) -> None:
     if _is_ours(kernel) and kernel.translation_invariant and sq_norm <= LARGEST_VALUE:  # they are 1
         return
     with np.errstate(all="ignore"):
-        values = kernel_value(kernel, longest, longest, longest) if _is_ours(kernel) else diagonal_of(gram)
+        values = kernel_value(kernel, longest, longest, longest) if _is_ours(kernel) else gram.diagonal()
         largest = np.abs(values).max()
     if not largest <= LARGEST_VALUE:
         raise ValueError(
