@@ -23,6 +23,64 @@ TOO_MANY_ARGUMENTS: dict[str, int] = {}
 """Functions that may have so many arguments; the list only shrinks."""
 
 
+STORAGE = ("fastsvm/sources/", "fastsvm/formats/")
+"""The rooms that know how and where rows are stored."""
+MAY_ASK = {
+    # Products take other machine code for sparse rows than for dense ones.
+    "estimators/kernel/duplicate_rows.py": 1,
+    "estimators/kernel/kernel_parameter.py": 6,
+    "estimators/kernel/prediction.py": 3,
+    "estimators/linear/base_sgd.py": 1,
+    "estimators/linear/prediction.py": 1,
+    "estimators/linear/training_task.py": 2,
+    "kernel_matrix/accurate_sums.py": 1,
+    "kernel_matrix/pairwise/real.py": 4,
+    "linalg/linear_predictor.py": 1,
+    "linalg/sparse_products.py": 1,
+    "solvers/linear_dual/coordinate_ascent.py": 2,
+    "solvers/linear_dual/few_samples.py": 2,
+    "solvers/linear_dual/one_class.py": 5,
+    "solvers/linear_dual/problem.py": 3,
+    "solvers/linear_dual/shards.py": 3,
+    "solvers/linear_primal/proximal_newton.py": 1,
+    "solvers/linear_primal/quadratic_model.py": 1,
+    "solvers/sgd/dense_steps.py": 1,
+    "solvers/sgd/private_features.py": 1,
+    "solvers/sgd/solver.py": 2,
+    # Another way is faster for sparse rows, or for those that each pass reads from a file.
+    "estimators/choice.py": 5,
+    "estimators/kernel/prepare.py": 5,
+    "estimators/linear/base_linear_svm.py": 1,
+    "estimators/linear/fits/linear_fit.py": 6,
+    "estimators/linear/fits/sgd_fit.py": 2,
+    "estimators/nystroem/exact_bounds.py": 4,
+    "estimators/nystroem/nystroem_machine.py": 2,
+    "estimators/search/shared_fits.py": 1,
+    "estimators/search/svc_search.py": 2,
+    "kernel_matrix/gram.py": 5,
+    "kernel_matrix/rows.py": 1,
+    "solvers/kernel_dual/dual_gradient.py": 1,
+    "solvers/linear_dual/augmented_lagrangian.py": 1,
+    "solvers/linear_dual/metric.py": 7,
+    # Users pass matrices of SciPy; models and shards keep them.
+    "dask/kernel/machines.py": 2,
+    "dask/kernel/svc.py": 1,
+    "dask/linear.py": 2,
+    "dask/rows.py": 3,
+    "dask/sgd_classifier.py": 1,
+    "dask/worker.py": 3,
+    "estimators/fitting/validation.py": 2,
+    "estimators/kernel/machines/kernel_machine.py": 2,
+    "exchange/imported.py": 3,
+    "exchange/scikit_learn.py": 2,
+    "jobs/models.py": 2,
+    "jobs/training/train.py": 1,
+    "persistence/model_checks.py": 4,
+    "persistence/model_file.py": 1,
+}
+"""So many places of a file may ask whether rows are dense, sparse or on disk; the list only shrinks."""
+
+
 @functools.cache
 def lines(path):
     """Return the number of lines of a file."""
@@ -95,6 +153,35 @@ def test_few_types_are_any():
     of_package = [path for name, path in FILES.items() if name.startswith("fastsvm/")]
     names = [node for path in of_package for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     assert sum(isinstance(node, ast.Name) and node.id == "Any" for node in names) <= MOST_ANY
+
+
+@functools.cache
+def kinds_of_storage():
+    """Return the names of the classes of sources and blocks."""
+    trees = [ast.parse(path.read_text("utf-8")) for name, path in FILES.items() if name.startswith(STORAGE[0])]
+    return {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)} | {"Block"}
+
+
+def asks_of_storage(node):
+    """Return whether an expression asks whether rows are dense, sparse or on disk."""
+    if isinstance(node, ast.Call):
+        called = ast.unparse(node.func).split(".")[-1]
+        kinds = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} & kinds_of_storage()
+        return called == "issparse" or (called == "isinstance" and bool(kinds))
+    if isinstance(node, ast.Compare):
+        return ast.unparse(node).endswith((".block is None", ".block is not None"))
+    return isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and node.attr in ("sparse", "resident")
+
+
+def test_few_places_ask_how_rows_are_stored():
+    found = {
+        name.removeprefix("fastsvm/"): sum(map(asks_of_storage, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+        for name, path in FILES.items()
+        if name.startswith("fastsvm/") and not name.startswith(STORAGE)
+    }
+    assert kinds_of_storage() >= {"CSRBlock", "DenseBlock", "HDF5Source", "MemorySource", "Source"}
+    assert sum(found.values()) > 50
+    assert not {name: n for name, n in found.items() if n > MAY_ASK.get(name, 0)}
 
 
 def test_functions_have_few_arguments():

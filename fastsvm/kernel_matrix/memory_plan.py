@@ -27,8 +27,8 @@ def operand_rows(row_bytes: int) -> int:
 class Plan(NamedTuple):
     """Division of a memory budget."""
 
-    resident: bool  # Rows on disk are read into memory once.
-    part_resident: bool  # Otherwise, the rows of one two-class problem are.
+    loaded: bool  # Rows on disk are read into memory once.
+    part_loaded: bool  # Otherwise, the rows of one two-class problem are.
     working_set: int  # It has so many rows.
     cache_bytes: int  # Cached kernel rows have this memory.
     newton_rows: int = 0  # A Newton step has at most so many free rows.
@@ -64,7 +64,7 @@ def plan(budget: int, need: Need, cache_limit: int | None, tuning: KernelTuning)
     if (found := _recomputing(budget, need, tuning)) is not None:
         return found
     found = _divide(budget, need, tuning)
-    if found.resident and found.cache_bytes < _cache_floor(need, found):
+    if found.loaded and found.cache_bytes < _cache_floor(need, found):
         found = _divide(budget, need, tuning, may_reside=False)
     if found.cache_bytes < _cache_floor(need, found):
         enough = budget
@@ -86,25 +86,25 @@ def _recomputing(budget: int, need: Need, tuning: KernelTuning) -> Plan | None:
     """Return a plan without cached rows, if values are so cheap and a large working set fits; else None."""
     if not need.recomputable or need.n_rows <= tuning.block_rows or need.value_cost > tuning.recomputed_ns:
         return None
-    resident = need.stored_bytes > 0
-    if resident and need.stored_bytes > budget // 3:
+    loaded = need.stored_bytes > 0
+    if loaded and need.stored_bytes > budget // 3:
         return None
     for large in (8 * tuning.working_set, 4 * tuning.working_set):  # solved by working sets of their own
         size, newton = min(large, need.n_rows), min(large, need.n_rows, _newton_rows(budget // 4))
         taken = need.held_bytes + need.stored_bytes + need.copied_bytes + _newton_bytes(newton) + _retained(budget)
         if taken + _fixed(need, size) <= budget:
-            return Plan(resident, False, size, 0, newton, recomputed=True)
+            return Plan(loaded, False, size, 0, newton, recomputed=True)
     return None
 
 
 def _streamed(need: Need, spent: Plan) -> bool:
-    return need.stored_bytes > 0 and not spent.resident and not spent.part_resident
+    return need.stored_bytes > 0 and not spent.loaded and not spent.part_loaded
 
 
 def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
     """Return the plan with as many workers as memory allows; shared kernel values get the remaining memory."""
     worker = spent.cache_bytes + _fixed(need, spent.working_set) + _newton_bytes(spent.newton_rows) + need.copied_bytes
-    left = budget - need.held_bytes - (spent.resident * need.stored_bytes) - _retained(budget)
+    left = budget - need.held_bytes - (spent.loaded * need.stored_bytes) - _retained(budget)
     if left < worker:
         return spent
     workers = max(1, min(need.workers, left // worker))
@@ -114,10 +114,10 @@ def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
 def _divide(budget: int, need: Need, tuning: KernelTuning, may_reside: bool = True) -> Plan:
     """Return a plan in which the cache gets the remaining bytes, possibly too few or negative."""
     stored = need.stored_bytes > 0
-    resident = may_reside and stored and need.stored_bytes <= budget // 3
-    part_resident = stored and not resident and 0 < need.copied_bytes <= budget // 3
-    streamed = stored and not resident and not part_resident
-    taken = need.held_bytes + (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
+    loaded = may_reside and stored and need.stored_bytes <= budget // 3
+    part_loaded = stored and not loaded and 0 < need.copied_bytes <= budget // 3
+    streamed = stored and not loaded and not part_loaded
+    taken = need.held_bytes + (need.stored_bytes if loaded else 0) + (0 if streamed else need.copied_bytes)
     size = tuning.working_set * 4 // need.value_bytes * (2 if need.value_cost >= tuning.expensive_ns else 1)
     size = need.n_rows if tuning.whole and need.n_rows <= tuning.block_rows else size
     size = min(tuning.working_set, need.n_rows) if streamed else size  # of any type, for fewer passes over the file
@@ -126,7 +126,7 @@ def _divide(budget: int, need: Need, tuning: KernelTuning, may_reside: bool = Tr
     row_bytes = need.n_rows * need.value_bytes
     while size > _LEAST_WORKING_SET and taken + _fixed(need, size) + size * row_bytes > budget:
         size = max(size // 2, _LEAST_WORKING_SET)
-    return Plan(resident, part_resident, size, budget - taken - _fixed(need, size), newton)
+    return Plan(loaded, part_loaded, size, budget - taken - _fixed(need, size), newton)
 
 
 def _newton_bytes(newton: int) -> int:

@@ -83,7 +83,7 @@ def test_a_plan_stays_within_the_budget(asked, budget):
         found = divided(budget, asked)
     except ValueError:
         return
-    held = asked.stored_bytes if found.resident else asked.copied_bytes if found.part_resident else 0
+    held = asked.stored_bytes if found.loaded else asked.copied_bytes if found.part_loaded else 0
     assert found.cache_bytes + held <= budget
     assert 2 <= found.working_set <= asked.n_rows
     assert found.cache_bytes >= found.working_set * asked.n_rows * asked.value_bytes
@@ -115,12 +115,12 @@ def test_everything_is_cached_when_it_fits():
 
 
 def test_rows_on_disk_are_read_once_when_they_take_little():
-    assert divided(10**9, need(stored_bytes=10**8)).resident
-    assert not divided(10**9, need(stored_bytes=9 * 10**8)).resident
+    assert divided(10**9, need(stored_bytes=10**8)).loaded
+    assert not divided(10**9, need(stored_bytes=9 * 10**8)).loaded
 
 
 def test_rows_in_memory_are_not_read():
-    assert not divided(10**9, need()).resident
+    assert not divided(10**9, need()).loaded
 
 
 def test_the_limit_on_the_cache_leaves_one_working_set():

@@ -351,7 +351,7 @@ class OneVsOneFit:
         if self.plan.recomputed and isinstance(self.gram, Gram):
             rows = RecomputedRows(self.gram.part(samples, in_memory=True))
         else:
-            rows = RowCache(self.gram.part(samples, self.plan.part_resident, self._pool), arena)
+            rows = RowCache(self.gram.part(samples, self.plan.part_loaded, self._pool), arena)
         return rows if self.problems.rows_of_sample == 1 else PairedRows(rows)
 
     def follow(self, number: int, before: "OneVsOneFit") -> None:

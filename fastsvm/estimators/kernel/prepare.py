@@ -120,7 +120,7 @@ def prepare(
         workers = pool.n_threads if is_divided and rows.source.resident else 1
         return _planned(estimator, budget, need._replace(held_bytes=held, workers=workers), tuning)
 
-    if not source.resident and plan_of_memory().resident:
+    if not source.resident and plan_of_memory().loaded:
         source = source.in_memory()
     gram = Gram(pairwise, source, pool, tuning=tuning)
     check_values(gram, rows.statistics.sq_norm)
