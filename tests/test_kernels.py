@@ -9,7 +9,7 @@ from sklearn.metrics import pairwise
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.kernel.kernel_parameter import Coefficients, choose_precision, resolve_gamma
+from fastsvm.estimators.kernel.kernel_parameter import choose_precision, resolve_gamma
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import RealPairwise, Uint8Pairwise
 from fastsvm.kernel_matrix.pairwise import uint8 as byte_rows
@@ -152,33 +152,30 @@ def test_bytes_that_differ_little():
 # --- precision -------------------------------------------------------------------------------------------
 
 
-ONE = Coefficients(1.0, 1.0)
-
-
 @pytest.mark.parametrize("name", KERNELS)
 def test_float32_is_chosen_when_rounding_cannot_be_seen(name):
-    assert choose_precision(make(name), 1.0, ONE, 1e-3) is np.float32
+    assert choose_precision(make(name), 1.0, 1.0, 1e-3) is np.float32
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_float64_is_chosen_for_a_small_tolerance(name):
-    assert choose_precision(make(name), 1.0, ONE, 1e-10) is np.float64
+    assert choose_precision(make(name), 1.0, 1.0, 1e-10) is np.float64
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_float64_is_chosen_for_a_tolerance_below_the_steps_of_float32(name):
     """However small the coefficients: the gradient is near 1, and float32 cannot tell 1 from 1 + 1e-8."""
-    assert choose_precision(make(name), 1.0, Coefficients(1e-4, 1e-4), 1e-8) is np.float64
+    assert choose_precision(make(name), 1.0, 1e-4, 1e-8) is np.float64
 
 
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "sigmoid", "exponential"])
 def test_float64_is_chosen_for_large_norms(name):
-    assert choose_precision(make(name), 1e9, ONE, 1e-3) is np.float64
+    assert choose_precision(make(name), 1e9, 1.0, 1e-3) is np.float64
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_float64_is_chosen_for_large_coefficients(name):
-    assert choose_precision(make(name), 1.0, Coefficients(1e6, 1e6), 1e-3) is np.float64
+    assert choose_precision(make(name), 1.0, 1e6, 1e-3) is np.float64
 
 
 def test_a_tolerance_below_the_steps_of_float32_is_reached():

@@ -142,10 +142,6 @@ class RowCache(_SampleRows):
         self.gram.rows_beside(rows, Rows(self.store, slots, 0), self._slot_of)
         self._slot_of[rows] = slots
 
-    def cached(self, rows: np.ndarray) -> np.ndarray:
-        """Return a mask of the `rows` that are cached."""
-        return self.slots_of(rows) >= 0
-
     def slots_of(self, rows: np.ndarray) -> np.ndarray:
         """Return the slots of `rows`, -1 for rows that are not cached. This does not count as a use."""
         return self._slot_of[rows]
@@ -238,10 +234,6 @@ class RecomputedRows(_SampleRows):
         """Return the rows: their slots."""
         return rows
 
-    def cached(self, rows: np.ndarray) -> np.ndarray:
-        """Return false for all rows."""
-        return np.zeros(len(rows), bool)
-
     def slots_of(self, rows: np.ndarray) -> np.ndarray:
         """Return -1 for all rows: none is cached."""
         return np.full(len(rows), -1)
@@ -287,10 +279,6 @@ class PairedRows:
         """Return the slots of multipliers, the same for both of a sample; missing rows are computed."""
         samples, places = np.unique(self.columns(rows), return_inverse=True)
         return self.rows.fetch(samples)[places]
-
-    def cached(self, rows: np.ndarray) -> np.ndarray:
-        """Return a mask of the multipliers whose rows are cached."""
-        return self.rows.cached(self.columns(rows))
 
     def slots_of(self, rows: np.ndarray) -> np.ndarray:
         """Return the slots of multipliers, -1 for those that are not cached."""
@@ -342,9 +330,9 @@ class SquareRows:
         """Return the slots of the rows in `places`: the places themselves."""
         return places
 
-    def cached(self, places: np.ndarray) -> np.ndarray:
-        """Return true for all places."""
-        return np.ones(len(places), bool)
+    def slots_of(self, places: np.ndarray) -> np.ndarray:
+        """Return the places themselves."""
+        return places
 
     def among(self, places: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between the rows in `places[first:]` and those in `places` to `out[first:]`."""
@@ -489,7 +477,7 @@ class KernelProducts:
     def add_rows(self, sums: np.ndarray, rows: np.ndarray, coef: np.ndarray) -> None:
         """Add Σ_i coef_i K_i over any number of rows. If not all fit the cache, cached rows come first."""
         most = self._rows.n_slots
-        first = self._rows.cached(rows) if len(rows) > most else np.ones(len(rows), bool)
+        first = self._rows.slots_of(rows) >= 0 if len(rows) > most else np.ones(len(rows), bool)
         for group in (first, ~first):
             for a, b in spans(int(group.sum()), most):
                 self.add(sums, self._rows.fetch(rows[group][a:b]), coef[group][a:b])

@@ -68,7 +68,7 @@ def test_svc(kernel, kind):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kernel", ["rbf", "exponential", "sigmoid"])
 def test_values_in_float32(kernel, monkeypatch):
-    monkeypatch.setattr(prediction, "value_type", lambda *given: np.float32)
+    monkeypatch.setattr(prediction.Predictor, "_value_type", lambda *given: np.float32)
     model = SVC(kernel=kernel, **FEW).fit(FLOATS, CLASSES[4])
     assert_same_bits(model.decision_function, FLOATS)
 

@@ -45,7 +45,6 @@ __all__ = [
     "KERNEL_RULES",
     "MOST_SINGLE",
     "PRIVATE_ATTRIBUTES",
-    "Coefficients",
     "KernelEstimator",
     "KernelLike",
     "ObjectSource",
@@ -69,16 +68,8 @@ __all__ = [
     "training_pairwise",
     "training_rows",
     "user_pairwise",
-    "value_type",
     "warn_of_lengths",
 ]
-
-
-class Coefficients(NamedTuple):
-    """Norms of the coefficients of a decision function, known or expected."""
-
-    norm_1: float
-    norm_2: float
 
 
 # For a smaller tolerance float32 is too coarse: gradients of order 1 have steps of its eps.
@@ -357,17 +348,16 @@ def _is_table(X: Samples) -> bool:
 # --- how its values are computed -------------------------------------------------------------------------
 
 
-def choose_precision(kernel: Kernel, sq_norm: float, coef: Coefficients, tol: float) -> type:
+def choose_precision(kernel: Kernel, sq_norm: float, norm: float, tol: float) -> type:
     """Return float32 if the rounding of its kernel values cannot be seen at `tol`, else float64.
 
-    Independent errors add up to their size times the 2-norm of the coefficients. Dot products of rows far from the
-    origin err in one direction, which can add up to the 1-norm; distances of centred rows do not.
+    `norm` is that of the coefficients of a decision function: the 2-norm if the kernel is translation invariant, as
+    independent errors add up to that. Dot products of rows far from the origin err in one direction: the 1-norm.
     """
     try:
         rounding = kernel.rounding(float(np.finfo(np.float32).eps) / 4, sq_norm)
     except OverflowError:
         rounding = np.inf
-    norm = coef.norm_2 if kernel.translation_invariant else coef.norm_1
     seen = rounding * norm > tol / 3 or tol < _FINE
     return np.float64 if seen else np.float32
 
@@ -503,7 +493,7 @@ def training_pairwise(
 
     if n <= tuning.few_rows or not has_single_range(kernel, *statistics[-3:]):
         return of(np.float64)
-    expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
+    norm = most * np.sqrt(n) / 2 if kernel.translation_invariant else most * n / 4
     centred = kernel.translation_invariant and not source.sparse
     # Kernel values of distant rows are small, and so are their errors: the mean counts.
     sq_norm = statistics.usual_sq_norm if centred else statistics.sq_norm
@@ -511,12 +501,5 @@ def training_pairwise(
     corrected = is_dual(estimator) and source.resident and kernel.translation_invariant and n > tuning.block_rows
     if corrected and of(np.float32).cost(source.shape[1]) <= tuning.recomputed_ns:
         # Errors of decision values are corrected by values in float64 before a fit ends, where values are cheap.
-        expected = Coefficients(expected.norm_1 / _CORRECTED, expected.norm_2 / _CORRECTED)
-    return of(choose_precision(kernel, sq_norm, expected, estimator.tol))
-
-
-def value_type(
-    tol: float, kernel: Kernel, sq_norm: float, norms: Callable[[], Coefficients], n: int, tuning: KernelTuning
-) -> type:
-    """Return the type of kernel values: float64 where float32 would be seen in the model."""
-    return np.float64 if n <= tuning.few_rows else choose_precision(kernel, sq_norm, norms(), tol)
+        norm /= _CORRECTED
+    return of(choose_precision(kernel, sq_norm, norm, estimator.tol))

@@ -13,15 +13,14 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.validation import Samples
 from fastsvm.estimators.kernel.kernel_parameter import (
     MOST_SINGLE,
-    Coefficients,
     ObjectSource,
     Standardization,
     bytes_for,
+    choose_precision,
     common_factor,
     has_single_range,
     resolve_kernel,
     user_pairwise,
-    value_type,
 )
 from fastsvm.kernel_matrix.accurate_sums import weighted_rows
 from fastsvm.kernel_matrix.expansion import PairCoefficients, expand
@@ -64,13 +63,12 @@ class Predictor:
         self.stored = ObjectSource(vectors) if isinstance(source, ObjectSource) else MemorySource.of(vectors)
         self._as_bytes = self._bytes_of_support()
 
-    def _norms(self) -> Coefficients:
-        """Largest norms of the coefficients of a decision function."""
-        coef = self.coef
-        if isinstance(coef, PairCoefficients):
-            return Coefficients(*coef.largest_norms())
-        norms = np.abs(coef).sum(axis=0), np.linalg.norm(coef, axis=0)
-        return Coefficients(*(float(norm.max(initial=0)) for norm in norms))
+    def _norm(self) -> float:
+        """Return the largest norm of the coefficients of a decision function, as for `choose_precision`."""
+        order = 2 if self.kernel.translation_invariant else 1
+        if isinstance(self.coef, PairCoefficients):
+            return self.coef.largest_norms()[order - 1]
+        return float(np.linalg.norm(self.coef, order, axis=0).max(initial=0))
 
     @cached_property
     def support(self) -> MemorySource:
@@ -180,7 +178,9 @@ class Predictor:
             return self._dtype
         if getattr(self.estimator, "stop_reason_", None) == "imported":  # of another program, whose values are float64
             return np.float64
-        return value_type(self.estimator.tol, self.kernel, sq_norm, self._norms, len(self.stored), self._tuning)
+        if len(self.stored) <= self._tuning.few_rows:
+            return np.float64
+        return choose_precision(self.kernel, sq_norm, self._norm(), self.estimator.tol)
 
 
 def by_range(pairwise: PairwiseKernel, block: Block) -> list[tuple[PairwiseKernel, Block, np.ndarray | slice]]:

@@ -96,8 +96,11 @@ def prepare(
     held = data.source.held
     rows = training_rows(estimator, data.source, standardization, weight, budget - held, pool, tuning)
     source = rows.source
-    _check_square(estimator, source.shape)
-    if standardization is None and not is_precomputed(estimator):
+    if is_precomputed(estimator):
+        if source.shape[0] != source.shape[1]:
+            size = f"{source.shape[0]}x{source.shape[1]}"
+            raise ValueError(f"Precomputed matrix must be a square matrix. Input is a {size} matrix.")
+    elif standardization is None:
         warn_of_lengths(type(estimator).__name__, rows.statistics, source)
     if source is not data.source:
         held += source.nbytes - source.stored_bytes
@@ -112,7 +115,8 @@ def prepare(
     pairwise = training_pairwise(estimator, gamma, rows, bound, n, tuning)
 
     def plan_of_memory() -> Plan:
-        counts, n = _sizes(labels)
+        counts = np.bincount(labels[labels >= 0], minlength=1)  # of each class; the largest two are a problem
+        n = sum(sorted(counts.tolist())[-2:])
         recomputable = is_dual(estimator) and pairwise.parallel and (rows.source.resident or n == len(rows.source))
         need = _need(rows.source, pairwise, counts, n, problems.rows_of_sample, recomputable)
         # Pairs of classes are solved side by side where kernel values take so little time that threads would wait.
@@ -134,12 +138,6 @@ def prepare(
         return prepare(estimator, data, stated, budget, pool, observed, tuning)
     samples = source if rows.source is data.source else data.source
     return task, samples, stated.more | geometry_of(gamma, rows.statistics) | attributes_of(standardization)
-
-
-def _sizes(labels: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the number of rows of each class, and of the largest problem of two."""
-    counts = np.bincount(labels[labels >= 0], minlength=1)
-    return counts, sum(sorted(counts.tolist())[-2:])
 
 
 def _small(estimator: MachineParameters, gram: Gram, problems: Problems, budget: int) -> SmallKernel | None:
@@ -204,11 +202,6 @@ def check_memory(source: Source, n: int, n_classes: int, budget: int) -> None:
         copied_bytes=0, block_rows=min(source.block_rows, n),
     )  # fmt: skip
     plan(budget, need, None, current_tuning().kernel)
-
-
-def _check_square(estimator: MachineParameters, shape: tuple[int, int]) -> None:
-    if is_precomputed(estimator) and shape[0] != shape[1]:
-        raise ValueError(f"Precomputed matrix must be a square matrix. Input is a {shape[0]}x{shape[1]} matrix.")
 
 
 def _need(

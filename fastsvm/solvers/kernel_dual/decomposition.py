@@ -58,7 +58,7 @@ from fastsvm.solvers.kernel_dual.problem import (
     levelled,
     objective,
 )
-from fastsvm.solvers.kernel_dual.working_sets import WorkingSetSteps
+from fastsvm.solvers.kernel_dual.working_sets import SolveBlock, WorkingSetSteps
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning, current_tuning
 
@@ -101,6 +101,8 @@ class Decomposition(ABC):
     Newton and interior-point steps have at most `most_free` rows, and end at `deadline`, a moment of time.perf_counter.
     """
 
+    _solve_block: SolveBlock
+
     def __init__(
         self,
         problem: KernelProblem,
@@ -121,18 +123,6 @@ class Decomposition(ABC):
         self._all_considered = False
         self._aim = tol
         self._best, self._lowest, self._in_vain = -np.inf, np.inf, (0, 0)
-
-    @abstractmethod
-    def _solve_block(
-        self,
-        block: np.ndarray,
-        part: KernelProblem,
-        alpha: np.ndarray,
-        gradient: np.ndarray,
-        target: float,
-        most_steps: int,
-    ) -> int:
-        """Solve a block's own problem in `alpha` to a gap of `target` and return the number of steps."""
 
     @abstractmethod
     def finish(self, state: KernelDualState) -> KernelSolution:
