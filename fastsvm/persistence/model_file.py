@@ -285,7 +285,7 @@ def _search_content(search: SVCSearch) -> Content:
     A parameter that is code, such as a scoring function or a splitter, raises TypeError: code cannot be stored as data.
     A search that is not fitted raises ValueError.
     """
-    if not search.__sklearn_is_fitted__():
+    if not hasattr(search, "cv_results_"):
         raise ValueError("This SVCSearch is not fitted; call fit before save.")
     estimator = search._given()
     if type(estimator) not in ESTIMATORS.values():
