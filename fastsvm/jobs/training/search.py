@@ -21,8 +21,6 @@ from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data, check_finite, open_hdf5
 from fastsvm.tuning import current_tuning
 
-__all__ = ["best_of", "check_grid", "search"]
-
 
 def search(job: Job, cells: Sequence[Json], keep: Callable[[list[Json]], None], seconds: float = np.inf) -> list[Json]:
     """Return the scores of the cells of a job's grid, first those of `cells`, which an earlier process evaluated.
