@@ -225,6 +225,7 @@ def _row_steps(
     pairs, table, scalars, size = model.pairs, model.table, model.scalars, plan.features.score
     intercept, k = model.intercept, model.intercept.size
     is_adaptive, l2, l1 = plan.features.unit.size > 0, scalars[_L2], scalars[_L1]
+    scale = 1.0 / max(scalars[_ACCRUED], _TINY)
     numbers, longest, slopes = rows.numbers, 0, np.empty(k)
     for place in numbers:
         longest = max(longest, indptr[place + 1] - indptr[place])
@@ -241,7 +242,7 @@ def _row_steps(
                 else:
                     for p in range(start, stop):
                         score += data[p] * pairs[c, indices[p], _V]
-                score = score / accrued + intercept[c]
+                score = score * scale + intercept[c]
             elif due > 0:
                 for p in range(start, stop):
                     j = indices[p]
@@ -259,14 +260,14 @@ def _row_steps(
             losses[c, s] = weight * loss_value(loss, score, target)
             slopes[c] = weight * loss_slope(loss, score, target)
         if not is_adaptive:
-            _accrue(model, plan.rates[s])
-        shares = scalars[_SHARES]
+            scale = _accrue(model, plan.rates[s], scale)
+        shares, step = scalars[_SHARES], plan.rates[s] * scalars[_ACCRUED]
         for c in range(k):
             slope = slopes[c]
             if slope == 0.0:
                 continue
             if not is_adaptive:
-                along = plan.rates[s] * scalars[_ACCRUED] * slope
+                along = step * slope
                 intercept[c] -= plan.penalty.intercept_rate * plan.rates[s] * slope
                 for p in range(start, stop):
                     moved = -along * data[p]
@@ -294,7 +295,13 @@ def _row_steps(
                 pairs[c, j, _SLOW] += change
                 table[c, j, _V_SHARE] += shares * moved
                 table[c, j, _SLOW_SHARE] += shares * change
-        _count(scalars, is_adaptive, l2, l1, plan.rates[s], plan.averaging[s])
+        if is_adaptive:
+            scalars[_ACCRUED] += l2
+            scalars[_DUE] += l1
+            _count(scalars, plan.averaging[s], plan.averaging[s])
+        else:
+            scalars[_DUE] += l1 * step
+            _count(scalars, plan.averaging[s] * scale, plan.averaging[s])
         for c in range(k):
             model.intercept_sum[c] += plan.averaging[s] * intercept[c]
 
@@ -365,18 +372,22 @@ def _step(model, block, numbers, slopes, value, plan, s):
         for c in range(k):
             slopes[i, c] /= numbers.size
             idle &= slopes[i, c] == 0.0
+    scalars, weight = model.scalars, plan.averaging[s]
+    share = weight
     if not is_adaptive:
-        _accrue(model, plan.rates[s])
+        share *= _accrue(model, plan.rates[s], 1.0 / max(scalars[_ACCRUED], _TINY))
         if not idle:
             _move(block, numbers, model, slopes, plan, s)
     elif not idle:
         columns, along = np.empty(most, np.int64), np.empty((3, k, most))
         columns = columns[: _gather(block, numbers, slopes, model, columns, along[0])]
         _move_by_feature(model, columns, along, slopes, value, plan)
-    scalars = model.scalars
-    _count(scalars, is_adaptive, scalars[_L2], scalars[_L1], plan.rates[s], plan.averaging[s])
+    if is_adaptive:
+        scalars[_ACCRUED] += scalars[_L2]
+    scalars[_DUE] += scalars[_L1] * (1.0 if is_adaptive else plan.rates[s] * scalars[_ACCRUED])
+    _count(scalars, share, weight)
     for c in range(k):
-        model.intercept_sum[c] += plan.averaging[s] * model.intercept[c]
+        model.intercept_sum[c] += weight * model.intercept[c]
 
 
 @jit
@@ -468,32 +479,24 @@ def _move_by_feature(model, columns, along, slopes, value, plan):
 
 
 @jit
-def _accrue(model, rate):
-    """Apply the L2 penalty of a step with one rate for all."""
-    scalars = model.scalars
-    left = max(0.0, 1.0 - rate * scalars[_L2]) / scalars[_ACCRUED]
-    if left >= _SMALLEST:
-        scalars[_ACCRUED] = 1.0 / left
-        return
-    pairs, shares = model.pairs, scalars[_SHARES]
-    for c in range(pairs.shape[0]):  # the sums of the average do not change
-        for j in range(pairs.shape[1]):
-            pairs[c, j, _SHARE] -= shares * pairs[c, j, _V]
-            pairs[c, j, _V] *= left
-    scalars[_ACCRUED], scalars[_SHARES] = 1.0, 0.0
-    scalars[_DUE] *= left
+def _accrue(model, rate, scale):
+    """Apply the L2 penalty of a step with one rate for all to the scale 1 / (1 + l2 A), and return it."""
+    pairs, scalars = model.pairs, model.scalars
+    shares = scalars[_SHARES]
+    scale *= max(0.0, 1.0 - rate * scalars[_L2])
+    if scale < _SMALLEST:
+        for c in range(pairs.shape[0]):  # the sums of the average do not change
+            for j in range(pairs.shape[1]):
+                pairs[c, j, _SHARE] -= shares * pairs[c, j, _V]
+                pairs[c, j, _V] *= scale
+        scalars[_SHARES], scalars[_DUE], scale = 0.0, scalars[_DUE] * scale, 1.0
+    scalars[_ACCRUED] = 1.0 / scale
+    return scale
 
 
 @jit
-def _count(scalars, is_adaptive, l2, l1, rate, weight):
-    """Count a step, whose iterate has a weight in the average."""
-    share = weight
-    if is_adaptive:
-        scalars[_ACCRUED] += l2
-        scalars[_DUE] += l1
-    else:
-        scalars[_DUE] += l1 * rate * scalars[_ACCRUED]
-        share = weight / scalars[_ACCRUED]
+def _count(scalars, share, weight):
+    """Count a step, whose iterate has a weight in the average, and v and h a share."""
     scalars[_SHARES] += share
     scalars[_ACCRUED_SUM] += share * scalars[_ACCRUED]
     scalars[_DUE_SUM] += share * scalars[_DUE]
