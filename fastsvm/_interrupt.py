@@ -10,8 +10,6 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
-__all__: list[str] = []
-
 
 def _is_command() -> bool:
     """Return whether this process runs `fastsvm` or `python -m fastsvm`."""

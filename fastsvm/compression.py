@@ -7,7 +7,7 @@ Then all coefficients are fitted anew by least squares. The pairs of three class
 from collections.abc import Iterator
 from copy import deepcopy
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.session import view_of
-from fastsvm.estimators.fitting.validation import check_rows
+from fastsvm.estimators.fitting.validation import Column, Samples, check_rows
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed, samples_for
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.prediction import Predictor
@@ -29,8 +29,6 @@ from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs
 from fastsvm.sources import Block, Source, check_finite
 from fastsvm.tuning import current_tuning
-
-__all__ = ["Compression", "compress"]
 
 _GRID = 8  # So many numbers of support vectors are tried at once.
 _REFINED = 1.03  # No other is tried between two numbers whose quotient is below this.
@@ -59,10 +57,10 @@ class Compression(NamedTuple):
 
 def compress(
     model: KernelMachine,
-    X: Any,
+    X: Samples,
     tol: float | None = 0.1,
     *,
-    y: Any = None,
+    y: Column = None,
     n_support: int | None = None,
     memory: str | int = "auto",
     random_state: int | np.random.RandomState | None = 0,
@@ -172,7 +170,7 @@ def _check_pairs(n_support: int, n_samples: int, n_outputs: int, budget: int) ->
         )
 
 
-def _towards(model: KernelMachine, y: Any, n_samples: int, n_support: int | None) -> np.ndarray:
+def _towards(model: KernelMachine, y: Column, n_samples: int, n_support: int | None) -> np.ndarray:
     """Return the margin of 1 towards the labels, a column for each decision function."""
     if not is_classifier(model):
         raise ValueError(f"y is for classifiers, found {type(model).__name__}. Leave it out.")

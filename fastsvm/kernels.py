@@ -23,6 +23,7 @@ __all__ = [
     "Linear",
     "Polynomial",
     "Sigmoid",
+    "check_kernel",
     "is_kernel",
     "kernel_value",
 ]
@@ -156,6 +157,32 @@ def in_precision(kernel: Kernel, dtype: np.dtype) -> Kernel:
     """Return `kernel` with real parameters of type `dtype`, so that the map computes in that type."""
     real = np.dtype(dtype).type
     return type(kernel)(*(value if isinstance(value, int) else real(value) for value in kernel))
+
+
+def check_kernel(kernel: object) -> None:
+    """Check that machines can use a kernel: it has a scalar map and what `Kernel` describes.
+
+    Parameters
+    ----------
+    kernel : object
+        An object of fastsvm's classes or of your own.
+
+    Raises
+    ------
+    ValueError
+        If something is missing; the message names it.
+
+    Examples
+    --------
+    >>> from fastsvm.kernels import RBF, check_kernel
+    >>> check_kernel(RBF(0.5))
+    """
+    name = type(kernel).__name__
+    if not is_kernel(kernel):
+        raise ValueError(f"{name} has no map: register one with @kernel_value.register({name}).")
+    for attribute in (*Kernel.__annotations__, "rounding"):
+        if not hasattr(kernel, attribute):
+            raise ValueError(f"{name} has no {attribute}: see fastsvm.kernels.Kernel.")
 
 
 def _kernel(pairing: str, *, translation_invariant: bool) -> Callable[[type[Kind]], type[Kind]]:

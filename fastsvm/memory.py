@@ -6,8 +6,6 @@ import re
 import sys
 from numbers import Integral
 
-__all__ = ["available", "parse_memory", "peak_memory", "threads_within"]
-
 _LEAST = 64 << 20  # So many bytes are taken to be available anyway.
 _THREAD_BYTES = 24 << 20  # A thread has so many of the memory. Its own tiles and buffers take half of them at most.
 _UNKNOWN = 2 << 30  # So many bytes are taken to be available where the system does not say.

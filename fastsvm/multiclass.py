@@ -8,18 +8,6 @@ from scipy import sparse
 
 from fastsvm._compiled.compiler import jit, jit_in_order, writeable
 
-__all__ = [
-    "Expansion",
-    "by_class",
-    "by_pair",
-    "class_pairs",
-    "disjoint_order",
-    "elected",
-    "one_vs_rest_scores",
-    "pair_coefficients",
-    "votes",
-]
-
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
     """Return the pairs of classes in LIBSVM's order: (0, 1), (0, 2), ..., (1, 2), ..."""

@@ -2,22 +2,21 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TypeAlias
 
 from tqdm.auto import tqdm
-
-__all__ = ["progress_bar"]
 
 
 class _NoBar:
     """Stands in for a bar that is not shown: tqdm's own takes a tenth of a small fit."""
 
     disable = True
+    unit = ""
 
     def __init__(self, values: Iterable | None) -> None:
         self._values = values
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator:
         return iter(() if self._values is None else self._values)
 
     def __enter__(self) -> "_NoBar":
@@ -31,7 +30,11 @@ class _NoBar:
         return lambda *shown, **more: None
 
 
-def progress_bar(values: Iterable | None = None, *, shown: bool | int = True, **more: Any) -> Any:
+Bar: TypeAlias = tqdm | _NoBar
+"""A bar that moves by `update`, and does nothing where it is not shown."""
+
+
+def progress_bar(values: Iterable | None = None, *, shown: bool | int = True, **more: object) -> Bar:
     """Return a bar of tqdm; if it is not or cannot be shown, what does nothing in its place.
 
     Without `values` to iterate over, `update` tells the bar of progress. There is no standard error if it was closed,

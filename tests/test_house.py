@@ -63,8 +63,8 @@ MAY_ASK = {
     "solvers/linear_dual/augmented_lagrangian.py": 1,
     "solvers/linear_dual/metric.py": 7,
     # Users pass matrices of SciPy; models and shards keep them.
-    "dask/kernel/machines.py": 2,
-    "dask/kernel/svc.py": 1,
+    "dask/machines.py": 2,
+    "dask/svc.py": 1,
     "dask/linear.py": 2,
     "dask/rows.py": 3,
     "dask/sgd_classifier.py": 1,

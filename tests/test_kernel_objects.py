@@ -22,7 +22,17 @@ from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.kernel_matrix.pairwise import Uint8Pairwise
 from fastsvm.kernel_matrix.pairwise import uint8 as byte_rows
-from fastsvm.kernels import KERNELS, RBF, Exponential, Laplacian, Linear, Polynomial, Sigmoid, kernel_value
+from fastsvm.kernels import (
+    KERNELS,
+    RBF,
+    Exponential,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Sigmoid,
+    check_kernel,
+    kernel_value,
+)
 
 OBJECTS = {
     "linear": Linear(),
@@ -169,6 +179,22 @@ def test_kernels_of_different_classes_are_different():
     assert RBF(1.0) == RBF(1) and hash(RBF(1.0)) == hash(RBF(1))
     assert RBF(1.0) != Laplacian(1.0) and RBF(1.0) != (1.0,) and Linear() != "linear"
     assert len({kind() for kind in KERNELS.values()} | {RBF(1.0)}) == len(KERNELS)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_passes_the_check(name):
+    check_kernel(KERNELS[name]())
+
+
+def test_what_a_kernel_lacks_is_named():
+    class Flat(NamedTuple):
+        height: float = 1.0
+
+    with pytest.raises(ValueError, match=r"Flat has no map: register one with @kernel_value\.register\(Flat\)"):
+        check_kernel(Flat())
+    kernel_value.register(Flat)(lambda kernel, dot, sq_x, sq_z: kernel.height)
+    with pytest.raises(ValueError, match="has no pairing"):
+        check_kernel(Flat())
 
 
 # --- as a parameter of an estimator ----------------------------------------------------------------------

@@ -8,15 +8,14 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from inspect import signature
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import fastsvm.cli.commands as commands
 from fastsvm.estimators import ESTIMATORS
 from fastsvm.estimators.fitting.documentation import described
+from fastsvm.estimators.fitting.validation import Column
 from fastsvm.formats.readers import FORMATS, formats_with
 from fastsvm.jobs.say import nearest, say
-
-__all__ = ["make_parser"]
 
 _DATA = "HDF5 file with X, or a file or folder in any format that `convert` reads"
 _MODEL = "file of the model, or text that svm-train or LIBLINEAR's train wrote"
@@ -198,7 +197,7 @@ def _add_compress(added: _Commands) -> None:
 
 
 def _add_convert(added: _Commands) -> None:
-    def add(option: str, words: str, **more: Any) -> None:
+    def add(option: str, words: str, **more: Column) -> None:
         convert.add_argument("--" + option.replace("_", "-"), help=f"{words} (formats: {formats_with(option)})", **more)
 
     convert = _command(added, "convert", commands.do_convert, "convert a published format to HDF5")
@@ -250,7 +249,7 @@ def _add_train(added: _Commands) -> None:
         flags = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])
         words = f"{meaning(next(iter(defaults)), name)} (default: {_shown(defaults)})"
         if all(isinstance(default, bool) for default in defaults.values()) and name != "average":  # may be an int too
-            action: Any = argparse.BooleanOptionalAction
+            action = argparse.BooleanOptionalAction
             group.add_argument(*flags, dest=name, action=action, default=argparse.SUPPRESS, help=words)
         else:
             group.add_argument(*flags, dest=name, type=value, metavar="VALUE", default=argparse.SUPPRESS, help=words)

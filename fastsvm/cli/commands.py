@@ -10,23 +10,6 @@ from fastsvm.jobs.inputs import InputOptions, Json
 from fastsvm.jobs.say import in_options, say
 from fastsvm.memory import parse_memory
 
-__all__ = [
-    "do_compress",
-    "do_convert",
-    "do_convert_model",
-    "do_demo",
-    "do_evaluate",
-    "do_fetch",
-    "do_info",
-    "do_predict",
-    "do_resume",
-    "do_run",
-    "do_status",
-    "do_train",
-    "do_warmup",
-]
-
-
 _OF_FORMATS = "format", "label", "id", "sample_weight", "first_index"  # how to read files that are not in HDF5
 
 

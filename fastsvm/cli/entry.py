@@ -17,8 +17,6 @@ from fastsvm.jobs.say import in_options, say, visible
 from fastsvm.jobs.stopping import ended_by_signals
 from fastsvm.tuning import current_tuning
 
-__all__ = ["main", "show"]
-
 _BAD_INPUT = (
     ValueError,
     TypeError,

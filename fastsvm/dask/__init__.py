@@ -11,11 +11,11 @@ except ImportError as error:
         "pip install 'fastsvm[dask]'."
     ) from error
 
-from fastsvm.dask.kernel.svc import SVC
 from fastsvm.dask.linear import LinearSVC, LinearSVR
 from fastsvm.dask.nystroem_svc import NystroemSVC
 from fastsvm.dask.prediction import decision_function, predict, score, transform
 from fastsvm.dask.sgd_classifier import SGDClassifier
+from fastsvm.dask.svc import SVC
 from fastsvm.dask.tasks import ClusterLost
 
 __all__ = [

@@ -23,8 +23,6 @@ from fastsvm.estimators.fitting.documentation import described, documentation, d
 from fastsvm.estimators.fitting.session import FitSession, drafted, of_one_model
 from fastsvm.estimators.fitting.validation import check_parameters, forget, number, optional
 
-__all__ = ["ClusterFit", "DecisionMixin", "DistributedEstimator", "made_from"]
-
 _Estimator = TypeVar("_Estimator", bound=type)
 _OF_CLUSTER = {
     name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
@@ -245,11 +243,12 @@ def made_from(local: type, without: Iterable[str]) -> Callable[[_Estimator], _Es
     The class has two parameters more, `client` and `n_shards`. Its docstring names what means something else there.
     """
 
-    def make(cls: Any) -> Any:
+    def make(cls: _Estimator) -> _Estimator:
+        made: Any = cls
         left_out = set(without)
         of_local = inspect.signature(local.__init__).parameters.values()  # type: ignore[misc]
         parameters = {one.name: one for one in of_local if one.name not in left_out} | _OF_CLUSTER
-        cls._local, cls.__init__ = local, _constructor(cls.__name__, list(parameters.values()))
+        made._local, made.__init__ = local, _constructor(cls.__name__, list(parameters.values()))
         if cls.__doc__ and local.__doc__:  # python -OO has none
             about, attributes = (described(local, part) | described(cls, part) for part in ("Parameters", "Attributes"))
             attributes = {name: text for name, text in attributes.items() if name not in left_out}

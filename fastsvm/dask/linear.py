@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.base import RegressorMixin
 
 from fastsvm.dask.estimator import ClusterFit, DecisionMixin, DistributedEstimator, made_from
-from fastsvm.dask.rounds.shards import ClusterShards
 from fastsvm.dask.rows import moments_of_shards, scaling_of
+from fastsvm.dask.shards import ClusterShards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, problem_of
 from fastsvm.estimators.fitting.progress import EpochMonitor, MonitoredFit
@@ -26,8 +26,6 @@ from fastsvm.solvers.linear_dual.shards import RoundsMemory, ShardedAscent
 from fastsvm.solvers.linear_dual.state import LinearDualState, LinearSettings
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 from fastsvm.tuning import current_tuning
-
-__all__ = ["ClusterFitState", "DistributedClassifier", "DistributedLinearSVM", "LinearSVC", "LinearSVR"]
 
 
 @storable("linear fit on a cluster")

@@ -4,9 +4,9 @@ Some samples come to the client, which chooses landmarks among them; the workers
 which bounds are computed, go from worker to worker, and all rows to that of the exact machine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from distributed import Future
@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.dask.estimator import ClusterFit, made_from
-from fastsvm.dask.kernel.machines import (
+from fastsvm.dask.linear import DistributedClassifier
+from fastsvm.dask.machines import (
     MachinePlan,
     fitted,
     geometry_of_shards,
@@ -22,10 +23,12 @@ from fastsvm.dask.kernel.machines import (
     learnt_rows,
     memory_of_task,
 )
-from fastsvm.dask.linear import DistributedClassifier
 from fastsvm.dask.tasks import Tasks, counting
 from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, joined, problem_of, rows_at, threads_of
+from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.kernel_parameter import PRIVATE_ATTRIBUTES, Standardization
+from fastsvm.estimators.kernel.machines.classifiers import SVC
+from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.nystroem import nystroem_svc
 from fastsvm.estimators.nystroem.exact_bounds import DualExpansion, Machine, exact_bounds
 from fastsvm.estimators.nystroem.landmarks import FeatureMap, choose
@@ -36,8 +39,6 @@ from fastsvm.solvers.linear_dual.shards import ShardedAscent
 from fastsvm.sources import MemorySource, stacked
 from fastsvm.tuning import current_tuning
 
-__all__ = ["NystroemSVC"]
-
 _OF_LANDMARKS = "kernel", "degree", "gamma", "coef0", "n_components", "landmarks", "rank_tol", "standardize"
 
 
@@ -46,7 +47,7 @@ class _Landmarks(NamedTuple):
 
     estimator: NystroemFeatures  # It has the attributes of a kernel and of how it sees samples.
     map: NystroemMap
-    attributes: dict[str, Any]  # They are those of the fitted `NystroemSVC` about landmarks.
+    attributes: Attributes  # They are those of the fitted `NystroemSVC` about landmarks.
 
 
 class _Learning(NamedTuple):
@@ -113,18 +114,18 @@ class NystroemSVC(DistributedClassifier):
         return self.multi_class == "ovo" and n_classes > 2
 
     def _learnt(
-        self, tasks: Tasks, rows: list[Future], facts: list[ShardFacts], known: ShardFacts, seed: int
+        self, tasks: Tasks, rows: list[Future], facts: list[ShardFacts], whole: ShardFacts, seed: int
     ) -> tuple[list[Future], ShardFacts]:
         """Return shards of features, and what they are like."""
         estimator = NystroemFeatures(**{name: getattr(self, name) for name in _OF_LANDMARKS})
         estimator._check_landmark_kernel()
         sizes, rng = [one.shape[0] for one in facts], np.random.RandomState(seed)
-        landmarks = _choose_landmarks(tasks, rows, known, sizes, estimator, rng)
+        landmarks = _choose_landmarks(tasks, rows, whole, sizes, estimator, rng)
         self.__dict__.update(landmarks.attributes)
-        features, dtype = _features_of_shards(tasks, rows, known.shape[0], landmarks)
+        features, dtype = _features_of_shards(tasks, rows, whole.shape[0], landmarks)
         is_kept = self.refine is not None or self.bounds
         self._learning = _Learning(landmarks, rows if is_kept else [], features)
-        return features, known._replace(shape=(known.shape[0], landmarks.map.rank), dtype=dtype, sparse=False)
+        return features, whole._replace(shape=(whole.shape[0], landmarks.map.rank), dtype=dtype, sparse=False)
 
     def _conclude(self, tasks: Tasks, plan: Plan, solver: ShardedAscent, weights: np.ndarray, deadline: float) -> None:
         """Bound the optimum, and fit the exact machine."""
@@ -139,19 +140,20 @@ class NystroemSVC(DistributedClassifier):
             shards = list(zip(now.rows, now.features, duals, strict=True))
             self.exact_bounds_ = _bounds_of_shards(tasks, shards, bounds_plan)
         if self.refine is not None:
-            machine = self._exact_machine()
-            exact = MachinePlan(machine, Standardization.of_model(self), plan.classes, plan.factors, self.memory)
-            machine = _exact_machine_of_shards(tasks, now.rows, exact, deadline)
-            if machine is not None:
-                self.exact_machine_ = machine
+            exact = MachinePlan(
+                self._exact_machine(), Standardization.of_model(self), plan.classes, plan.factors, self.memory
+            )
+            fitted_machine = _exact_machine_of_shards(tasks, now.rows, exact, deadline)
+            if fitted_machine is not None:
+                self.exact_machine_ = fitted_machine
 
-    def _exact_machine(self) -> Any:
+    def _exact_machine(self) -> SVC:
         """Return a kernel machine with the parameters of this one."""
         local = self._local(**{name: getattr(self, name) for name in ("C", "kernel", "degree", "coef0", "tol")})
         local.set_params(multi_class=self.multi_class)._gamma = self._gamma
         return local._exact_machine(0, np.inf)
 
-    def _scaling(self, tasks: Tasks, rows: list[Future], known: ShardFacts) -> tuple[np.ndarray, np.ndarray]:
+    def _scaling(self, tasks: Tasks, rows: list[Future], whole: ShardFacts) -> tuple[np.ndarray, np.ndarray]:
         """Return no scaling: the kernel sees standardised samples, and features are learnt as they are."""
         return np.empty(0), np.empty(0)
 
@@ -175,19 +177,24 @@ class NystroemSVC(DistributedClassifier):
 
 
 def _choose_landmarks(
-    tasks: Tasks, rows: list[Future], known: ShardFacts, sizes: list[int], estimator: NystroemFeatures, rng: Any
+    tasks: Tasks,
+    rows: list[Future],
+    whole: ShardFacts,
+    sizes: list[int],
+    estimator: NystroemFeatures,
+    rng: np.random.RandomState,
 ) -> _Landmarks:
     """Return landmarks, chosen among samples that are drawn from all shards and fetched.
 
-    `known` is what the client knows of all rows, `sizes` the numbers of rows of the shards. The estimator has the
+    `whole` are the facts of all rows, `sizes` the numbers of rows of the shards. The estimator has the
     parameters of the kernel and the landmarks.
     """
-    geometry = geometry_of_shards(tasks, rows, known, estimator)
-    estimator.__dict__.update(geometry | {"n_features_in_": known.shape[1]})
+    geometry = geometry_of_shards(tasks, rows, whole, estimator)
+    estimator.__dict__.update(geometry | {"n_features_in_": whole.shape[1]})
     n = sum(sizes)
     drawn = np.sort(rng.permutation(n)[: _wanted(estimator)])
-    places = [drawn[(drawn >= a) & (drawn < b)] - a for a, b in pairwise(np.cumsum([0, *sizes]))]
-    filled = [(k, some) for k, some in enumerate(places) if len(some)]
+    of_shards = [drawn[(drawn >= a) & (drawn < b)] - a for a, b in pairwise(np.cumsum([0, *sizes]))]
+    filled = [(k, some) for k, some in enumerate(of_shards) if len(some)]
     parts = tasks.gathered([tasks.submit("drawn", k, rows_at, rows[k], some) for k, some in filled])
     source = MemorySource.of(stacked([part.X for part in parts]))
     used = np.flatnonzero(np.concatenate([part.weight for part in parts]) > 0)
@@ -208,7 +215,7 @@ def _wanted(estimator: NystroemFeatures) -> int:
 
 def _features_of_shards(
     tasks: Tasks, rows: list[Future], n_rows: int, landmarks: _Landmarks
-) -> tuple[list[Future], Any]:
+) -> tuple[list[Future], np.dtype]:
     """Return shards of features, which the workers compute once and keep, and their type."""
     dtype = np.dtype(
         np.float64 if n_rows * landmarks.map.rank <= current_tuning().nystroem.exact_values else np.float32
@@ -256,15 +263,15 @@ def _bounds_of_shards(
     filled, numbers, shared = [one for one in shards if len(one[2])], count(), tasks.share("machine", plan)
     sent = [(rows, features, tasks.share(f"dual-{k}", dual)) for k, (rows, features, dual) in enumerate(filled)]
 
-    def ask(k: int, method: Any, *arguments: Any) -> Future:
+    def ask(k: int, method: Callable, *arguments: object) -> Future:
         return tasks.submit("bounds", next(numbers), _answer, *sent[k], shared, method, *arguments)
 
     return exact_bounds(plan.machine, len(sent), ask, tasks.gathered)
 
 
 def _answer(
-    rows: ShardRows, features: ShardRows, dual: np.ndarray, plan: _BoundsPlan, method: Any, *arguments: Any
-) -> Any:
+    rows: ShardRows, features: ShardRows, dual: np.ndarray, plan: _BoundsPlan, method: Callable, *arguments: object
+) -> object:
     """Return what the expansion of a shard answers."""
     demands, source = problem_of(features, plan.plan).demands, MemorySource.of(rows.X)
     with Pool.open(threads_of(plan.plan.together)) as pool, counting("computing"):
@@ -276,7 +283,9 @@ def _answer(
 # --- the exact machine -----------------------------------------------------------------------------------
 
 
-def _exact_machine_of_shards(tasks: Tasks, rows: list[Future], plan: MachinePlan, deadline: float) -> Any:
+def _exact_machine_of_shards(
+    tasks: Tasks, rows: list[Future], plan: MachinePlan, deadline: float
+) -> KernelMachine | None:
     """Return the exact machine of the rows of all shards, or None if it cannot begin before the deadline."""
     shared = tasks.share("exact", plan)
 
@@ -292,6 +301,6 @@ def _learnt_of(rows: ShardRows, plan: MachinePlan) -> ShardRows:
     return learnt_rows(rows, np.flatnonzero(rows.weight > 0), plan)
 
 
-def _machine_of(parts: list[ShardRows], plan: MachinePlan, seconds: float | None) -> Any:
+def _machine_of(parts: list[ShardRows], plan: MachinePlan, seconds: float | None) -> KernelMachine:
     filled = [(part.X, part.y, part.weight) for part in parts if len(part.y)]
     return fitted(joined(filled, None), plan, seconds, n_machines=1)

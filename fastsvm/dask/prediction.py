@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import dask
 import dask.array as da
@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from fastsvm.dask.rows import blocks_of, blocks_together
 from fastsvm.estimators.fitting.documentation import documented_by
-
-__all__ = ["PredictionsOnCluster", "decision_function", "predict", "score", "transform"]
+from fastsvm.estimators.fitting.validation import Samples
 
 
 class PredictionsOnCluster:
@@ -195,7 +194,7 @@ class _Moments(NamedTuple):
         return 1 - self.loss / self.deviation
 
 
-def _moments(model: BaseEstimator, X: Any, y: object, sample_weight: object) -> _Moments:
+def _moments(model: BaseEstimator, X: Samples, y: object, sample_weight: object) -> _Moments:
     """Return the sums over a block."""
     n = len(X) if hasattr(X, "columns") else X.shape[0]
     y = np.asarray(y)
@@ -216,7 +215,7 @@ def _local(model: BaseEstimator) -> BaseEstimator:
     return model.to_local() if hasattr(model, "to_local") else model
 
 
-def _by_block(model: BaseEstimator, X: Any, method: str) -> da.Array | np.ndarray:
+def _by_block(model: BaseEstimator, X: Samples, method: str) -> da.Array | np.ndarray:
     """Return what a method of a model answers for each block."""
     if not dask.is_dask_collection(X):
         return getattr(model, method)(X)
@@ -235,7 +234,7 @@ def _by_block(model: BaseEstimator, X: Any, method: str) -> da.Array | np.ndarra
     return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
-def _answer(model: BaseEstimator, X: Any, method: str) -> np.ndarray:
+def _answer(model: BaseEstimator, X: Samples, method: str) -> np.ndarray:
     """Return what a method answers; without rows, an array of its shape and type for none."""
     call: Callable[[object], np.ndarray] = getattr(model, method)
     n = 0 if X is None else len(X) if hasattr(X, "columns") else X.shape[0]

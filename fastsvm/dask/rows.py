@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from operator import getitem
 from os import PathLike, fspath
 from pathlib import PurePath
-from typing import Any, NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import dask
 import dask.array as da
@@ -17,19 +17,9 @@ from distributed import Future
 
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import FilePart, ShardFacts, ShardRows, facts_of, gather_rows, read_rows
+from fastsvm.estimators.fitting.validation import Samples
 from fastsvm.estimators.kernel.kernel_parameter import Standardization
 from fastsvm.sources import FeatureStatistics, MemorySource, feature_statistics, open_hdf5
-
-__all__ = [
-    "Blocks",
-    "ColumnMoments",
-    "blocks_of",
-    "blocks_together",
-    "joined_facts",
-    "load_shards",
-    "moments_of_shards",
-    "scaling_of",
-]
 
 _LABELS, _WEIGHTS = "y", "sample_weight"
 
@@ -132,13 +122,13 @@ def _collections_of(paths: Sequence[str], y: object, sample_weight: object) -> C
     if len(suffixes) > 1:
         raise ValueError(f"The files must have one format; found {', '.join(sorted(suffixes))}.")
     names: list[str | None] = []
-    for name, given in (("y", y), ("sample_weight", sample_weight)):
-        if given is not None and not isinstance(given, str):
+    for name, column in (("y", y), ("sample_weight", sample_weight)):
+        if column is not None and not isinstance(column, str):
             raise ValueError(
                 f"Of files, {name} is the name of a column or an array, and None is {name!r}; found "
-                f"{type(given).__name__}."
+                f"{type(column).__name__}."
             )
-        names.append(given)
+        names.append(column)
     read = _parquet if suffixes == {".parquet"} else _zarr
     return read(paths, names[0] or _LABELS, names[1])
 
@@ -228,13 +218,13 @@ def _column_blocks(X: object, column: object, name: str) -> Blocks:
     if isinstance(column, da.Array) and column.ndim != 1:
         raise ValueError(f"{name} must have one dimension; it has {column.ndim}.")
     if isinstance(column, da.Array) and isinstance(X, da.Array):
-        known = not (np.isnan(X.shape[0]) or np.isnan(column.shape[0]))
-        if known and X.shape[0] != column.shape[0]:
+        have_lengths = not (np.isnan(X.shape[0]) or np.isnan(column.shape[0]))
+        if have_lengths and X.shape[0] != column.shape[0]:
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: {[X.shape[0], column.shape[0]]}. X has "
                 f"{X.shape[0]}, {name} has {column.shape[0]}."
             )
-        if known and X.chunks[0] != column.chunks[0]:
+        if have_lengths and X.chunks[0] != column.chunks[0]:
             column = column.rechunk((X.chunks[0],))
     return _delayed(column, name)
 
@@ -243,7 +233,7 @@ def _is_delayed(value: object) -> TypeGuard[Blocks]:
     return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(one, Delayed | Future) for one in value)
 
 
-def blocks_of(collection: Any) -> Blocks:
+def blocks_of(collection: Samples) -> Blocks:
     """Return the blocks of rows of a collection of Dask, each with all features.
 
     Dask would read fewer, larger partitions of a Parquet file where few of its columns are used, so that rows and

@@ -2,7 +2,7 @@
 
 import time
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from distributed import Future
@@ -10,10 +10,10 @@ from distributed import Future
 from fastsvm._compiled.threads import Pool
 from fastsvm.dask.estimator import ClusterFit, made_from
 from fastsvm.dask.linear import DistributedClassifier
-from fastsvm.dask.tasks import Tasks, counting
+from fastsvm.dask.tasks import Result, Tasks, counting
 from fastsvm.dask.worker import ShardRows, task_of_labels, threads_of
 from fastsvm.estimators.fitting.session import warn_of_sgd
-from fastsvm.estimators.fitting.validation import class_weights
+from fastsvm.estimators.fitting.validation import Attributes, class_weights
 from fastsvm.estimators.linear import sgd_classifier
 from fastsvm.estimators.linear.fits.sgd_fit import solver_of
 from fastsvm.estimators.linear.loss_parameter import loss_of
@@ -21,14 +21,11 @@ from fastsvm.estimators.linear.prediction import scaled_type
 from fastsvm.estimators.linear.training_task import Task, seed_of
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss
-from fastsvm.progress_bar import progress_bar
+from fastsvm.progress_bar import Bar, progress_bar
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.solvers.sgd.problem import LinearFunction, SGDState
-from fastsvm.solvers.sgd.solver import SGD
-from fastsvm.solvers.sgd.stopping_rule import has_settled
+from fastsvm.solvers.sgd.solver import SGD, has_settled
 from fastsvm.sources import MemorySource, ScaledSource, Source
-
-__all__ = ["SGDClassifier"]
 
 _OWN = "client", "n_shards", "tol", "max_iter", "max_time", "verbose", "random_state", "standardize"  # not of a shard
 _COLUMNS = "epoch", "time", "objective", "bytes_sent"
@@ -38,7 +35,7 @@ _FIRST = 4  # The objective is first examined after so many rounds.
 class _Plan(NamedTuple):
     """What is to be learnt from all shards: `shift` and `scale` are as in `worker.Plan`."""
 
-    settings: dict[str, Any]  # They are parameters of the local estimator.
+    settings: Attributes  # They are parameters of the local estimator.
     loss: Loss
     seed: int  # It orders the rows.
     classes: np.ndarray
@@ -75,7 +72,9 @@ class DescentProgress(NamedTuple):
     sent: int = 0  # So many bytes were sent.
     due: int = _FIRST  # The objective is examined next in this round.
     before: float = np.inf  # It is the objective when it was examined last.
-    shards: list[Any] | None = None  # It is None before the first round, and has None for shards without weight.
+    shards: list[_Descent | None] | None = (
+        None  # It is None before the first round, and has None for shards without weight.
+    )
     common: _Averages | None = None  # They are averages over the shards.
     records: list[tuple] | None = None  # Each is of an examined round.
 
@@ -145,29 +144,29 @@ class SGDClassifier(DistributedClassifier):
     _warn = staticmethod(warn_of_sgd)
 
     def _learn(self, fit: ClusterFit) -> None:
-        tasks, rows, known, last = fit.tasks, fit.rows, fit.whole, fit.session.resume_from
+        tasks, rows, whole, last = fit.tasks, fit.rows, fit.whole, fit.session.resume_from
         start = DescentProgress(fit.sizes, seed_of(self)) if last is None else last
-        scaling = self._scaling(tasks, rows, known)
+        scaling = self._scaling(tasks, rows, whole)
         plan = _Plan(
             {name: value for name, value in self.get_params().items() if name not in _OWN},
-            loss_of(self.loss, epsilon=float(self.epsilon), margin=float(self.margin)), start.seed, known.labels,
-            class_weights(self.class_weight, known.labels, np.arange(len(known.labels)), known.weights),
+            loss_of(self.loss, epsilon=float(self.epsilon), margin=float(self.margin)), start.seed, whole.labels,
+            class_weights(self.class_weight, whole.labels, np.arange(len(whole.labels)), whole.weights),
             tasks.together(len(rows)), *scaling,
         )  # fmt: skip
-        shares = np.array([one.total for one in fit.facts]) / known.total
+        shares = np.array([one.total for one in fit.facts]) / whole.total
         with progress_bar(shown=self.verbose, total=self.max_iter, unit="round", desc=type(self).__name__) as bar:
             weights = self._descend(fit, plan, shares, start, bar)
-        self.classes_ = known.labels
+        self.classes_ = whole.labels
         self._take(*self._shown(*weights))
 
     def _descend(
-        self, fit: ClusterFit, plan: _Plan, shares: np.ndarray, start: DescentProgress, bar: Any
+        self, fit: ClusterFit, plan: _Plan, shares: np.ndarray, start: DescentProgress, bar: Bar
     ) -> LinearFunction:
         """Take rounds, set the attributes of the fit and return the weights."""
         tasks, rows, begin = fit.tasks, fit.rows, fit.begin
         shared, checkpointer = tasks.share("plan", plan), fit.session.checkpointer
         now, records = start, [tuple(record) for record in start.records or ()]
-        states: list[Any] = [
+        states: list[Result] = [
             None if one is None else tasks.share(f"kept-{k}", one)
             for k, one in enumerate(start.shards or [None] * len(rows))
         ]
@@ -211,7 +210,13 @@ class SGDClassifier(DistributedClassifier):
         return now.common.mean
 
     def _objective(
-        self, tasks: Tasks, rows: list[Future], shared: Any, shares: np.ndarray, weights: LinearFunction, n_rounds: int
+        self,
+        tasks: Tasks,
+        rows: list[Future],
+        shared: Future,
+        shares: np.ndarray,
+        weights: LinearFunction,
+        n_rounds: int,
     ) -> tuple[float, float]:
         """Return the objectives of weights and of zero weights."""
         shared_weights = tasks.share(f"asked-{n_rounds}", weights)
@@ -228,7 +233,7 @@ def _checkpoint(tasks: Tasks, now: DescentProgress, states: list[Future], record
     return now._replace(shards=tasks.gathered(states), records=list(records))
 
 
-def _averaged(sums: list[Any], shares: np.ndarray) -> _Averages:
+def _averaged(sums: list[tuple[_Averages, int] | None], shares: np.ndarray) -> _Averages:
     """Return the averages of the weights of all shards, by the weights of their rows."""
     parts = [(part[0], share) for part, share in zip(sums, shares.tolist(), strict=True) if part is not None]
     total = sum(share for _, share in parts)

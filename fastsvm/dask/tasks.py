@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 
 from distributed import Client, Future, Worker, get_worker
@@ -18,8 +18,8 @@ from distributed.scheduler import KilledWorker
 
 from fastsvm.tuning import ClusterTuning, current_tuning
 
-__all__ = ["Account", "ClusterLost", "Tasks", "account_here", "counting", "counting_rows"]
-
+Result: TypeAlias = Any
+"""What a task returns."""
 Account = tuple[str, str]
 """Address of a worker and token of a fit, for which it counts what it does."""
 
@@ -49,6 +49,12 @@ class ClusterLost(RuntimeError, ConnectionError):
     """
 
 
+def in_thread_of(client: Client, coming: Coroutine) -> Result:
+    """Let the thread of a client run a coroutine."""
+    loop: Result = client.loop
+    return asyncio.run_coroutine_threadsafe(coming, loop.asyncio_loop)
+
+
 class Tasks(NamedTuple):
     """How tasks are sent.
 
@@ -69,12 +75,12 @@ class Tasks(NamedTuple):
         """Return how many of so many shards share the threads of a worker."""
         return -(-n_shards // max(1, self.n_workers))
 
-    def gathered(self, futures: list[Future]) -> list[Any]:
+    def gathered(self, futures: list[Future]) -> list[Result]:
         """Return the results of tasks, in order; ClusterLost says that the cluster cannot complete them."""
         gathering, n_idle = None, 0
         try:
             coming: Coroutine = self.client.gather(futures, asynchronous=True)
-            gathering = asyncio.run_coroutine_threadsafe(coming, cast(Any, self.client.loop).asyncio_loop)
+            gathering = in_thread_of(self.client, coming)
             while True:
                 try:
                     return list(gathering.result(self.tuning.look_s))

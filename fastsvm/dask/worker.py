@@ -5,10 +5,10 @@ What was prepared for them, Gram matrices above all, lives as long as they do in
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,41 +18,15 @@ from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool
-from fastsvm.dask.tasks import Account, counting, counting_rows
-from fastsvm.estimators.fitting.validation import check_training_set
+from fastsvm.dask.tasks import Account, Result, counting, counting_rows
+from fastsvm.estimators.fitting.validation import Column, Samples, check_training_set
 from fastsvm.estimators.linear.fits.linear_fit import demands_of
 from fastsvm.estimators.linear.training_task import Task, in_pairs, task_of_classes
 from fastsvm.losses import Loss
-from fastsvm.solvers.linear_dual.metric import Metric, RowMoments
-from fastsvm.solvers.linear_dual.problem import CertificateSums, LinearProblem
-from fastsvm.solvers.linear_dual.shards import RoundOrder, RoundSums, Shard, ShardState
+from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.shards import Shard, ShardState
 from fastsvm.sources import MemorySource, ScaledSource, Source, open_hdf5, stacked
 from fastsvm.tuning import LinearTuning, current_tuning
-
-__all__ = [
-    "FilePart",
-    "Place",
-    "Plan",
-    "Room",
-    "ShardFacts",
-    "ShardRows",
-    "ask_losses",
-    "ask_moments",
-    "ask_sums",
-    "begin",
-    "facts_of",
-    "gather_rows",
-    "known_state",
-    "problem_of",
-    "read_rows",
-    "rows_at",
-    "run_round",
-    "settled",
-    "shard_of",
-    "sums_of_round",
-    "task_of_labels",
-    "threads_of",
-]
 
 _prepared: "WeakKeyDictionary[ShardRows, _Prepared]" = WeakKeyDictionary()
 _lock = threading.Lock()
@@ -69,14 +43,12 @@ class FilePart(NamedTuple):
 class ShardRows:
     """The rows of a shard, perhaps none, with labels or targets, weights, and the names of the features."""
 
-    def __init__(
-        self, X: np.ndarray | sparse.csr_matrix, y: np.ndarray, weight: np.ndarray, names: np.ndarray | None
-    ) -> None:
+    def __init__(self, X: Samples, y: np.ndarray, weight: np.ndarray, names: np.ndarray | None) -> None:
         self.X, self.y, self.weight, self.names = X, y, weight, names
 
     def __sizeof__(self) -> int:
         """Return the bytes of the arrays, by which Dask counts."""
-        X: Any = self.X
+        X = self.X
         parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
         return 64 + sum(part.nbytes for part in (*parts, self.y, self.weight))
 
@@ -113,6 +85,18 @@ class Plan(NamedTuple):
     of_pairs: bool = False  # Each pair of classes is told apart, not each class from the rest.
 
 
+class Classes(Protocol):
+    """The part of a plan that says which classes are learnt, and with which factors."""
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The labels."""
+
+    @property
+    def factors(self) -> np.ndarray:
+        """Factors of the weights of the rows of each class."""
+
+
 class Place(NamedTuple):
     """Number of a shard, and the number of its first row among all."""
 
@@ -137,12 +121,12 @@ def _counted(function: Callable[..., "ShardRows"]) -> Callable[..., "ShardRows"]
 
 
 @_counted
-def gather_rows(blocks: list[Any], labels: list | None, weights: list | None, of_classes: bool) -> ShardRows:
+def gather_rows(blocks: list[Samples], labels: list | None, weights: list | None, of_classes: bool) -> ShardRows:
     """Return the rows of some blocks as one shard; labels and weights are in blocks of the same lengths."""
     parts, names = [], None
     for number, block in enumerate(blocks):
         estimator = _Holder()
-        y: Any = None if labels is None else labels[number]
+        y: Column = None if labels is None else labels[number]
         weight = None if weights is None else weights[number]
         if len(block) if hasattr(block, "columns") else block.shape[0]:
             weight = None if weight is None else np.asarray(weight, np.float64)
@@ -170,9 +154,7 @@ class _Holder(BaseEstimator):
 _Holder.__name__ = "LinearSVM"  # as messages name it
 
 
-def joined(
-    parts: list[tuple[np.ndarray | sparse.csr_matrix, np.ndarray, np.ndarray]], names: np.ndarray | None
-) -> ShardRows:
+def joined(parts: list[tuple[Samples, np.ndarray, np.ndarray]], names: np.ndarray | None) -> ShardRows:
     """Return blocks of rows, labels and weights as one shard."""
     X, y, weight = zip(*parts, strict=True)
     if len(parts) == 1:
@@ -281,58 +263,19 @@ def problem_of(rows: ShardRows, plan: Plan) -> LinearProblem:
     return LinearProblem(source, shift, scale, plan.loss, demands_of(plan, task), plan.constant)
 
 
-def task_of_labels(source: Source, rows: ShardRows, plan: Any, coupled: bool) -> Task:
+def task_of_labels(source: Source, rows: ShardRows, plan: Classes, coupled: bool) -> Task:
     """Return the task of rows that are in a source, as they are learnt, by a plan's classes and factors."""
     labels, used = np.full(len(rows.y), -1, np.int64), rows.weight > 0
     labels[used] = np.searchsorted(plan.classes, rows.y[used])
     return task_of_classes(source, labels, writeable(rows.weight), plan.factors, coupled)
 
 
-def begin(rows: ShardRows, plan: Plan, place: Place) -> tuple[ShardState, None]:
-    """Return the state of a shard at zero."""
+def ask(rows: ShardRows, plan: Plan, place: Place, question: str, *arguments: object) -> Result:
+    """Return what a method of a shard answers."""
     with shard_of(rows, plan, place) as shard:
-        return shard.start(), None
+        return getattr(shard, question)(*arguments)
 
 
-def ask_moments(rows: ShardRows, plan: Plan, place: Place, width: int, most: int) -> RowMoments:
-    """Return the moments of a shard."""
-    with shard_of(rows, plan, place) as shard:
-        return shard.moments(width, most)
-
-
-def run_round(
-    rows: ShardRows, plan: Plan, place: Place, last: tuple[ShardState, object], order: RoundOrder, metric: Metric
-) -> tuple[ShardState, RoundSums]:
-    """Take an epoch; return the state after it, which stays here, and what the client is told."""
-    with shard_of(rows, plan, place) as shard:
-        return shard.round(last[0], order, metric)
-
-
-def sums_of_round(last: tuple[ShardState, RoundSums]) -> RoundSums:
-    """Return what the client is told of a round."""
-    return last[1]
-
-
-def settled(last: tuple[ShardState, object], share: np.ndarray) -> ShardState:
+def settled(state: ShardState, share: np.ndarray) -> ShardState:
     """Return the state after a round with the share of its change; the variables before are sent as none."""
-    return last[0].settled(share)._replace(before=np.empty(0))
-
-
-def known_state(state: ShardState) -> tuple[ShardState, None]:
-    """Return the state that the client has kept."""
-    return state._replace(before=state.dual), None
-
-
-def ask_losses(rows: ShardRows, plan: Plan, place: Place, weights: np.ndarray) -> np.ndarray:
-    """Return the losses of weights on a shard."""
-    with shard_of(rows, plan, place) as shard:
-        return shard.losses(weights)
-
-
-def ask_sums(
-    rows: ShardRows, plan: Plan, place: Place, last: tuple[ShardState, object], asked: tuple[Sequence, Any, Any]
-) -> CertificateSums:
-    """Return the sums of a certificate over a shard; asked are weights, share and Σ β_i x_i."""
-    weights, share, position = asked
-    with shard_of(rows, plan, place) as shard:
-        return shard.certificate_sums(weights, last[0], share, position)
+    return state.settled(share)._replace(before=np.empty(0))

@@ -1,7 +1,8 @@
 """Axes, colours and what displays share; only this file requires matplotlib."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,12 +18,10 @@ if TYPE_CHECKING:
 else:  # matplotlib is imported where something is drawn
     Artist = Axes = AxesImage = Figure = Line2D = PathCollection = object
 
-__all__ = [
-    "Artist", "Axes", "AxesImage", "Colours", "Display", "Figure", "Line2D", "Look", "PathCollection", "are_many",
-    "axes_on", "colours_of", "figure_on", "lines_for_legend", "point_look", "pyplot", "tint",
-]  # fmt: skip
+Option: TypeAlias = Any
+"""A parameter of a display or of one of matplotlib's artists."""
 
-Look = dict[str, Any]
+Look = dict[str, Option]
 """Parameters of matplotlib's artists."""
 
 Colours = Sequence | np.ndarray | None
@@ -114,7 +113,7 @@ class Display:
         return self.ax_.scatter(*points[self.circled].T, label=name, **look)
 
 
-def pyplot() -> Any:
+def pyplot() -> ModuleType:
     """Return matplotlib's pyplot; if it is not installed, ImportError says how to install it."""
     try:
         from matplotlib import pyplot

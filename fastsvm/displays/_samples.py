@@ -2,28 +2,23 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d
 
-from fastsvm.displays._canvas import Axes, Look, PathCollection, are_many, point_look
-from fastsvm.estimators.fitting.validation import labels_of
+from fastsvm.displays._canvas import Axes, Look, Option, PathCollection, are_many, point_look
+from fastsvm.estimators.fitting.validation import Samples, labels_of
 from fastsvm.sources import as_source, columns_of, is_stored, to_dense
 from fastsvm.tuning import current_tuning
-
-__all__ = [
-    "Points", "as_images", "circled_rows", "column_of", "confusion_counts", "decided", "final_model", "like",
-    "names_of", "padded", "rows_at", "rows_of",
-]  # fmt: skip
 
 _COLOUR_COUNTS = (1, 3)
 _MARKERS = "os^DvPX*"
 _RINGS = {"support_": "support vectors", "within_margin_": "rows within the margin"}
 
 
-def rows_of(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:
+def rows_of(X: Samples) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return X as a dense array of float64, and the names of its features, those of a data frame or "feature 0", ..."""
     names = tuple(str(name) for name in getattr(X, "columns", ()))
     values = as_source(X).in_memory().block.user_array() if is_stored(X) else X
@@ -32,7 +27,7 @@ def rows_of(X: Any) -> tuple[np.ndarray, tuple[str, ...]]:
     return values, names or tuple(f"feature {k}" for k in range(values.shape[1]))
 
 
-def like(X: Any, points: np.ndarray) -> Any:
+def like(X: Samples, points: np.ndarray) -> Samples:
     """Return places as a data frame if X is one: pipelines may select columns by name."""
     return type(X)(points, columns=X.columns) if hasattr(X, "iloc") else points
 
@@ -137,7 +132,7 @@ class Points(NamedTuple):
         """Return the place of the legend; the search for the best place is slow among many points."""
         return ("upper right" if self.are_many() else "best") if legend is True else legend
 
-    def draw(self, ax: Axes, colours: np.ndarray, **look: Any) -> list[PathCollection]:
+    def draw(self, ax: Axes, colours: np.ndarray, **look: Option) -> list[PathCollection]:
         """Draw the points of each class, label the axes, and return an artist for each class."""
         drawn = []
         for number, label in enumerate(self.classes):
@@ -180,7 +175,7 @@ def _channels_first(shape: tuple[int, ...], channels: str | None) -> bool:
     return channels == "first"
 
 
-def rows_at(X: Any, numbers: np.ndarray) -> np.ndarray:
+def rows_at(X: Samples, numbers: np.ndarray) -> np.ndarray:
     """Return some rows of X as a dense array (n_rows, n_values); no other rows are read from disk."""
     if is_stored(X):
         source = as_source(X)

@@ -1,15 +1,11 @@
 """How the decision function of a compressed model differs from the model's, against the support vectors that stay."""
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from fastsvm.compression import Compression, compress
-from fastsvm.displays._canvas import Axes, Display, Line2D, Look, pyplot
+from fastsvm.displays._canvas import Axes, Display, Line2D, Look, Option, pyplot
 from fastsvm.estimators.fitting.documentation import documented, documented_by
-
-__all__ = ["CompressionDisplay"]
 
 
 @documented
@@ -52,7 +48,7 @@ class CompressionDisplay(Display):
     @documented_by(Display)
     def from_estimator(
         cls, estimator: BaseEstimator, X: object, *, tol: float | None = 0.1, n_support: int | None = None,
-        ax: Axes | None = None, **drawing: Any,
+        ax: Axes | None = None, **drawing: Option,
     ) -> "CompressionDisplay":  # fmt: skip
         """Compress a fitted model and draw what was tried.
 
@@ -78,7 +74,7 @@ class CompressionDisplay(Display):
         return cls(compression, n_before=len(estimator.support_), tol=bound).plot(ax, **drawing)
 
     @documented_by(Display)
-    def plot(self, ax: Axes | None = None, *, legend: bool = True, **line_kwargs: Any) -> "CompressionDisplay":
+    def plot(self, ax: Axes | None = None, *, legend: bool = True, **line_kwargs: Option) -> "CompressionDisplay":
         """Draw the curves.
 
         Parameters
@@ -89,8 +85,10 @@ class CompressionDisplay(Display):
         ax = self._axes_on(ax, (6.4, 4.0))
         self.lines_: list[Line2D] = []
         curve, n = self.compression.curve, self.compression.n_support
+        look: Look
         for name, words in (("max_difference", "largest"), ("rms_difference", "root mean square")):
-            self.lines_ += ax.plot(curve["n_support"], curve[name], **({"label": words} | line_kwargs))
+            look = {"label": words}
+            self.lines_ += ax.plot(curve["n_support"], curve[name], **(look | line_kwargs))
         mark: Look = {"marker": "o", "linestyle": "none", "color": self.lines_[0].get_color()}
         (self.chosen_,) = ax.plot([n], [self.compression.max_difference], label=f"{n:,} support vectors", **mark)
         grey: Look = {"color": "0.3", "linewidth": 1}

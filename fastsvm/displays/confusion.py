@@ -1,20 +1,17 @@
 """Confusion matrix of images, with an example of each confusion."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from fastsvm.displays._canvas import Artist, Axes, Display, pyplot, tint
+from fastsvm.displays._canvas import Artist, Axes, Display, Option, pyplot, tint
 from fastsvm.displays._samples import as_images, confusion_counts, names_of, rows_at
 from fastsvm.estimators.fitting.documentation import documented, documented_by
-from fastsvm.estimators.fitting.validation import labels_of
+from fastsvm.estimators.fitting.validation import Samples, labels_of
 from fastsvm.sources import of_open_file
 from fastsvm.tuning import current_tuning
-
-__all__ = ["ConfusionDisplay"]
 
 _RIGHT, _WRONG = np.array([0.0, 0.45, 0.70]), np.array([0.84, 0.37, 0.0])  # blue and vermilion of Okabe and Ito
 
@@ -59,7 +56,7 @@ class ConfusionDisplay(Display):
     @classmethod
     @documented_by(Display)
     def from_estimator(
-        cls, estimator: BaseEstimator, X: object, y: object, image_shape: tuple[int, ...], **options: Any
+        cls, estimator: BaseEstimator, X: object, y: object, image_shape: tuple[int, ...], **options: Option
     ) -> "ConfusionDisplay":
         """Predict the classes of images and draw the confusion matrix.
 
@@ -98,7 +95,7 @@ class ConfusionDisplay(Display):
         class_names: Sequence[str] | None = None,
         labels: object = None,
         channels: str | None = None,
-        **drawing: Any,
+        **drawing: Option,
     ) -> "ConfusionDisplay":
         """Compute the confusion matrix and draw it.
 
@@ -193,7 +190,7 @@ class ConfusionDisplay(Display):
             self.ax_.set_title(f"{np.trace(self.counts) / total:.1%} of {total:,} right", fontsize="medium")
 
 
-def _pair(y_true: object, y_pred: object, X: Any) -> tuple[np.ndarray, np.ndarray]:
+def _pair(y_true: object, y_pred: object, X: Samples) -> tuple[np.ndarray, np.ndarray]:
     """Return both columns of labels; raise ValueError unless there is one for each row."""
     if y_true is None:
         raise ValueError("y_true is needed: none was passed and X does not bring labels.")

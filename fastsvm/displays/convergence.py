@@ -1,18 +1,16 @@
 """Convergence of a fit: objective, gap or loss against iterations or time."""
 
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.displays._canvas import Axes, Display, Line2D, Look, pyplot
+from fastsvm.displays._canvas import Axes, Display, Line2D, Look, Option, pyplot
 from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS
 from fastsvm.tuning import current_tuning
-
-__all__ = ["ConvergenceDisplay", "Curve", "loss_curve", "objective_name", "problem_curves"]
 
 _PALE, _TOLERANCE, _ENDS = "fastsvm mini-batches", "fastsvm tolerance", "fastsvm ends"  # what a later call recognises
 
@@ -80,7 +78,7 @@ class ConvergenceDisplay(Display):
         y: str = "objective",
         ax: Axes | None = None,
         label: str | None = None,
-        **drawing: Any,
+        **drawing: Option,
     ) -> "ConvergenceDisplay":
         """Collect the curves of a fitted model and draw them.
 
@@ -137,7 +135,7 @@ class ConvergenceDisplay(Display):
 
     @documented_by(Display)
     def plot(
-        self, ax: Axes | None = None, *, label: str | None = None, legend: bool = True, **line_kwargs: Any
+        self, ax: Axes | None = None, *, label: str | None = None, legend: bool = True, **line_kwargs: Option
     ) -> "ConvergenceDisplay":
         """Draw the curves.
 

@@ -2,19 +2,16 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
-from fastsvm.displays._canvas import Axes, Colours, Display, Line2D, Look, colours_of, lines_for_legend, pyplot
+from fastsvm.displays._canvas import Axes, Colours, Display, Line2D, Look, Option, colours_of, lines_for_legend, pyplot
 from fastsvm.displays._samples import Points
 from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.kernels import Linear
-
-__all__ = ["HyperplaneDisplay"]
 
 
 @documented
@@ -67,7 +64,7 @@ class HyperplaneDisplay(Display):
         *,
         max_iters: Sequence[int] = (1, 3, 10, 30, 100, 1000),
         ax: Axes | None = None,
-        **drawing: Any,
+        **drawing: Option,
     ) -> "HyperplaneDisplay":
         """Fit a copy of the model with each `max_iter` and draw the lines.
 

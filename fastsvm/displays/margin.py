@@ -1,18 +1,26 @@
 """Decision regions and margins of a classifier or an outlier detector of two features."""
 
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_outlier_detector
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.displays._canvas import Artist, Axes, Colours, Display, Look, colours_of, lines_for_legend, pyplot, tint
+from fastsvm.displays._canvas import (
+    Artist,
+    Axes,
+    Colours,
+    Display,
+    Look,
+    Option,
+    colours_of,
+    lines_for_legend,
+    pyplot,
+    tint,
+)
 from fastsvm.displays._samples import Points, circled_rows, decided, like, rows_of
 from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.tuning import current_tuning
-
-__all__ = ["MarginDisplay"]
 
 _DEEPEST = {"decision_function": 2.0}  # value at which the shade is deepest; 1 for other methods
 _DETECTED = np.array(["outliers", "inliers"])
@@ -94,7 +102,7 @@ class MarginDisplay(Display):
         circle: bool = True,
         shade_by: str = "decision_function",
         ax: Axes | None = None,
-        **drawing: Any,
+        **drawing: Option,
     ) -> "MarginDisplay":
         """Compute the decision values of a fitted model and draw them.
 

@@ -2,18 +2,15 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.displays._canvas import Axes, AxesImage, Display, Figure, figure_on, pyplot
+from fastsvm.displays._canvas import Axes, AxesImage, Display, Figure, Option, figure_on, pyplot
 from fastsvm.displays._samples import as_images, names_of
 from fastsvm.estimators.fitting.documentation import documented_by
 from fastsvm.estimators.linear.prediction import dense_coef
-
-__all__ = ["TemplatesDisplay"]
 
 
 class TemplatesDisplay:
@@ -62,7 +59,7 @@ class TemplatesDisplay:
         class_names: Sequence[str] | None = None,
         channels: str | None = None,
         figure: Figure | None = None,
-        **drawing: Any,
+        **drawing: Option,
     ) -> "TemplatesDisplay":
         """Take the weights of a fitted model and draw them.
 

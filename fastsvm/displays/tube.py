@@ -1,19 +1,26 @@
 """The tube of a regressor, within which deviations cost nothing."""
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.displays._canvas import Axes, Colours, Display, Look, are_many, colours_of, point_look, pyplot, tint
+from fastsvm.displays._canvas import (
+    Axes,
+    Colours,
+    Display,
+    Look,
+    Option,
+    are_many,
+    colours_of,
+    point_look,
+    pyplot,
+    tint,
+)
 from fastsvm.displays._samples import circled_rows, column_of, decided, final_model, like, padded, rows_of
 from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.fitting.validation import labels_of
 from fastsvm.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from fastsvm.tuning import current_tuning
-
-__all__ = ["TubeDisplay"]
 
 
 @documented
@@ -89,7 +96,7 @@ class TubeDisplay(Display):
         grid_resolution: int = 300,
         circle: bool = True,
         ax: Axes | None = None,
-        **drawing: Any,
+        **drawing: Option,
     ) -> "TubeDisplay":
         """Compute the curve of a fitted regressor and draw it.
 

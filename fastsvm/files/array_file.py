@@ -11,7 +11,7 @@ import math
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -19,6 +19,9 @@ from numpy.lib import format as npy_format
 from fastsvm.tuning import current_tuning
 
 __all__ = ["is_array_file", "read_arrays", "write_arrays"]
+
+Header: TypeAlias = dict[str, Any]
+"""An object of JSON."""
 
 _HEADER, _NAME_AT = "header.json", 30  # The name of the first part, and its position in the file.
 _MARK = b"sha256 "
@@ -54,7 +57,7 @@ def write_arrays(path: Path, header: str, arrays: dict[str, np.ndarray]) -> None
         file.write(digest)
 
 
-def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read_arrays(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
     """Return the header and the arrays that `write_arrays` wrote.
 
     A file that is damaged, or that `write_arrays` did not write, raises ValueError. The message names it.
@@ -90,7 +93,7 @@ def _digest(file: BinaryIO) -> bytes:
     return digest.hexdigest().encode()
 
 
-def _content(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _content(file: BinaryIO, size: int) -> tuple[Header, dict[str, np.ndarray]]:
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         _check_entries(entries, size)

@@ -36,8 +36,6 @@ from fastsvm.tuning import current_tuning
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
 
-__all__ = ["DemoReport", "deformed", "demo", "enlarged", "table"]
-
 _SIDE, _MEMORY = 24, "64MB"
 _PARAMETERS: Json = {"C": 10.0, "gamma": 0.022}  # of values from 0 to 1
 _FILES = "train.h5", "test.h5", "model.fastsvm", "demo.png"

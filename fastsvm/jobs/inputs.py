@@ -19,24 +19,6 @@ from fastsvm.jobs.say import in_options, say
 from fastsvm.sources import HDF5Data, Origin, error_in_file, open_hdf5
 from fastsvm.tuning import current_tuning
 
-__all__ = [
-    "Expected",
-    "InputOptions",
-    "Json",
-    "UnknownLabels",
-    "as_hdf5",
-    "check_labels",
-    "classes_of",
-    "converted",
-    "fingerprint",
-    "is_hdf5",
-    "labels_of",
-    "listed",
-    "naming",
-    "remove_left_tables",
-    "rows_named",
-]
-
 Json = dict[str, Any]
 """An object of JSON."""
 
@@ -121,7 +103,7 @@ def as_hdf5(
     expected: Expected | None = None,
     *,
     beside: str | Path | None = None,
-    **more: Any,
+    **more: object,
 ) -> Iterator[Path]:
     """Yield the file itself, or the HDF5 file that it was converted to, which is removed at the end.
 
@@ -157,7 +139,7 @@ def converted(
     destination: Path,
     options: InputOptions | None = None,
     expected: Expected | None = None,
-    **more: Any,
+    **more: object,
 ) -> Path:
     """Convert a file to HDF5, say what was read and what the user should know, and return the HDF5 file."""
     options = InputOptions() if options is None else options

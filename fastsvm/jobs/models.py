@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from fastsvm.compression import compress
 from fastsvm.displays._samples import names_of
 from fastsvm.estimators import SVCSearch
-from fastsvm.estimators.fitting.validation import origin_of
+from fastsvm.estimators.fitting.validation import Column, origin_of
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.exchange.model_text import is_libsvm_text, is_linear, load_libsvm, save_libsvm
@@ -28,8 +28,6 @@ from fastsvm.persistence.model_file import is_model_file, load, save
 from fastsvm.sources import HDF5Data, HDF5Source, Source, open_hdf5
 from fastsvm.sources.hdf5 import reading
 from fastsvm.tuning import current_tuning
-
-__all__ = ["CompressionReport", "compress_model", "convert_model", "describe", "fitting_model", "load_model", "opened"]
 
 _CERTIFICATE = ("objective", "duality_gap", "kkt_violation", "converged", "stop_reason")  # a model has some of these
 _BY_FEATURE = ("support_vectors_", "components_", "_centre", "_shift", "_scale")
@@ -146,7 +144,7 @@ def compress_model(
     options: InputOptions | None = None,
     *,
     refit: bool = False,
-    **parameters: Any,
+    **parameters: Column,
 ) -> CompressionReport:
     """Write a model with fewer support vectors, whose decision values agree on the rows of the file `path`.
 

@@ -23,22 +23,12 @@ from fastsvm.jobs.inputs import (
     rows_named,
 )
 from fastsvm.jobs.models import opened
-from fastsvm.jobs.prediction_file import (
-    CSVLayout,
-    HDF5Layout,
-    PredictionFile,
-    PredictionState,
-    SourceOrder,
-    label_type,
-    parts_of,
-)
+from fastsvm.jobs.prediction_file import PredictionFile, PredictionState, SourceOrder, label_type, parts_of
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import StopSignals
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data
 from fastsvm.tuning import current_tuning
-
-__all__ = ["ScoringReport", "evaluate", "predict"]
 
 
 class ScoringReport(NamedTuple):
@@ -68,16 +58,13 @@ def predict(
         check_output(written, model_path, path)
     stops = StopSignals()
     with stops.listening(), opened(model_path, path, options, output) as (model, data):
-        as_csv, order = str(output).endswith(".csv"), SourceOrder.of(data)
-        layout = CSVLayout() if as_csv and order is None else HDF5Layout(len(data), label_type(model))
         bound_to = _bound_to(model, model_path, path, options)
-        rewrite = None if order is None else lambda part, new: order.write(part, new, as_csv)
         try:
             measure = _measure_of(model, data, path)
         except UnknownLabels as error:
             say(f"note: {error} Nothing is compared.")
             measure = None
-        with PredictionFile.opened(output, layout, bound_to, rewrite) as file:
+        with PredictionFile.opened(output, label_type(model), bound_to, SourceOrder.of(data)) as file:
             if file.state.rows:
                 say(f"resumed after {file.state.rows:,} of {len(data):,} rows.")
             report = _score(model, data, measure, file, stops.raise_if_asked)

@@ -1,11 +1,9 @@
 """A file of predictions that is written block by block: a process that ends loses those of the last seconds at most.
 
-The rows are written to `OUT.part`, in a layout whose bytes only grow. The journal `OUT.part.json` beside it names the
-model and the data, and says how many rows are safely on disk, at which bytes, with which checksums. The complete part
-is renamed to `OUT`.
-
-Predictions are made in the order in which samples are stored, because that reads whole chunks. If that is not the order
-of the file that the samples were converted from, or if values identify the samples, `OUT` is written from the part.
+The rows are written to `OUT.part`, as records of equal length, in the order in which samples are stored, because that
+reads whole chunks. The journal `OUT.part.json` beside it names the model and the data, and says how many rows are
+safely on disk, with their checksum. `OUT` is written from the complete part, as CSV or HDF5, in the order of the file
+that the samples were converted from.
 """
 
 import csv
@@ -16,7 +14,7 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -26,121 +24,38 @@ import h5py
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier, is_outlier_detector
 
-from fastsvm.files.atomic_file import atomic_write, complete, has_locks, name_beside, take
-from fastsvm.files.hdf5_output import hdf5_into, hdf5_written
+from fastsvm.files.atomic_file import atomic_write, has_locks, name_beside, take
+from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.jobs.inputs import Json
 from fastsvm.jobs.say import say
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data
 from fastsvm.tuning import current_tuning
 
-__all__ = ["CSVLayout", "HDF5Layout", "PredictionFile", "PredictionState", "SourceOrder", "label_type", "parts_of"]
-
 FORMAT = "fastsvm-predictions"
-VERSION = 1
-Rewrite = Callable[[Path, Path], None]
+VERSION = 2
+Block = dict[str, np.ndarray]
+"""Columns of some rows of the output, by name: "id" if the rows have identifiers, "prediction" and "decision"."""
 
 _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # in full width too, and after apostrophes
 _NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
-# --- layouts -----------------------------------------------------------------------------------------------------
+# --- the part and its journal ------------------------------------------------------------------------------------
 
 
-class Stretch(NamedTuple):
-    """Consecutive bytes of a file, from the position `offset` on, with their CRC-32."""
+class PredictionState(NamedTuple):
+    """The progress of a prediction: rows that are written, in whole blocks."""
 
-    offset: int
+    rows: int = 0
     nbytes: int = 0
-    crc: int = 0
-
-    @property
-    def end(self) -> int:
-        """Position after the last byte."""
-        return self.offset + self.nbytes
-
-    def longer(self, data: bytes) -> "Stretch":
-        """Return the stretch with more bytes at its end."""
-        return Stretch(self.offset, self.nbytes + len(data), zlib.crc32(data, self.crc))
-
-    def stored(self, file: FileIO) -> "Stretch":
-        """Return the stretch at the same place as a file has it; it is shorter if the file ends before."""
-        file.seek(self.offset)
-        stretch, most = Stretch(self.offset), current_tuning().storage.block_bytes
-        while data := file.read(min(most, self.nbytes - stretch.nbytes)):
-            stretch = stretch.longer(data)
-        return stretch
+    crc: int = 0  # It is the CRC-32 of the bytes.
+    decision: tuple[str, list[int]] = "", []  # They are type and shape of the decision values of a row.
+    tally: np.ndarray | None = None  # It is the sum of a measure over the rows; None before the first block.
 
 
-class CSVLayout:
-    """CSV, one line per row. A layout is begun with labels and decision values of the first block, for their types."""
-
-    def begun(self, file: FileIO, labels: np.ndarray, decisions: np.ndarray) -> tuple[Stretch, ...]:
-        """Write the names of the columns; return the stretch of the lines."""
-        header = self.header(decisions)
-        write_all(file, 0, header)
-        return (Stretch(0).longer(header),)
-
-    def encoded(self, labels: np.ndarray, decisions: np.ndarray) -> Sequence[bytes]:
-        """Return the lines of a block."""
-        return (self.lines(labels, decisions),)
-
-    @staticmethod
-    def header(decisions: np.ndarray, with_ids: bool = False) -> bytes:
-        """Return the line with the names of the columns."""
-        n = 1 if decisions.ndim == 1 else decisions.shape[1]
-        names = [f"decision_{k}" for k in range(n)] if n > 1 else ["decision"]
-        return _lines([[*(["id"] if with_ids else []), "prediction", *names]])
-
-    @staticmethod
-    def lines(labels: np.ndarray, decisions: np.ndarray, ids: np.ndarray | None = None) -> bytes:
-        """Return the lines of a block, with the identifiers of its rows if given."""
-        rows = [
-            [word, *values]
-            for word, values in zip(_words(labels), decisions.reshape(len(labels), -1).tolist(), strict=True)
-        ]
-        return _lines(rows if ids is None else [[id, *row] for id, row in zip(_words(ids), rows, strict=True)])
-
-
-class HDF5Layout:
-    """HDF5 with the contiguous datasets `prediction`, of the given type, and `decision`, each of `n_rows` rows.
-
-    The file gets its metadata before the first row, and the places of all rows are allocated. Later writes only fill
-    these places, so a process that ends at any moment leaves no damaged file.
-    """
-
-    def __init__(self, n_rows: int, dtype: np.dtype) -> None:
-        self.n_rows, self.dtype = n_rows, dtype
-
-    def begun(self, file: FileIO, labels: np.ndarray, decisions: np.ndarray) -> tuple[Stretch, ...]:
-        """Write the metadata; return the stretches of the datasets, then those of the metadata."""
-        with hdf5_into(file) as output:
-            spans = [
-                output.do(self._allocate, "prediction", self.dtype, ()),
-                output.do(self._allocate, "decision", decisions.dtype, decisions.shape[1:]),
-            ]
-        starts = [0, *(end for _, end in sorted(spans))]
-        ends = [*(start for start, _ in sorted(spans)), file.seek(0, io.SEEK_END)]
-        metadata = [Stretch(start, end - start) for start, end in zip(starts, ends, strict=True) if end > start]
-        return (*(Stretch(start) for start, _ in spans), *(stretch.stored(file) for stretch in metadata))
-
-    def _allocate(self, file: h5py.File, name: str, dtype: np.dtype, shape: tuple[int, ...]) -> tuple[int, int]:
-        """Make a dataset; return where it begins and ends in the file."""
-        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-        properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)  # each row is written once, and takes no room before
-        dataset = file.create_dataset(name, shape=(self.n_rows, *shape), dtype=dtype, dcpl=properties)
-        start = dataset.id.get_offset()
-        return start, start + dataset.id.get_storage_size()
-
-    def encoded(self, labels: np.ndarray, decisions: np.ndarray) -> Sequence[bytes]:
-        """Return the bytes of a block for either dataset."""
-        if self.dtype.kind == "S":
-            labels = np.strings.encode(labels.astype(str), "utf-8")
-        return labels.astype(self.dtype).tobytes(), decisions.tobytes()
-
-
-Layout = CSVLayout | HDF5Layout
+class _Unusable(Exception):
+    """The reason why the part of an earlier process cannot be resumed."""
 
 
 def label_type(model: BaseEstimator) -> np.dtype:
@@ -150,8 +65,12 @@ def label_type(model: BaseEstimator) -> np.dtype:
     if not is_classifier(model):
         return np.dtype(np.float64)
     if model.classes_.dtype.kind in "OU":
-        return h5py.string_dtype("utf-8", max(1, *(len(str(label).encode()) for label in model.classes_)))
+        return np.dtype(f"S{max(1, *(len(_encoded(str(label))) for label in model.classes_))}")
     return model.classes_.dtype
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def write_all(file: FileIO, offset: int, data: bytes) -> None:
@@ -160,39 +79,6 @@ def write_all(file: FileIO, offset: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]
-
-
-def _plain_text(label: str) -> str:
-    """Return a label with an apostrophe before it if a spreadsheet would take it for a formula.
-
-    Numbers stay as they are. A formula that has apostrophes already gets one more, so that removing one restores it.
-    """
-    return f"'{label}" if _FORMULA.match(label) and not _NUMBER.fullmatch(label) else label
-
-
-def _words(values: np.ndarray) -> list:
-    return [_plain_text(value) if isinstance(value, str) else value for value in values.tolist()]
-
-
-def _lines(rows: list[list]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerows(rows)
-    return text.getvalue().encode(errors="backslashreplace")  # lone surrogates are not in UTF-8
-
-
-# --- the file and its journal --------------------------------------------------------------------------------------
-
-
-class PredictionState(NamedTuple):
-    """The progress of a prediction: rows that are written, in whole blocks."""
-
-    rows: int = 0
-    stretches: tuple[Stretch, ...] = ()  # They are the bytes that hold the rows; empty before the first block.
-    tally: np.ndarray | None = None  # It is the sum of a measure over the rows; None before the first block.
-
-
-class _Unusable(Exception):
-    """The reason why the part of an earlier process cannot be resumed."""
 
 
 def parts_of(output: str | Path) -> tuple[Path, Path]:
@@ -204,23 +90,15 @@ def parts_of(output: str | Path) -> tuple[Path, Path]:
 class PredictionFile:
     """A file of predictions while it is written, with the rows of `state`. Use `opened` to make one.
 
-    `file` is the part, locked. It is resumed if the predictions depend on the same, `bound_to`. `rewrite(part, path)`
-    writes the output from the complete part; None if the part is the output.
+    `file` is the part, locked; labels have the type `labels` in it. It is resumed if the predictions depend on the
+    same, `bound_to`.
     """
 
-    def __init__(
-        self,
-        output: str | Path,
-        file: FileIO,
-        layout: Layout,
-        bound_to: Json,
-        rewrite: "Rewrite | None" = None,
-    ) -> None:
+    def __init__(self, output: str | Path, file: FileIO, labels: np.dtype, bound_to: Json) -> None:
         self.output = Path(output)
         self.part, self.journal = parts_of(output)
         self._new_journal = name_beside(self.output, ".part.json.new")
-        self._rewritten = name_beside(self.output, ".part.new")
-        self._file, self._layout, self._rewrite = file, layout, rewrite
+        self._file, self._labels = file, labels
         self._bound_to = json.loads(json.dumps(bound_to))
         self.state = PredictionState()
         self._safe_rows, self._next, self._sync_failed = 0, 0.0, False
@@ -229,19 +107,20 @@ class PredictionFile:
     @classmethod
     @contextmanager
     def opened(
-        cls, output: str | Path, layout: Layout, bound_to: Json, rewrite: "Rewrite | None" = None
+        cls, output: str | Path, labels: np.dtype, bound_to: Json, order: "SourceOrder | None" = None
     ) -> Iterator["PredictionFile"]:
         """Open the part of an output, with the rows of an earlier process if it made the same predictions.
 
-        At the end the part becomes the output. After a ValueError it is removed; after other errors it stays.
+        At the end the output is written, in an order of the rows. After a ValueError the part is removed; after other
+        errors it stays.
         """
         with _locked(parts_of(output)[0]) as file:
-            self = cls(output, file, layout, bound_to, rewrite)
+            self = cls(output, file, labels, bound_to)
             self._check_own()
             try:
                 self._resume()
                 yield self
-                self._finish()
+                self._finish(SourceOrder() if order is None else order)
             except ValueError:
                 self._discard()
                 raise
@@ -251,15 +130,22 @@ class PredictionFile:
 
     def append(self, labels: np.ndarray, decisions: np.ndarray, tally: np.ndarray | None) -> None:
         """Add a block of rows; `tally` is the sum of a measure over all rows to its end, or None."""
+        decision = decisions.dtype.str, list(decisions.shape[1:])
+        records = np.empty(len(labels), self._record_type(decision))
+        if self._labels.kind == "S":
+            labels = np.strings.encode(labels.astype(str), "utf-8", "surrogatepass")
+        records["prediction"], records["decision"] = labels, decisions
+        data, state = records.tobytes(), self.state
         with self._explained():
-            stretches = self.state.stretches or self._layout.begun(self._file, labels, decisions)
-            grown = list(stretches)
-            for k, data in enumerate(self._layout.encoded(labels, decisions)):
-                write_all(self._file, stretches[k].end, data)
-                grown[k] = stretches[k].longer(data)
-        self.state = PredictionState(self.state.rows + len(labels), tuple(grown), tally)
+            write_all(self._file, state.nbytes, data)
+        crc = zlib.crc32(data, state.crc)
+        self.state = PredictionState(state.rows + len(labels), state.nbytes + len(data), crc, decision, tally)
         if time.perf_counter() >= self._next:
             self.save()
+
+    def _record_type(self, decision: tuple[str, list[int]]) -> np.dtype:
+        """Return the type of a row, whose decision values have a type and a shape."""
+        return np.dtype([("prediction", self._labels), ("decision", decision[0], tuple(decision[1]))])
 
     def save(self) -> None:
         """Flush the rows to the disk, then write the journal that counts them; OSError says that the disk is full or
@@ -280,7 +166,7 @@ class PredictionFile:
     def _write_journal(self, state: PredictionState) -> None:
         tally = None if state.tally is None else state.tally.tolist()
         body = {"format": FORMAT, "version": VERSION, "bound_to": self._bound_to}
-        body |= {"rows": state.rows, "stretches": state.stretches, "tally": tally}
+        body |= state._replace(tally=tally)._asdict()
         text = json.dumps({"checksum": _checksum(body), **body}, indent=1)
         with atomic_write(self.journal, self._new_journal) as part:
             part.write_text(text + "\n", encoding="utf-8")
@@ -318,15 +204,19 @@ class PredictionFile:
         self.save()
 
     def _cut(self) -> None:
-        """Remove all bytes behind the rows of `state`; in an HDF5 file, later rows are written to the same places."""
-        self._file.truncate(max((stretch.end for stretch in self.state.stretches), default=0))
+        """Remove all bytes behind the rows of `state`."""
+        self._file.truncate(self.state.nbytes)
 
     def _left(self) -> PredictionState:
         """Return the state that an earlier process left."""
         if not self.journal.exists():
             return PredictionState()
         state = self._read_journal()
-        if any(stretch.stored(self._file) != stretch for stretch in state.stretches):
+        self._file.seek(0)
+        crc, left, most = 0, state.nbytes, current_tuning().storage.block_bytes
+        while data := self._file.read(min(most, left)):
+            crc, left = zlib.crc32(data, crc), left - len(data)
+        if left or crc != state.crc:
             raise _Unusable("it is damaged, its checksum differs")
         return state
 
@@ -334,8 +224,8 @@ class PredictionFile:
         try:
             body = json.loads(self.journal.read_text(encoding="utf-8"))
             checksum, kind = body.pop("checksum"), (body["format"], body["version"])
-            bound_to, rows, tally = body["bound_to"], body["rows"], body["tally"]
-            stretches = tuple(Stretch(*numbers) for numbers in body["stretches"])
+            bound_to, tally = body["bound_to"], body["tally"]
+            state = PredictionState(*(body[name] for name in PredictionState._fields))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _Unusable(f"{self.journal.name} is damaged") from error
         if kind != (FORMAT, VERSION):
@@ -345,20 +235,18 @@ class PredictionFile:
         for name in self._bound_to | bound_to:
             if self._bound_to.get(name) != bound_to.get(name):
                 raise _Unusable(f"the {name} changed")
-        return PredictionState(rows, stretches, None if tally is None else np.array(tally))
+        return state._replace(tally=None if tally is None else np.array(tally))
 
-    def _finish(self) -> None:
-        """Rename the complete part to the output, or write the output from it."""
+    def _finish(self, order: "SourceOrder") -> None:
+        """Write the output from the complete part, in an order of the rows."""
         self.save()
-        if not has_locks():  # Windows renames no open file
+        rows = np.memmap(self.part, self._record_type(self.state.decision), "r", shape=self.state.rows)
+        with self._explained(), atomic_write(self.output, name_beside(self.output, ".part.new")) as path:
+            (_write_csv if self.output.name.endswith(".csv") else _write_hdf5)(path, order.blocks(rows), len(rows))
+        del rows  # Windows removes no file that is mapped or open
+        if not has_locks():
             self._file.close()
-        with self._explained():
-            if self._rewrite is None:
-                complete(self.part, self.output)
-            else:
-                with atomic_write(self.output, self._rewritten) as path:
-                    self._rewrite(self.part, path)
-                self.part.unlink()
+        self.part.unlink()
         self.journal.unlink(missing_ok=True)
 
     def _keep(self) -> None:
@@ -396,65 +284,74 @@ def _checksum(body: Json) -> str:
     return hashlib.blake2b(json.dumps(body, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-# --- the order of the source -------------------------------------------------------------------------------------
+# --- the output --------------------------------------------------------------------------------------------------
 
 
-class SourceOrder:
-    """Positions of the samples in the order of the source of a data set, and the identifiers of its rows as stored."""
+class SourceOrder(NamedTuple):
+    """The order of the rows in the file that a data set was converted from, and their identifiers, as stored."""
 
-    def __init__(self, order: np.ndarray, ids: np.ndarray | None) -> None:
-        self.order, self.ids = order, ids
+    order: np.ndarray | None = None  # The stored rows come in it; None is the order in which they are stored.
+    ids: np.ndarray | None = None
 
     @classmethod
-    def of(cls, data: HDF5Data) -> "SourceOrder | None":
-        """Return the order of the source of a data set; None if it is stored in that order, without identifiers."""
-        rows, ids = data.source_row, data.ids
-        if rows is None and ids is None:
-            return None
-        return cls(np.arange(len(data)) if rows is None else np.argsort(rows, kind="stable"), ids)
+    def of(cls, data: HDF5Data) -> "SourceOrder":
+        """Return the order of the source of a data set."""
+        rows = data.source_row
+        return cls(None if rows is None else np.argsort(rows, kind="stable"), data.ids)
 
-    def write(self, part: Path, output: Path, as_csv: bool) -> None:
-        """Write the predictions of a part, contiguous HDF5, in the order of the source, as CSV or HDF5."""
-        (self._write_csv if as_csv else self._write_hdf5)(output, *_stored(part))
-
-    def _blocks(self, labels: np.ndarray, decisions: np.ndarray) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the columns of blocks of rows, in the order of the source."""
+    def blocks(self, records: np.ndarray) -> Iterator[Block]:
+        """Yield the columns of blocks of rows in this order."""
         step = current_tuning().jobs.block_rows
-        with progress_bar(total=len(labels), desc="sort", unit="row", unit_scale=True) as bar:
-            for start in range(0, len(labels), step):
-                rows = self.order[start : start + step]
-                ids = {} if self.ids is None else {"id": self.ids[rows]}
-                yield ids | {"prediction": labels[rows], "decision": decisions[rows]}
-                bar.update(len(rows))
-
-    def _write_csv(self, output: Path, labels: np.ndarray, decisions: np.ndarray) -> None:
-        layout = CSVLayout()
-        with output.open("wb") as file:
-            file.write(layout.header(decisions, with_ids=self.ids is not None))
-            for block in self._blocks(labels, decisions):
-                words = block["prediction"]
-                words = np.strings.decode(words, "utf-8") if words.dtype.kind == "S" else words
-                file.write(layout.lines(words, block["decision"], block.get("id")))
-
-    def _write_hdf5(self, output: Path, labels: np.ndarray, decisions: np.ndarray) -> None:
-        start = 0
-        with hdf5_written(output) as file:
-            for block in self._blocks(labels, decisions):
-                for name, values in block.items():
-                    if start == 0:
-                        file.do(_create, name, len(labels), values)
-                    file.do(_fill, name, start, values)
-                start += len(block["prediction"])
+        with progress_bar(total=len(records), desc="write", unit="row", unit_scale=True) as bar:
+            for start in range(0, len(records), step):
+                part = slice(start, min(start + step, len(records)))
+                rows = part if self.order is None else self.order[part]
+                block, ids = records[rows], {} if self.ids is None else {"id": self.ids[rows]}
+                yield ids | {name: np.ascontiguousarray(block[name]) for name in ("prediction", "decision")}
+                bar.update(len(block))
 
 
-def _stored(part: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the predictions and decision values of a file, mapped into memory."""
+def _write_csv(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
+    with path.open("wb") as file:
+        for number, block in enumerate(blocks):
+            values = block["decision"].reshape(len(block["decision"]), -1)
+            if number == 0:
+                n = values.shape[1]
+                names = [f"decision_{k}" for k in range(n)] if n > 1 else ["decision"]
+                file.write(_lines([[*(["id"] if "id" in block else []), "prediction", *names]]))
+            words = [_words(block[name]) for name in ("id", "prediction") if name in block]
+            file.write(_lines([[*some, *more] for *some, more in zip(*words, values.tolist(), strict=True)]))
 
-    def mapped(dataset: h5py.Dataset) -> np.ndarray:
-        return np.memmap(part, dataset.dtype, "r", dataset.id.get_offset(), dataset.shape)
 
-    with part.open("rb") as stream, h5py.File(stream, "r") as file:  # HDF5 would lock a path, and the part is locked
-        return mapped(file["prediction"]), mapped(file["decision"])
+def _words(values: np.ndarray) -> list:
+    if values.dtype.kind == "S":
+        values = np.strings.decode(values, "utf-8", "surrogatepass")
+    return [_plain_text(value) if isinstance(value, str) else value for value in values.tolist()]
+
+
+def _plain_text(label: str) -> str:
+    """Return a label with an apostrophe before it if a spreadsheet would take it for a formula.
+
+    Numbers stay as they are. A formula that has apostrophes already gets one more, so that removing one restores it.
+    """
+    return f"'{label}" if _FORMULA.match(label) and not _NUMBER.fullmatch(label) else label
+
+
+def _lines(rows: list[list]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode(errors="backslashreplace")  # lone surrogates are not in UTF-8
+
+
+def _write_hdf5(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
+    start = 0
+    with hdf5_written(path) as file:
+        for block in blocks:
+            for name, values in block.items():
+                if start == 0:
+                    file.do(_create, name, n_rows, values)
+                file.do(_fill, name, start, values)
+            start += len(block["prediction"])
 
 
 def _create(file: h5py.File, name: str, n_rows: int, values: np.ndarray) -> None:
@@ -463,4 +360,6 @@ def _create(file: h5py.File, name: str, n_rows: int, values: np.ndarray) -> None
 
 
 def _fill(file: h5py.File, name: str, start: int, values: np.ndarray) -> None:
+    if values.dtype.kind == "S":
+        values = values.view(file[name].dtype)  # which says that the bytes are UTF-8
     file[name][start : start + len(values)] = values.astype(object) if values.dtype.kind == "U" else values

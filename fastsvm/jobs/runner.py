@@ -28,8 +28,6 @@ from fastsvm.persistence.model_file import load
 from fastsvm.sources import open_hdf5
 from fastsvm.tuning import current_tuning
 
-__all__ = ["resume", "run", "status"]
-
 # Keys that do not change a model.
 _NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test", "cluster"}
 _BAD_INPUT = (ValueError, TypeError, BlockingIOError, FileNotFoundError)

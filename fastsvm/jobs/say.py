@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from difflib import get_close_matches
 
-__all__ = ["in_options", "nearest", "say", "visible"]
-
 _NAMES = "label|id|format|split|array|dtype|sample_weight|first_index|n_features"
 _PARAMETER = re.compile(rf"(?<![\w/])({_NAMES})=('[^']*'|\w*)")
 # Control characters, line separators, marks of text direction, and lone surrogates of UTF-16.

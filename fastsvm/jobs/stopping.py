@@ -12,8 +12,6 @@ from types import FrameType
 
 from fastsvm.tuning import current_tuning
 
-__all__ = ["StopSignals", "Stopped", "ended_by_signals"]
-
 _NAMES = ("SIGTERM", "SIGINT", "SIGHUP")  # Windows has no SIGHUP
 
 Handler = Callable[[int, FrameType | None], None]

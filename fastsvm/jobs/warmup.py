@@ -15,8 +15,6 @@ from fastsvm.jobs.inputs import Json
 from fastsvm.progress_bar import progress_bar
 from fastsvm.tuning import current_tuning
 
-__all__ = ["WarmupReport", "warm_up"]
-
 _FORMS: dict[str, Callable[[np.ndarray], np.ndarray | sparse.csr_matrix]] = {
     "float64": lambda X: X,
     "float32": lambda X: X.astype(np.float32),

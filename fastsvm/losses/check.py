@@ -1,8 +1,7 @@
 """A check of a loss: what is missing, and what numeric derivatives and conjugates contradict."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -27,9 +26,7 @@ from fastsvm.losses.interface import (
     violation_of_classes,
 )
 
-__all__ = ["check_loss"]
-
-_DUAL = coordinate_update, conjugate, projected_gradient, box, feasible
+_DUAL = coordinate_update, conjugate, projected_gradient, box
 _DUAL_OF_CLASSES = update_of_classes, conjugate_of_classes, violation_of_classes, feasible
 _SCORES = np.linspace(-3, 3, 13) + 0.013  # They lie beside the kinks of usual losses.
 _FAR = np.array([-1e3, 1e3])
@@ -60,7 +57,7 @@ def check_loss(loss: Loss) -> None:
     >>> from fastsvm.losses import Hinge, check_loss
     >>> check_loss(Hinge(0.5))
     """
-    kind: Any = type(loss)
+    kind = type(loss)
     if kind not in LOSSES.values():
         raise ValueError(f"{kind.__name__} is not registered: decorate the class with @register_loss(...).")
     dual = _DUAL_OF_CLASSES if kind.of_classes else _DUAL
@@ -80,7 +77,7 @@ def check_loss(loss: Loss) -> None:
         _check_probabilities(loss)
 
 
-def _require(kind: Any, functions: Any) -> None:
+def _require(kind: type[Loss], functions: Sequence) -> None:
     for function in functions:
         if kind not in function.bodies:
             name = function.__name__
@@ -99,7 +96,7 @@ def _near(a: float, b: float, tolerance: float, size: float = 0.0) -> bool:
 # --- a loss of one score ---------------------------------------------------------------------------------
 
 
-def _check_slopes(loss: Any, target: float) -> None:
+def _check_slopes(loss: Loss, target: float) -> None:
     for score in _SCORES.tolist():
         at = f"at the score {score:g} and the target {target:g}"
         value, slope = loss_value(loss, score, target), loss_slope(loss, score, target)
@@ -111,20 +108,20 @@ def _check_slopes(loss: Any, target: float) -> None:
         words = f"{at} the second derivative is {second:g}, and curvature={loss.curvature:g} is registered"
         _expect(second <= loss.curvature * (1 + _CLOSE) + _CLOSE, loss, loss_slope, words)
         if type(loss) in loss_curvature.bodies:
-            found = loss_curvature(loss, score, target)
-            _expect(_near(found, second, _CLOSE), loss, loss_curvature, f"{at} it is {found:g}, by slopes {second:g}")
+            bend = loss_curvature(loss, score, target)
+            _expect(_near(bend, second, _CLOSE), loss, loss_curvature, f"{at} it is {bend:g}, by slopes {second:g}")
     near, far = (max(abs(loss_slope(loss, float(f), target)) for f in scale * _FAR) for scale in (1.0, 1e3))
     words = f"slopes grow from {near:g} to {far:g} for large scores, and bounded=True is registered"
     _expect(not loss.bounded or far <= 2 * near + 1, loss, loss_slope, words)
 
 
-def _gap(loss: Any, dual: float, score: float, target: float, cost: float) -> tuple[float, float]:
+def _gap(loss: Loss, dual: float, score: float, target: float, cost: float) -> tuple[float, float]:
     """Return the duality gap of a row, and the size of the numbers of which it is the difference."""
     value, paid = cost * loss_value(loss, score, target), conjugate(loss, dual, target, cost)
     return value + paid + dual * score, abs(value) + abs(paid) + abs(dual * score) + cost
 
 
-def _check_dual(loss: Any, target: float, cost: float) -> None:
+def _check_dual(loss: Loss, target: float, cost: float) -> None:
     scores = _SCORES.tolist()
     duals = [-cost * loss_slope(loss, score, target) for score in scores]
     most, ridge = box(loss, cost)
@@ -145,11 +142,11 @@ def _check_dual(loss: Any, target: float, cost: float) -> None:
     if type(loss) in conjugate_curvature.bodies:
         dual, step = sum(duals) / len(duals), 1e-4 * cost
         values = [conjugate(loss, dual + h, target, cost) for h in (-step, 0.0, step)]
-        found, wanted = conjugate_curvature(loss, dual, cost), (values[0] - 2 * values[1] + values[2]) / step**2
-        _expect(_near(found, wanted, 1e-3), loss, conjugate_curvature, f"at {dual:g} it is {found:g}, not {wanted:g}")
+        bend, wanted = conjugate_curvature(loss, dual, cost), (values[0] - 2 * values[1] + values[2]) / step**2
+        _expect(_near(bend, wanted, 1e-3), loss, conjugate_curvature, f"at {dual:g} it is {bend:g}, not {wanted:g}")
 
 
-def _check_update(loss: Any, dual: float, score: float, target: float, cost: float, curvature: float) -> None:
+def _check_update(loss: Loss, dual: float, score: float, target: float, cost: float, curvature: float) -> None:
     new = coordinate_update(loss, dual, score, target, cost, curvature)
     moved = score + curvature * (new - dual)
     gap, size = _gap(loss, new, moved, target, cost)
@@ -163,7 +160,7 @@ def _check_update(loss: Any, dual: float, score: float, target: float, cost: flo
         _expect(left > 0, loss, projected_gradient, f"{at}, where the gap is {gap:g}, it is {left:g}")
 
 
-def _check_feasible(loss: Any, target: float, cost: float) -> None:
+def _check_feasible(loss: Loss, target: float, cost: float) -> None:
     demands = Demands(np.array([target, target, target]), np.array([cost, 0.0, cost]), np.ones(1))
     dual = feasible(loss, demands, cost * np.array([[5.0], [1.0], [-5.0]]))
     _expect(dual[1, 0] == 0, loss, feasible, f"a row of the cost 0 has the dual variable {dual[1, 0]:g}")
@@ -183,7 +180,7 @@ def _rows(k: int) -> Iterator[tuple[np.ndarray, int]]:
         yield rng.normal(size=k) * rng.choice([0.3, 3.0]), label
 
 
-def _check_classes(loss: Any, has_dual: bool) -> None:
+def _check_classes(loss: Loss, has_dual: bool) -> None:
     for k in (2, 4):
         for scores, label in _rows(k):
             at = f"at the scores {scores} of label {label}"
@@ -202,13 +199,13 @@ def _check_classes(loss: Any, has_dual: bool) -> None:
                     _check_update_of_classes(loss, scores, label, cost, curvature)
 
 
-def _gap_of_classes(loss: Any, dual: np.ndarray, scores: np.ndarray, label: int, cost: float) -> tuple[float, float]:
+def _gap_of_classes(loss: Loss, dual: np.ndarray, scores: np.ndarray, label: int, cost: float) -> tuple[float, float]:
     value = cost * loss_of_classes(loss, scores, label, np.empty(len(scores)))
     paid = conjugate_of_classes(loss, dual, label, cost)
     return value + paid + dual @ scores, abs(value) + abs(paid) + np.abs(dual) @ np.abs(scores) + cost
 
 
-def _check_update_of_classes(loss: Any, scores: np.ndarray, label: int, cost: float, curvature: float) -> None:
+def _check_update_of_classes(loss: Loss, scores: np.ndarray, label: int, cost: float, curvature: float) -> None:
     k = len(scores)
     demands, at = Demands(np.array([float(label)]), np.array([cost]), np.ones(k)), f"label {label} and cost {cost:g}"
     draw = np.random.default_rng(label).normal(size=(1, k)) * cost
@@ -231,7 +228,7 @@ def _check_update_of_classes(loss: Any, scores: np.ndarray, label: int, cost: fl
     _expect(left <= _CLOSE * (1 + np.abs(moved).max()), loss, violation_of_classes, f"at an optimum it is {left:g}")
 
 
-def _check_probabilities(loss: Any) -> None:
+def _check_probabilities(loss: Loss) -> None:
     k = 3 if loss.of_classes else 1
     shares = probabilities(loss, np.repeat(np.sort(_SCORES)[:, None], k, axis=1) * np.arange(1, k + 1))
     _expect(bool(((shares >= 0) & (shares <= 1)).all()), loss, probabilities, "they are not between 0 and 1")

@@ -20,8 +20,6 @@ from fastsvm.losses.interface import (
     violation_of_classes,
 )
 
-__all__ = ["CrammerSinger"]
-
 
 @register_loss("crammer_singer", of="classes", curvature=np.inf, bounded=True)
 class CrammerSinger(NamedTuple):

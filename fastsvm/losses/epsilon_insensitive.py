@@ -8,14 +8,11 @@ from fastsvm.losses.interface import (
     box,
     conjugate,
     coordinate_update,
-    feasible,
     loss_slope,
     loss_value,
     projected_gradient,
     register_loss,
 )
-
-__all__ = ["EpsilonInsensitive"]
 
 
 @register_loss("epsilon_insensitive", of="numbers", curvature=np.inf, bounded=True)
@@ -61,8 +58,3 @@ def _projected_gradient(loss, dual, score, target, cost):
 @box.register(EpsilonInsensitive)
 def _box(loss, cost):
     return cost, 0.0
-
-
-@feasible.register(EpsilonInsensitive)
-def _feasible(loss, demands, dual):
-    return np.clip(dual, -demands.costs[:, None], demands.costs[:, None])

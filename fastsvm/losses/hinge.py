@@ -8,15 +8,11 @@ from fastsvm.losses.interface import (
     box,
     conjugate,
     coordinate_update,
-    feasible,
     loss_slope,
     loss_value,
     projected_gradient,
     register_loss,
-    targets_and_costs,
 )
-
-__all__ = ["Hinge"]
 
 
 @register_loss("perceptron", of="labels", curvature=np.inf, bounded=True, margin=0.0)
@@ -56,9 +52,3 @@ def _projected_gradient(loss, dual, score, target, cost):
 @box.register(Hinge)
 def _box(loss, cost):
     return cost, 0.0
-
-
-@feasible.register(Hinge)
-def _feasible(loss, demands, dual):
-    targets, costs = targets_and_costs(demands)
-    return targets * np.clip(targets * dual, 0.0, costs)

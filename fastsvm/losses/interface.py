@@ -10,7 +10,7 @@ Used by                 A loss of one score                              A loss 
 gradient descent        `loss_value`, `loss_slope`                       `loss_of_classes`
 Newton's method         `loss_curvature`
 dual coordinate ascent  `coordinate_update`, `conjugate`,                `update_of_classes`, `conjugate_of_classes`,
-                        `projected_gradient`, `box`, `feasible`          `violation_of_classes`, `feasible`
+                        `projected_gradient`, `box`                      `violation_of_classes`, `feasible`
 probabilities           `probabilities`                                  `probabilities`
 ======================= ================================================ ==============================================
 
@@ -200,7 +200,7 @@ def loss_curvature(loss: Loss, score: float, target: float) -> float:
     raise NotImplementedError
 
 
-def _largest_curvature(kind: Any) -> Any:
+def _largest_curvature(kind: type[Loss]) -> Callable:
     most = float(kind.curvature)
 
     def body(loss, score, target):
@@ -242,7 +242,7 @@ def conjugate_curvature(loss: Loss, dual: float, cost: float) -> float:
     raise NotImplementedError
 
 
-def _curvature_of_box(kind: Any) -> Any:
+def _curvature_of_box(kind: type[Loss]) -> Callable:
     def body(loss, dual, cost):
         return box(loss, cost)[1]
 
@@ -305,8 +305,23 @@ def margin_excess(scores: np.ndarray, place: int, label: int, margin: float, c: 
 
 @generic
 def feasible(loss: Loss, demands: Demands, dual: np.ndarray) -> np.ndarray:
-    """Return feasible dual variables near `dual`, shape (n, n_scores)."""
+    """Return feasible dual variables near `dual`, shape (n, n_scores); by default those within the bounds of `box`."""
     raise NotImplementedError
+
+
+def _within_box(kind: type[Loss]) -> Callable[..., np.ndarray] | None:
+    def body(loss: Loss, demands: Demands, dual: np.ndarray) -> np.ndarray:
+        targets, costs = targets_and_costs(demands)
+        most = box(loss, 1.0)[0]  # of the cost 1; bounds are proportional to costs
+        bounds = costs * most if np.isfinite(most) else np.where(costs > 0, np.inf, 0.0)
+        if kind.of == "labels":
+            return targets * np.clip(targets * dual, 0.0, bounds)
+        return np.clip(dual, -bounds, bounds)
+
+    return None if kind.of_classes else body
+
+
+feasible.default(_within_box)
 
 
 @generic
@@ -315,22 +330,22 @@ def probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
     raise NotImplementedError
 
 
-def provides_dual(kind: Any) -> bool:
+def provides_dual(kind: type[Loss]) -> bool:
     """Return whether dual coordinate ascent can minimise a class of losses."""
     return kind in coordinate_update.bodies or kind in update_of_classes.bodies
 
 
-def provides_newton(kind: Any) -> bool:
+def provides_newton(kind: type[Loss]) -> bool:
     """Return whether Newton's method can minimise a class of losses: they are smooth, and have a dual."""
     return provides_dual(kind) and not kind.of_classes and bool(np.isfinite(kind.curvature))
 
 
-def is_piecewise(kind: Any) -> bool:
+def is_piecewise(kind: type[Loss]) -> bool:
     """Return whether the conjugates of a class of losses are quadratic between the bounds of their pieces."""
     return kind not in conjugate_curvature.bodies
 
 
-def provides_probabilities(kind: Any) -> bool:
+def provides_probabilities(kind: object) -> bool:
     """Return whether a class of losses defines probabilities."""
     return kind in probabilities.bodies
 
@@ -405,9 +420,9 @@ def register_loss(name: str, *, of: str, curvature: float, bounded: bool, **fixe
     return add
 
 
-def is_loss(value: Any, *of: str, dual: bool = False) -> bool:
+def is_loss(value: object, *of: str, dual: bool = False) -> bool:
     """Return whether a value is a registered loss for one of the kinds `of`; with `dual`, one with a dual."""
-    kind = type(value)
+    kind: Any = type(value)
     return kind in LOSSES.values() and kind.of in of and (not dual or provides_dual(kind))
 
 

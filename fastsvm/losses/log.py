@@ -18,17 +18,13 @@ from fastsvm.losses.interface import (
     conjugate,
     conjugate_curvature,
     coordinate_update,
-    feasible,
     loss_curvature,
     loss_slope,
     loss_value,
     probabilities,
     projected_gradient,
     register_loss,
-    targets_and_costs,
 )
-
-__all__ = ["Log"]
 
 _ENOUGH = float(np.sqrt(np.finfo(np.float64).eps))  # The error after a last step of this length is its square.
 _LARGE = float(-np.log(np.finfo(np.float64).tiny))  # With such a score e^-f does not matter.
@@ -115,12 +111,6 @@ def _box(loss, cost):
 def _conjugate_curvature(loss, dual, cost):
     share = abs(dual) / cost
     return 1.0 / (cost * max(share * (1.0 - share), 1e-300))
-
-
-@feasible.register(Log)
-def _feasible(loss, demands, dual):
-    targets, costs = targets_and_costs(demands)
-    return targets * np.clip(targets * dual, 0.0, costs)
 
 
 @probabilities.register(Log)

@@ -6,8 +6,6 @@ import numpy as np
 
 from fastsvm.losses.interface import loss_slope, loss_value, probabilities, register_loss
 
-__all__ = ["ModifiedHuber"]
-
 
 @register_loss("modified_huber", of="labels", curvature=2.0, bounded=True)
 class ModifiedHuber(NamedTuple):

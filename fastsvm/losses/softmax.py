@@ -7,8 +7,6 @@ from scipy import special
 
 from fastsvm.losses.interface import loss_of_classes, probabilities, register_loss
 
-__all__ = ["Softmax"]
-
 
 @register_loss("softmax", of="classes", curvature=0.5, bounded=True)
 class Softmax(NamedTuple):

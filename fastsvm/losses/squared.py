@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 from fastsvm.losses.interface import loss_slope, loss_value, register_loss
 
-__all__ = ["Squared"]
-
 
 @register_loss("squared_error", of="numbers", curvature=1.0, bounded=False)
 class Squared(NamedTuple):

@@ -8,14 +8,11 @@ from fastsvm.losses.interface import (
     box,
     conjugate,
     coordinate_update,
-    feasible,
     loss_slope,
     loss_value,
     projected_gradient,
     register_loss,
 )
-
-__all__ = ["SquaredEpsilonInsensitive"]
 
 
 @register_loss("squared_epsilon_insensitive", of="numbers", curvature=2.0, bounded=False)
@@ -59,8 +56,3 @@ def _projected_gradient(loss, dual, score, target, cost):
 @box.register(SquaredEpsilonInsensitive)
 def _box(loss, cost):
     return np.inf, 0.5 / cost
-
-
-@feasible.register(SquaredEpsilonInsensitive)
-def _feasible(loss, demands, dual):
-    return np.where(demands.costs[:, None] > 0, dual, 0.0)

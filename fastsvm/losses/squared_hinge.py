@@ -8,16 +8,12 @@ from fastsvm.losses.interface import (
     box,
     conjugate,
     coordinate_update,
-    feasible,
     loss_curvature,
     loss_slope,
     loss_value,
     projected_gradient,
     register_loss,
-    targets_and_costs,
 )
-
-__all__ = ["SquaredHinge"]
 
 
 @register_loss("squared_hinge", of="labels", curvature=2.0, bounded=False)
@@ -61,9 +57,3 @@ def _projected_gradient(loss, dual, score, target, cost):
 @box.register(SquaredHinge)
 def _box(loss, cost):
     return np.inf, 0.5 / cost
-
-
-@feasible.register(SquaredHinge)
-def _feasible(loss, demands, dual):
-    targets, costs = targets_and_costs(demands)
-    return np.where(costs > 0, targets * np.maximum(targets * dual, 0.0), 0.0)

@@ -22,8 +22,6 @@ from fastsvm.losses.interface import (
     violation_of_classes,
 )
 
-__all__ = ["WestonWatkins"]
-
 _EPS = ROUNDINGS * float(np.finfo(np.float64).eps)
 
 

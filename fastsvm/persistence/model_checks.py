@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from fastsvm.estimators.fitting.predictions import OutlierDetector
-from fastsvm.estimators.fitting.validation import Attributes, Rule, boolean, number
+from fastsvm.estimators.fitting.validation import Attributes, Column, Rule, boolean, number
 from fastsvm.estimators.kernel.kernel_parameter import PRIVATE_ATTRIBUTES, is_precomputed
 from fastsvm.estimators.kernel.machines.classifiers import KernelClassifier
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
@@ -259,7 +259,7 @@ def _holds(attributes: Attributes, name: str, holds: object, words: str) -> None
         raise ValueError(f"{name} must be {words}, it is {_brief(attributes[name])}")
 
 
-def _brief(value: Any) -> str:
+def _brief(value: Column) -> str:
     """Describe a value briefly."""
     if isinstance(value, np.ndarray) or sparse.issparse(value):
         return f"an array of type {value.dtype} and shape {value.shape}"

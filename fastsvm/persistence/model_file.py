@@ -3,7 +3,7 @@
 import json
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -31,6 +31,8 @@ _MODEL, _RESULTS = "best_estimator_.", "cv_results_."
 _VALUES = (bool, int, float, str, type(None), np.generic)
 _OF_SEARCH = ("best_index_", "best_score_", "refit_time_", "n_splits_", "multimetric_")
 _OWN = ("estimator", "param_grid")  # parameters of a search that are written in their own way
+Word: TypeAlias = Any
+"""A parameter, or a value of JSON that stands for it."""
 Content = tuple[Attributes, dict[str, np.ndarray]]
 """The header and the arrays of a model."""
 
@@ -117,7 +119,7 @@ def _content(model: BaseEstimator) -> Content:
     return header, arrays
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path) -> BaseEstimator:
     """Read a model that `save` wrote.
 
     The checksum is compared first, then every parameter and attribute is validated. Damaged and forged files are
@@ -227,7 +229,7 @@ def _origin(first_index: int | None, sure: bool, label: str | None) -> Origin:
     return Origin(first_index, sure, label)
 
 
-def _part(key: str, value: Any, header: Attributes, arrays: dict[str, np.ndarray]) -> None:
+def _part(key: str, value: Word, header: Attributes, arrays: dict[str, np.ndarray]) -> None:
     """Add an attribute to the arrays; add a plain value to the header."""
     if isinstance(value, dict):
         for name, column in value.items():
@@ -285,13 +287,13 @@ def _search_content(search: SVCSearch) -> Content:
     A parameter that is code, such as a scoring function or a splitter, raises TypeError: code cannot be stored as data.
     A search that is not fitted raises ValueError.
     """
-    if not search.__sklearn_is_fitted__():
+    if not hasattr(search, "cv_results_"):
         raise ValueError("This SVCSearch is not fitted; call fit before save.")
     estimator = search._given()
     if type(estimator) not in ESTIMATORS.values():
         raise TypeError(f"A search can be saved if its estimator is of fastsvm, found {type(estimator).__name__}.")
     parameters = {name: _word(name, value) for name, value in search.get_params(deep=False).items() if name not in _OWN}
-    grid: Any = search.param_grid
+    grid: Word = search.param_grid
     grids = grid if isinstance(grid, list) else [grid]
     parameters["param_grid"] = [
         {name: [_word(name, value) for value in values] for name, values in each.items()} for each in grids
@@ -352,7 +354,7 @@ def _search_of(header: Attributes, arrays: dict[str, np.ndarray]) -> SVCSearch:
     return search
 
 
-def _word(name: str, value: Any) -> Any:
+def _word(name: str, value: Word) -> Word:
     """Return a value for JSON: plain, a list, or a dict with one key that says what it stands for."""
     if is_kernel(value):
         return {"kernel": _kernel_words(value)}
@@ -367,7 +369,7 @@ def _word(name: str, value: Any) -> Any:
     raise TypeError(f"A search with {name}={value!r} can only be pickled, not saved: code is not data.")
 
 
-def _value(word: Any) -> Any:
+def _value(word: Word) -> Word:
     """Return the value of `_word`."""
     if isinstance(word, list):
         return [_value(each) for each in word]
@@ -382,7 +384,7 @@ def _value(word: Any) -> Any:
 # --- values of JSON --------------------------------------------------------------------------------------
 
 
-def _kernel_words(kernel: Any) -> str | Attributes:
+def _kernel_words(kernel: Word) -> str | Attributes:
     """Return a kernel for JSON: its name, or name and parameters of an object."""
     if isinstance(kernel, str):
         return kernel

@@ -1,4 +1,4 @@
-"""What decides which way a fit takes, and when a solver changes its way: records of numbers, a file a room.
+"""What decides which way a fit takes, and when a solver changes its way: records of numbers, one a room.
 
 A fit reads the current records once, at its beginning, and passes them on. Results do not change by more than the
 tolerance when a number changes, only the time that they take does. Benchmarks turn a path off with them, and tests turn
@@ -7,32 +7,62 @@ one on that their few samples would not take. They are no part of the public int
 Each number has a whole sentence: what it is, its unit, and how it was found where that is known.
 """
 
-from fastsvm.tuning.cluster import ClusterTuning
-from fastsvm.tuning.current import Tuning, changed, current_tuning, tuned
-from fastsvm.tuning.jobs import JobsTuning, Look
-from fastsvm.tuning.kernel import KernelTuning
-from fastsvm.tuning.limits import Limits
-from fastsvm.tuning.linear import LinearTuning
-from fastsvm.tuning.nystroem import NystroemTuning
-from fastsvm.tuning.products import ProductsTuning
-from fastsvm.tuning.search import SearchTuning
-from fastsvm.tuning.sgd import SGDTuning
-from fastsvm.tuning.storage import StorageTuning
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
 
-__all__ = [
-    "ClusterTuning",
-    "JobsTuning",
-    "KernelTuning",
-    "Limits",
-    "LinearTuning",
-    "Look",
-    "NystroemTuning",
-    "ProductsTuning",
-    "SGDTuning",
-    "SearchTuning",
-    "StorageTuning",
-    "Tuning",
-    "changed",
-    "current_tuning",
-    "tuned",
-]
+from fastsvm.tuning.kernel import KernelTuning
+from fastsvm.tuning.linear import LinearTuning
+from fastsvm.tuning.records import (
+    ClusterTuning,
+    JobsTuning,
+    Limits,
+    Look,
+    NystroemTuning,
+    ProductsTuning,
+    SearchTuning,
+    SGDTuning,
+    StorageTuning,
+)
+
+
+class Tuning(NamedTuple):
+    """The records of all rooms."""
+
+    cluster: ClusterTuning = ClusterTuning()
+    jobs: JobsTuning = JobsTuning()
+    kernel: KernelTuning = KernelTuning()
+    limits: Limits = Limits()
+    linear: LinearTuning = LinearTuning()
+    look: Look = Look()
+    nystroem: NystroemTuning = NystroemTuning()
+    products: ProductsTuning = ProductsTuning()
+    search: SearchTuning = SearchTuning()
+    sgd: SGDTuning = SGDTuning()
+    storage: StorageTuning = StorageTuning()
+
+
+_DEFAULT = Tuning()
+_CURRENT: ContextVar[Tuning] = ContextVar("tuning", default=_DEFAULT)
+
+
+def current_tuning() -> Tuning:
+    """Return the records with which a fit begins now."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def tuned(tuning: Tuning) -> Iterator[None]:
+    """Make fits that begin in this context, and this thread, use other records."""
+    token = _CURRENT.set(tuning)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def changed(changes: Mapping[str, Mapping[str, object]], tuning: Tuning | None = None) -> Tuning:
+    """Return records with some numbers changed, by the name of the record and of the number."""
+    base = current_tuning() if tuning is None else tuning
+    return base._replace(**{name: getattr(base, name)._replace(**numbers) for name, numbers in changes.items()})

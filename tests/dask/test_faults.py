@@ -17,7 +17,7 @@ from distributed.utils import get_mp_context
 import fastsvm.dask
 from fastsvm import SVC
 from fastsvm.dask import ClusterLost, LinearSVC, NystroemSVC
-from fastsvm.dask.rounds.shards import ClusterShards
+from fastsvm.dask.shards import ClusterShards
 from fastsvm.estimators.fitting.session import checkpointed
 from fastsvm.estimators.nystroem.exact_bounds import DualExpansion
 from fastsvm.jobs.training.checkpoints import read, write

@@ -5,9 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.preprocessing import StandardScaler
 
 import fastsvm
-from fastsvm.dask import decision_function, predict, score
+from fastsvm.dask import decision_function, predict, score, transform
 
 pytestmark = pytest.mark.dask
 
@@ -42,3 +43,11 @@ def test_a_dataframe(client, digits):
     model = fastsvm.LinearSVC(random_state=0).fit(X, digits[1])
     rows = frame.from_pandas(X, npartitions=3)
     np.testing.assert_array_equal(predict(model, rows).compute(), model.predict(X))
+
+
+def test_a_fitted_scaler_is_applied_by_block(client, digits):
+    X = digits[0]
+    scaler = StandardScaler().fit(X)
+    found = transform(scaler, da.from_array(X, chunks=(100, 64)))
+    assert found.shape == X.shape and found.chunks == ((100,) * 3, (64,))
+    np.testing.assert_array_equal(found.compute(), scaler.transform(X))

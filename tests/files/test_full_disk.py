@@ -26,7 +26,6 @@ import numpy as np
 import fastsvm
 from fastsvm.formats import convert
 from fastsvm.jobs.training.checkpoints import Checkpoints
-from fastsvm.jobs.prediction_file import HDF5Layout
 from fastsvm.jobs.prediction_file import PredictionFile
 
 rng = np.random.default_rng(0)
@@ -39,7 +38,7 @@ model.coef_, model.intercept_, model.classes_ = rng.normal(size=(3, 9000)), np.z
 model.n_features_in_ = 9000
 
 def predictions():
-    with PredictionFile.opened(out / "predictions", HDF5Layout(3000, np.dtype(np.int64)), {}) as file:
+    with PredictionFile.opened(out / "predictions", np.dtype(np.int64), {}) as file:
         for k in range(3):
             file.append(np.arange(1000), rng.normal(size=(1000, 5)), np.zeros(1))
             file.save()

@@ -48,14 +48,12 @@ def half_square(**wrong):
         ),
         projected_gradient: lambda loss, dual, score, target, cost: abs(score - target + dual / cost),
         box: lambda loss, cost: (np.inf, 1 / cost),
-        feasible: lambda loss, demands, dual: np.where(demands.costs[:, None] > 0, dual, 0.0),
     }
+    bodies |= {function: None for function in (feasible, probabilities)}
     for function, body in bodies.items():
         body = wrong.get(function.__name__, body)
         if body is not None:
             function.register(HalfSquare)(body)
-    if "probabilities" in wrong:
-        probabilities.register(HalfSquare)(wrong["probabilities"])
     return HalfSquare()
 
 
@@ -77,7 +75,6 @@ WRONG = {
     "has no loss_value": {"loss_value": None},
     "has no loss_slope": {"loss_slope": None},
     "has no conjugate": {"conjugate": None},
-    "has no feasible": {"feasible": None},
     "loss_slope of .* is wrong: at the score": {"loss_slope": lambda loss, score, target: target - score},
     "second derivative is 1, and curvature=0.5": {"curvature": 0.5},
     "slopes grow .* bounded=True": {"bounded": True},

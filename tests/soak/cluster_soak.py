@@ -30,7 +30,7 @@ import numpy as np
 from distributed import Client, LocalCluster, Nanny, Status
 
 from fastsvm.dask import LinearSVC, NystroemSVC, SGDClassifier
-from fastsvm.dask.rounds.sessions import Sessions
+from fastsvm.dask.sessions import Sessions
 from fastsvm.tuning import changed, tuned
 
 LONGEST = 600  # seconds of a fit

@@ -16,11 +16,12 @@ Rows may be in several places, such as the workers of a cluster. Each sums over 
 with the support vectors of another place, which are sent to it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations_with_replacement
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool, spans
@@ -32,6 +33,10 @@ from fastsvm.sources import Source
 __all__ = ["DualExpansion", "Machine", "Support", "exact_bounds"]
 
 
+Answer: TypeAlias = Any
+"""What a place answers, or the promise of it."""
+
+
 class Machine(NamedTuple):
     """A machine of landmarks, which are as they were passed, shape (n_landmarks, n_features).
 
@@ -39,7 +44,7 @@ class Machine(NamedTuple):
     weights. `square` is the kernel matrix of the landmarks.
     """
 
-    landmarks: Any
+    landmarks: np.ndarray | sparse.csr_matrix
     coef: np.ndarray
     bias: np.ndarray
     constant: float
@@ -132,7 +137,7 @@ class DualExpansion(NamedTuple):
 
 
 def exact_bounds(
-    machine: Machine, n_places: int, ask: Callable[..., Any], gather: Callable[[list[Any]], list[Any]]
+    machine: Machine, n_places: int, ask: Callable[..., Answer], gather: Callable[[list[Answer]], list[Answer]]
 ) -> tuple[float, float]:
     """Return a lower and an upper bound of the optimum of the kernel problem, summed over the problems.
 
@@ -141,7 +146,7 @@ def exact_bounds(
     """
     places = range(n_places)
 
-    def total(method: Any, *arguments: Any) -> np.ndarray:
+    def total(method: Callable, *arguments: Sequence) -> np.ndarray:
         return machine.by_problem(
             np.sum(gather([ask(k, method, *(one[k] for one in arguments)) for k in places]), axis=0)
         )
@@ -160,7 +165,7 @@ def exact_bounds(
     return float(_best_objectives(conjugates, form).sum()), float(upper.sum())
 
 
-def _best_objectives(conjugates: Callable[[Any], np.ndarray], form: np.ndarray) -> np.ndarray:
+def _best_objectives(conjugates: Callable[[float | np.ndarray], np.ndarray], form: np.ndarray) -> np.ndarray:
     """Return the dual objectives of the best multiples of β for each problem, at least 0, which is a bound too."""
     whole, half = conjugates(1.0), conjugates(0.5)
     curvature = 4 * (whole - 2 * half)

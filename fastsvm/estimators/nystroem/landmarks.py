@@ -7,14 +7,24 @@ classes. Landmarks among those of a machine of some samples span it better than 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.progress import shown
-from fastsvm.estimators.fitting.validation import STATISTICS, Rule, check_columns, check_rows, either, number, one_of
+from fastsvm.estimators.fitting.validation import (
+    STATISTICS,
+    Attributes,
+    Rule,
+    Samples,
+    check_columns,
+    check_rows,
+    either,
+    number,
+    one_of,
+)
 from fastsvm.estimators.kernel.kernel_parameter import (
     KERNEL_RULES,
     KernelEstimator,
@@ -102,7 +112,7 @@ class LandmarkEstimator(KernelEstimator):
         self.__dict__.update(geometry_of(gamma, statistics) | attributes_of(standardization))
         return source
 
-    def _landmark_attributes(self, chosen: "Chosen", places: np.ndarray | None) -> dict[str, Any]:
+    def _landmark_attributes(self, chosen: "Chosen", places: np.ndarray | None) -> Attributes:
         """Return the fitted attributes of landmarks; `places` are the numbers of the samples that are learnt."""
         attributes = {"components_": chosen.features.landmarks, "rank_": chosen.features.rank}
         if chosen.places is not None:
@@ -121,7 +131,7 @@ class FeatureMap:
     """
 
     def __init__(
-        self, estimator: BaseEstimator, landmarks: Any, source: Source, pool: Pool, map_: NystroemMap | None = None
+        self, estimator: BaseEstimator, landmarks: Samples, source: Source, pool: Pool, map_: NystroemMap | None = None
     ) -> None:
         self.landmarks, self.pool = landmarks, pool
         self._estimator, self._source = estimator, source
@@ -182,11 +192,11 @@ def stored_features(
     """
     shape = len(source), features.rank
     n_values = shape[0] * shape[1]
-    kinds: list[Any] = [np.float64] if n_values <= tuning.exact_values else []
+    kinds: list[type[np.floating]] = [np.float64] if n_values <= tuning.exact_values else []
     kinds += [np.float32, np.float16] if tuning.halves and _is_bounded(estimator) else [np.float32]
     for kind in kinds:
         if 2 * n_values * np.dtype(kind).itemsize <= budget:
-            values = np.empty(shape, kind)
+            values: np.ndarray = np.empty(shape, kind)
             for start, stop, block in _blocks(estimator, source, len(source)):
                 features.write(block, values[start:stop])
             yield MemorySource(DenseBlock(values))
@@ -322,7 +332,7 @@ def _supporting(
     return lambda size: order[:size]
 
 
-def _given(estimator: BaseEstimator) -> Any:
+def _given(estimator: BaseEstimator) -> Samples:
     """Return the landmarks that the user passed."""
     try:
         source = check_rows(estimator, estimator.landmarks, reset=False).in_memory()

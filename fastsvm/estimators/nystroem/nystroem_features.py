@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -24,6 +23,7 @@ from fastsvm.estimators.fitting.validation import (
     forget,
     seed,
 )
+from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.nystroem.landmarks import LANDMARK_RULES, FeatureMap, LandmarkEstimator, choose
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.formats.readers.stream import Header, Rows
@@ -82,16 +82,16 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
     def __init__(
         self,
         *,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
         n_components: int | str = "auto",
-        landmarks: Any = "uniform",
+        landmarks: str | np.ndarray = "uniform",
         rank_tol: float = 1e-6,
         standardize: bool = False,
         memory: str | int = "auto",
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
         self.kernel = kernel

@@ -4,7 +4,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -12,8 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import Rule, Samples, boolean, check_rows, either, one_of, optional
+from fastsvm.estimators.fitting.validation import (
+    Attributes,
+    Rule,
+    Samples,
+    boolean,
+    check_rows,
+    either,
+    one_of,
+    optional,
+)
 from fastsvm.estimators.kernel.kernel_parameter import Standardization
+from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import check_memory
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
@@ -107,7 +117,7 @@ def _check_exact_memory(task: Task, budget: int) -> None:
         ) from error
 
 
-def _learnt_exactly(task: Task, make: Callable[[float], Any], deadline: float) -> Any:
+def _learnt_exactly(task: Task, make: Callable[[float], KernelMachine], deadline: float) -> KernelMachine | None:
     """Return the exact machine, fitted, or None if the time is over: `deadline` is a moment of time.perf_counter.
 
     The task has samples as the kernel sees them, with numbers of classes or targets. `make(seconds)` returns a machine
@@ -208,7 +218,7 @@ default="uniform"
     def _memory_left(self) -> int:
         return self._learning.left
 
-    def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession) -> None:
+    def _fit(self, task: Task, loss: Loss, names: Attributes, session: FitSession) -> None:
         """Choose landmarks, compute features, and learn on them."""
         rng, memory = check_random_state(self.random_state), parse_memory(self.memory)
         budget, tuning = memory - task.source.held, current_tuning().nystroem
@@ -256,10 +266,10 @@ default="uniform"
         return source if map_ is None else map_.apply(source)
 
     @abstractmethod
-    def _exact_machine(self, memory: int, seconds: float) -> Any:
+    def _exact_machine(self, memory: int, seconds: float) -> KernelMachine:
         """Return a kernel machine with the parameters of this one, which may take so many bytes and seconds."""
 
-    def _kernel_parameters(self, memory: int, seconds: float) -> dict[str, Any]:
+    def _kernel_parameters(self, memory: int, seconds: float) -> Attributes:
         """Return the parameters that exact machines have too. They see the samples as the kernel does."""
         same = {name: getattr(self, name) for name in ("C", "kernel", "degree", "coef0", "tol")}
         return same | {"gamma": self._gamma, "memory": memory, "max_time": seconds if np.isfinite(seconds) else None}

@@ -1,11 +1,10 @@
 """Support vector classification with landmarks."""
 
-from typing import Any
-
 import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.validation import Rule, boolean, check_ties, one_of
+from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
@@ -66,12 +65,12 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
         self,
         *,
         C: float = 1.0,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
         n_components: int | str = "auto",
-        landmarks: Any = "uniform",
+        landmarks: str | np.ndarray = "uniform",
         rank_tol: float = 1e-6,
         loss: str = "hinge",
         multi_class: str = "ovr",
@@ -89,7 +88,7 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
         refine: str | None = None,
         bounds: bool = False,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: bool | int = False,
     ) -> None:
         self.C = C

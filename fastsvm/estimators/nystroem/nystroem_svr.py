@@ -1,9 +1,10 @@
 """Support vector regression with landmarks."""
 
-from typing import Any
+import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.validation import Rule, number, one_of
+from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.regressors import SVR
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
@@ -41,12 +42,12 @@ class NystroemSVR(NystroemMachine, BaseLinearRegressor):
         *,
         C: float = 1.0,
         epsilon: float = 0.1,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
         n_components: int | str = "auto",
-        landmarks: Any = "uniform",
+        landmarks: str | np.ndarray = "uniform",
         rank_tol: float = 1e-6,
         loss: str = "epsilon_insensitive",
         tol: float = 1e-3,
@@ -60,7 +61,7 @@ class NystroemSVR(NystroemMachine, BaseLinearRegressor):
         refine: str | None = None,
         bounds: bool = False,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: bool | int = False,
     ) -> None:
         self.C = C

@@ -4,32 +4,26 @@ import inspect
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
 from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection._validation import _score
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.session import warn_caller
-from fastsvm.estimators.fitting.validation import TrainingSet
+from fastsvm.estimators.fitting.validation import Column, Samples, TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.search.shared_fits import KernelGroup, SharedFits, Split, may_share
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.sources import as_source, is_stored
 
-__all__ = ["Rules", "Scored", "SearchData", "evaluate"]
-
-
-Samples: TypeAlias = Any
-"""Samples of any kind that an estimator takes."""
-
-Score: TypeAlias = float | str | dict[str, float] | None
-"""A number, or several by name; None if the fit failed."""
+Score: TypeAlias = float | dict[str, float] | None
+"""A number, or several by name; None where none was wanted."""
 
 
 class Rules(NamedTuple):
@@ -47,15 +41,15 @@ class Rules(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """Scores of the fit of a model, `cell`, on a split; `error` is the traceback if it failed."""
+    """Scores of the fit of a model, `cell`, on a split, named as in scikit-learn; `fit_error` is a traceback."""
 
     cell: int
     split: int
-    test: Score
-    train: Score
-    fit_seconds: float
-    score_seconds: float
-    error: str = ""
+    test_scores: Score
+    train_scores: Score
+    fit_time: float
+    score_time: float
+    fit_error: str | None = None
 
 
 class SearchData(NamedTuple):
@@ -78,7 +72,7 @@ class SearchData(NamedTuple):
         """Return test samples and labels; a precomputed kernel matrix keeps the columns of the training set only."""
         return self._of(model, split.test, split.train)
 
-    def weight(self, rows: np.ndarray) -> object:
+    def weight(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the weights of some samples, None if there are none."""
         weight = self.fit_params.get("sample_weight")
         return None if weight is None else self._cut(weight, rows)
@@ -90,7 +84,7 @@ class SearchData(NamedTuple):
             return as_source(self.X).take(rows), None if self.y is None else np.asarray(self.y)[rows]
         return _safe_split(model, self.X, self.y, rows, columns)
 
-    def _cut(self, value: Any, rows: np.ndarray) -> object:
+    def _cut(self, value: Column, rows: np.ndarray) -> Column:
         """Return the entries of these rows if `value` has one entry for each row, else `value`."""
         whole = hasattr(value, "__len__") and not isinstance(value, (str, bytes)) and np.ndim(value) > 0
         return np.asarray(value)[rows] if whole and len(value) == _num_samples(self.to_split()) else value
@@ -197,13 +191,13 @@ def _scores_of_group(
             model.__dict__.update(vars(checked) | vars(model))  # number and names of features
             X, y = rows.to_score(model, split)
             model.decided = X, model.of_test
-            test = _score(rules, model, X, y, rows.weight(split.test))
+            test = _scored(rules, model, X, y, rows.weight(split.test))
             train = None
             scored = time.perf_counter()
             if rules.train_score:
                 X, y, _ = rows.to_fit(model, split)
                 model.decided = X, model.of_train
-                train = _score(rules, model, X, y, rows.weight(split.train))
+                train = _scored(rules, model, X, y, rows.weight(split.train))
             yield Scored(part.model, part.split, test, train, seconds, scored - begin)
     except Exception:
         if rules.error_score == "raise":
@@ -223,47 +217,21 @@ def _fitted_and_scored(common: _Common, cell: int, k: int) -> Scored:
     except Exception:
         if rules.error_score == "raise":
             raise
-        return Scored(cell, k, None, None, time.perf_counter() - begin, 0.0, traceback.format_exc())
+        score, seconds = float(rules.error_score), time.perf_counter() - begin
+        return Scored(cell, k, score, score, seconds, 0.0, traceback.format_exc())
     fitted = time.perf_counter()
-    test = _score(rules, model, *rows.to_score(model, split), rows.weight(split.test))
+    test = _scored(rules, model, *rows.to_score(model, split), rows.weight(split.test))
     scored = time.perf_counter()
-    train = _score(rules, model, X, y, rows.weight(split.train)) if rules.train_score else None
+    train = _scored(rules, model, X, y, rows.weight(split.train)) if rules.train_score else None
     return Scored(cell, k, test, train, fitted - begin, scored - fitted)
 
 
-def _score(rules: Rules, model: BaseEstimator, X: object, y: np.ndarray | None, weight: object) -> Score:
+def _scored(rules: Rules, model: BaseEstimator, X: Samples, y: np.ndarray | None, weight: np.ndarray | None) -> Score:
     """Return the score of a model; weights are passed to scorers that accept them, as in scikit-learn's searches."""
-    scorer, beside = rules.scorer, {}
+    scorer = rules.scorer
     if hasattr(scorer, "_accept_sample_weight"):
         takes_weight = scorer._accept_sample_weight()
     else:
         takes_weight = inspect.isfunction(scorer) and "sample_weight" in inspect.signature(scorer).parameters
-    if weight is not None and takes_weight:
-        beside = {"sample_weight": weight}
-    try:
-        score = scorer(model, X, y, **beside) if y is not None else scorer(model, X, **beside)
-    except Exception as error:
-        if rules.error_score == "raise":
-            raise
-        _warn_of_scoring(rules, str(error))
-        return rules.error_score
-    if not isinstance(score, dict):
-        return _number(score)
-    for name, value in score.items():  # a scorer of several scores returns the traceback of one that failed
-        if isinstance(value, str):
-            _warn_of_scoring(rules, value)
-            score[name] = rules.error_score
-    return {name: _number(value) for name, value in score.items()}
-
-
-def _number(value: Any) -> float:
-    if np.ndim(value) != 0 or isinstance(value, str) or not isinstance(float(value), float):
-        raise ValueError(f"scoring must return a number, or numbers by name; it returned {value!r}.")
-    return value
-
-
-def _warn_of_scoring(rules: Rules, error: str) -> None:
-    warn_caller(
-        f"Scoring failed. The score of this fit is set to {rules.error_score}. The error: {error}",
-        UserWarning,
-    )
+    beside = {"sample_weight": weight} if weight is not None and takes_weight else {}
+    return _score(model, X, y, scorer, beside, rules.error_score)

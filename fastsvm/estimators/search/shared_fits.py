@@ -46,8 +46,6 @@ from fastsvm.solvers.outer_loop import Limits
 from fastsvm.sources import Source, feature_statistics
 from fastsvm.tuning import SearchTuning, current_tuning
 
-__all__ = ["FoldModel", "KernelGroup", "Part", "SharedFits", "Split", "may_share"]
-
 _MACHINES = SVC, SVR, NuSVC, NuSVR, OneClassSVM  # a user's subclass may fit in another way
 
 

@@ -3,24 +3,22 @@
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from numbers import Integral, Real
-from typing import Any
+from numbers import Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.exceptions import FitFailedWarning
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import BaseCrossValidator, ParameterGrid, check_cv
-from sklearn.model_selection._search import BaseSearchCV
-from sklearn.utils import get_tags, indexable
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.model_selection import BaseCrossValidator, GridSearchCV, ParameterGrid, check_cv
+from sklearn.model_selection._validation import _insert_error_scores, _warn_or_raise_about_fit_failures
+from sklearn.utils import indexable
+from sklearn.utils.validation import has_fit_parameter
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.documentation import PublicEstimator, documented
-from fastsvm.estimators.fitting.session import drafted, of_one_model, warn_caller
+from fastsvm.estimators.fitting.session import drafted
 from fastsvm.estimators.fitting.validation import (
+    Column,
     Rule,
+    Samples,
     boolean,
     check_parameters,
     either,
@@ -31,16 +29,10 @@ from fastsvm.estimators.fitting.validation import (
 )
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.search.evaluation import Rules, Scored, SearchData, evaluate
+from fastsvm.estimators.search.evaluation import Rules, Score, Scored, SearchData, evaluate
 from fastsvm.estimators.search.shared_fits import Split
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import MemorySource, check_finite, columns_of, is_stored, of_open_file
-
-__all__ = ["SVCSearch"]
-
-Results = dict[str, Any]
-"""Columns of `cv_results_`, of which one holds the parameters of the cells."""
-
 
 _SPLITS = Rule(
     lambda value: hasattr(value, "split") or isinstance(value, Iterable), "a splitter, an iterable of splits"
@@ -54,36 +46,8 @@ _RULES = {
 }
 
 
-def _of_best(name: str, words: str) -> Callable[..., np.ndarray]:
-    """Return a method that calls the best model's method of this name; it is missing where that model has none."""
-
-    def method(self: "SVCSearch", X: object) -> np.ndarray:
-        return getattr(self._best(name), name)(X)
-
-    method.__name__ = name
-    method.__qualname__ = f"SVCSearch.{name}"
-    method.__doc__ = f"""Return {words} of the best model.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray
-            What `best_estimator_.{name}` returns.
-        """
-
-    def is_available(search: "SVCSearch") -> bool:
-        getattr(search.best_estimator_ if hasattr(search, "best_estimator_") else search._given(), name)
-        return True  # else AttributeError is raised
-
-    return available_if(is_available)(method)
-
-
 @documented
-class SVCSearch(PublicEstimator, BaseEstimator):
+class SVCSearch(PublicEstimator, GridSearchCV):
     """Grid search with cross-validation over the parameters of an `SVC`, whose fits share their kernel values.
 
     So do the fits of `SVR`, `NuSVR`, `NuSVC` and `OneClassSVM`. Scores, best parameters and `cv_results_` agree with
@@ -174,30 +138,21 @@ class SVCSearch(PublicEstimator, BaseEstimator):
         return_train_score: bool = False,
         verbose: bool | int = False,
     ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.pre_dispatch = pre_dispatch
-        self.error_score = error_score
-        self.return_train_score = return_train_score
-        self.verbose = verbose
+        super().__init__(
+            estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
+            pre_dispatch=pre_dispatch, error_score=error_score, return_train_score=return_train_score,
+        )  # fmt: skip
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: those of the estimator."""
-        tags, of_estimator = super().__sklearn_tags__(), get_tags(self._given())
-        tags.estimator_type, tags.classifier_tags = of_estimator.estimator_type, of_estimator.classifier_tags
-        tags.regressor_tags = of_estimator.regressor_tags
-        tags.input_tags.pairwise, tags.input_tags.sparse = (
-            of_estimator.input_tags.pairwise,
-            of_estimator.input_tags.sparse,
-        )
-        return tags
+        return self._plain().__sklearn_tags__()
 
     def _given(self) -> BaseEstimator:
         return SVC() if self.estimator is None else self.estimator
+
+    def _plain(self) -> GridSearchCV:
+        """Return scikit-learn's search with the same parameters."""
+        return GridSearchCV(**self.get_params(deep=False) | {"estimator": self._given()})
 
     @drafted
     @one_threaded_blas
@@ -229,7 +184,9 @@ class SVCSearch(PublicEstimator, BaseEstimator):
         """
         check_parameters(self, _RULES)
         cells, models = self._cells()
-        rules = Rules(self._scorer(), self.error_score, self.return_train_score, self.n_jobs, self.pre_dispatch)
+        rules = Rules(
+            self._plain()._get_scorers()[0], self.error_score, self.return_train_score, self.n_jobs, self.pre_dispatch
+        )
         X = of_open_file(X)
         rows = self._rows(X, labels_of(X, y), fit_params)
         cv = check_cv(self.cv, rows.y, classifier=is_classifier(self._given()))
@@ -241,15 +198,19 @@ class SVCSearch(PublicEstimator, BaseEstimator):
             for fit in evaluate(models, rows, splits, rules):
                 fits.append(fit)
                 bar.update(1)
-        fits = self._completed(fits)
-        self.multimetric_, self.n_splits_ = isinstance(fits[0].test, dict), len(splits)
-        self.scorer_ = self._scorers()
-        results = self._results(cells, fits)
-        self._choose(results, list(fits[0].test) if isinstance(fits[0].test, dict) else [], rows)
+        scored = [fit._asdict() for fit in sorted(fits, key=lambda fit: fit[:2])]
+        _warn_or_raise_about_fit_failures(scored, self.error_score)
+        _insert_error_scores(scored, self.error_score)
+        score, self.n_splits_, self.scorer_ = scored[0]["test_scores"], len(splits), self._scorers()
+        self.multimetric_ = isinstance(score, dict)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of scores that are not finite
+            results = self._format_results(cells, len(splits), scored)
+        self._choose(results, score, rows)
         self.cv_results_ = results
         return self
 
-    def _rows(self, X: Any, y: Any, fit_params: dict[str, object]) -> SearchData:
+    def _rows(self, X: Samples, y: Column, fit_params: dict[str, object]) -> SearchData:
         """Return samples and labels, checked if the estimator is a kernel machine, and weights that come with X."""
         if not is_stored(X):
             X, y = indexable(X, y)
@@ -281,76 +242,24 @@ class SVCSearch(PublicEstimator, BaseEstimator):
                     raise ValueError(f"param_grid has a cell that cannot be fitted, {cell}: {error}") from error
         return cells, models
 
-    def _scorer(self) -> Callable:
-        """Return the scoring function; it returns a number, or a dict of several."""
-        if isinstance(self.scoring, (list, tuple, set, dict)):
-            self._check_refit(list(self.scoring))
-        if callable(self.scoring):
-            return self.scoring
-        return check_scoring(self._given(), self.scoring, raise_exc=self.error_score == "raise")
-
-    def _scorers(self) -> Any:
+    def _scorers(self) -> Callable | dict[str, Callable]:
         """Return the attribute `scorer_`, a dict if there are several scores."""
-        if not isinstance(self.scoring, (list, tuple, set, dict)):
-            return self._scorer()
-        named = self.scoring if isinstance(self.scoring, dict) else dict.fromkeys(self.scoring)
-        return {name: check_scoring(self._given(), scoring or name) for name, scoring in named.items()}
-
-    def _check_refit(self, names: list[str]) -> None:
-        if self.refit is not False and self.refit not in names and not callable(self.refit):
-            raise ValueError(
-                f"There are several scores: refit must name the one that decides, one of {names}, or be a function or "
-                f"False. Got {self.refit!r} instead."
-            )
+        scorers, _ = self._plain()._get_scorers()
+        return getattr(scorers, "_scorers", scorers)
 
     # --- results ----------------------------------------------------------------------------------------
 
-    def _completed(self, fits: list[Scored]) -> list[Scored]:
-        """Return the fits in order, with `error_score` for those that failed, of which some may: they are warned of."""
-        errors, fits = [fit.error for fit in fits if fit.error], sorted(fits, key=lambda fit: fit[:2])
-        if not errors:
-            return fits
-        if len(errors) == len(fits):
-            raise ValueError(
-                f"All the {len(fits)} fits failed. error_score='raise' shows where. The first error:\n{errors[0]}"
-            )
-        score, number = next(fit.test for fit in fits if not fit.error), float(self.error_score)
-        score = dict.fromkeys(score, number) if isinstance(score, dict) else number
-        warn_caller(
-            f"{len(errors)} fits failed out of a total of {len(fits)}. Their scores are set to {self.error_score}. If "
-            f"these failures are not expected, debug them by error_score='raise'. The first error:\n{errors[0]}",
-            FitFailedWarning,
-        )
-        return [fit._replace(test=score, train=score) if fit.error else fit for fit in fits]
-
-    def _results(self, cells: list[dict], fits: list[Scored]) -> Results:
-        """Return the columns of `cv_results_` as scikit-learn makes them."""
-        names = {
-            "test_scores": "test",
-            "train_scores": "train",
-            "fit_time": "fit_seconds",
-            "score_time": "score_seconds",
-        }
-        out = [{name: getattr(fit, field) for name, field in names.items()} for fit in fits]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of scores that are not finite
-            return BaseSearchCV._format_results(self, cells, self.n_splits_, out)
-
-    def _choose(self, results: Results, metrics: list[str], rows: SearchData) -> None:
-        """Set the attributes of the best cell, and fit its model if `refit`; `metrics` name several scores."""
-        if metrics:
-            self._check_refit(metrics)
-        if not self.refit and metrics:
-            return
-        cells, metric = results["params"], self.refit if metrics else "score"
-        if callable(self.refit):
-            self.best_index_ = self.refit(results)
-            if not isinstance(self.best_index_, Integral) or self.best_index_ not in range(len(cells)):
-                raise ValueError(f"refit must return the number of a cell; it returned {self.best_index_!r}.")
-        else:
-            self.best_index_ = int(results[f"rank_test_{metric}"].argmin())
-            self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
-        self.best_params_ = cells[self.best_index_]
+    def _choose(self, results: dict[str, Column], score: Score, rows: SearchData) -> None:
+        """Set the attributes of the best cell, and fit its model if `refit`; `score` is that of some fit."""
+        metric = "score"
+        if isinstance(score, dict):
+            self._check_refit_for_multimetric(score)
+            metric = self.refit
+        if self.refit or metric:
+            self.best_index_ = int(self._select_best_index(self.refit, metric, results))
+            self.best_params_ = results["params"][self.best_index_]
+            if not callable(self.refit):
+                self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
         if self.refit:
             model = clone(self._given()).set_params(**clone(self.best_params_, safe=False))
             begin = time.perf_counter()
@@ -358,55 +267,3 @@ class SVCSearch(PublicEstimator, BaseEstimator):
             self.refit_time_ = time.perf_counter() - begin
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_
-
-    # --- the best model ---------------------------------------------------------------------------------------
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether a search was completed."""
-        return hasattr(self, "cv_results_")
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """Labels of the best model."""
-        return self._best("classes_").classes_
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features of the best model."""
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError("SVCSearch has no n_features_in_: it has no fitted model.")
-        return self.best_estimator_.n_features_in_
-
-    def _best(self, name: str) -> BaseEstimator:
-        check_is_fitted(self)
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError(f"{name} needs a model fitted to all rows; refit={self.refit!r} makes none.")
-        return self.best_estimator_
-
-    predict = _of_best("predict", "the predictions")
-    decision_function = _of_best("decision_function", "the decision values")
-    predict_proba = _of_best("predict_proba", "the class probabilities")
-    predict_log_proba = _of_best("predict_log_proba", "the logarithms of the class probabilities")
-    score_samples = _of_best("score_samples", "the scores of the samples")
-    transform = _of_best("transform", "the samples, transformed by the steps")
-    inverse_transform = _of_best("inverse_transform", "the samples, transformed back by the steps")
-
-    @of_one_model
-    def score(self, X: object, y: object = None) -> float:
-        """Return the score of the best model, by `scoring`. With several scores, return the one that `refit` names.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,) or None
-            Labels.
-
-        Returns
-        -------
-        float
-            Score; higher is better.
-        """
-        scorer = self.scorer_[self.refit] if isinstance(self.__dict__.get("scorer_"), dict) else None
-        score = (scorer or self._scorer())(self._best("score"), X, y)
-        return score[self.refit] if isinstance(score, dict) else score

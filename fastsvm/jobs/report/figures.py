@@ -17,8 +17,6 @@ from fastsvm.jobs.training.train import Tested
 from fastsvm.sources import HDF5Data, open_hdf5
 from fastsvm.tuning import current_tuning
 
-__all__ = ["confusions", "errors", "fit_curves", "moment_of", "process_curves", "scatter", "search_results"]
-
 _TIME = "fit time (s)"
 _LOOKS = ("line first", "line second", "line third")
 

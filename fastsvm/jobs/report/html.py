@@ -18,27 +18,6 @@ import numpy as np
 from fastsvm.jobs.say import visible
 from fastsvm.tuning import Look, current_tuning
 
-__all__ = [
-    "Axes",
-    "Html",
-    "Line",
-    "amount",
-    "chart",
-    "duration",
-    "facts",
-    "joined",
-    "note",
-    "page",
-    "pair",
-    "picture",
-    "png",
-    "rounded",
-    "section",
-    "shown",
-    "style",
-    "table",
-]
-
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 

@@ -42,8 +42,6 @@ from fastsvm.jobs.training.train import Trained
 from fastsvm.sources import open_hdf5
 from fastsvm.tuning import current_tuning
 
-__all__ = ["write_report"]
-
 _ENDS = {
     "converged": "converged within its tolerance",
     "max_iter": "reached its iteration limit",

@@ -28,8 +28,6 @@ from fastsvm.jobs.training.run_folder import RunFolder
 from fastsvm.memory import peak_memory
 from fastsvm.tuning import current_tuning
 
-__all__ = ["Checkpoint", "Checkpoints", "DamagedCheckpoint", "JobCheckpointer", "Tree", "check_bound"]
-
 FORMAT = "fastsvm-checkpoint"
 VERSION = 2
 Tree: TypeAlias = Any

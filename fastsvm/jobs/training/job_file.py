@@ -17,8 +17,6 @@ from fastsvm.jobs.inputs import InputOptions, Json
 from fastsvm.jobs.say import nearest
 from fastsvm.memory import parse_memory
 
-__all__ = ["Job", "estimators_of", "job_of", "learns_labels", "parse_seconds", "read_job"]
-
 _NOT_OF_A_JOB = {"memory", "max_time", "verbose", "random_state", "warm_start", "n_jobs", "client", "n_shards"}
 _UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 

@@ -13,8 +13,6 @@ from fastsvm.jobs.inputs import Json
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.tuning import current_tuning
 
-__all__ = ["RunFolder"]
-
 
 class RunFolder:
     """The folder of a run, with all files that the run writes."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV, ParameterGrid
+from sklearn.model_selection import ParameterGrid
 
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators import ESTIMATORS, SVCSearch
@@ -20,8 +20,6 @@ from fastsvm.memory import parse_memory
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data, check_finite, open_hdf5
 from fastsvm.tuning import current_tuning
-
-__all__ = ["best_of", "check_grid", "search"]
 
 
 def search(job: Job, cells: Sequence[Json], keep: Callable[[list[Json]], None], seconds: float = np.inf) -> list[Json]:
@@ -48,7 +46,6 @@ def search(job: Job, cells: Sequence[Json], keep: Callable[[list[Json]], None], 
             X = _rows(job, data, rows)
         y = labels[rows]
         estimator = estimator_of(job, labels).set_params(verbose=False)
-        kind = SVCSearch if issubclass(ESTIMATORS[job.kind], KernelMachine) else GridSearchCV
         failures: dict[str, ValueError] = {}
         for grid in progress_bar(grids, desc="search", unit="group"):
             if cells and time.perf_counter() >= end:
@@ -57,7 +54,9 @@ def search(job: Job, cells: Sequence[Json], keep: Callable[[list[Json]], None], 
             labelled = {
                 name: [with_labels({name: value}, y)[name] for value in values] for name, values in grid.items()
             }
-            compared = kind(estimator, labelled, cv=job.folds, scoring=job.scoring, refit=False, error_score="raise")
+            compared = SVCSearch(
+                estimator, labelled, cv=job.folds, scoring=job.scoring, refit=False, error_score="raise"
+            )
             each = list(ParameterGrid(grid))
             try:
                 results = compared.fit(X, y).cv_results_

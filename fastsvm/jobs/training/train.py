@@ -28,19 +28,6 @@ from fastsvm.tuning import current_tuning
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = [
-    "Tested",
-    "Trained",
-    "TrainingReport",
-    "estimator_of",
-    "measured",
-    "save_surely",
-    "split",
-    "train",
-    "with_labels",
-    "written_surely",
-]
-
 
 class TrainingReport(NamedTuple):
     """The result of `train`; megabytes are 10⁶ bytes."""

@@ -22,8 +22,6 @@ from fastsvm.solvers.sgd.problem import LinearFunction, OrderedRows, Penalty, SG
 from fastsvm.sources import CSRBlock, Window
 from fastsvm.tuning import current_tuning
 
-__all__ = ["DenseModel", "DenseSteps"]
-
 _BYTES, _ROWS, _COLUMNS, _SPARSE = range(4)
 _UNSEEN = 16  # A shrinkage by the L2 penalty of fewer units of rounding is accumulated first.
 
@@ -126,28 +124,28 @@ class StoredRows(NamedTuple):
 
 
 def stored_rows(window: Window) -> tuple[StoredRows, np.ndarray]:
-    """Return the rows of a window's block, and the places of the window's rows in them.
+    """Return the rows of a window's block, and the numbers of the window's rows in them.
 
     Types and layouts that compiled code does not know are converted. Only the window's rows are, because the block may
     hold all rows in memory.
     """
-    block, places = window.block, window.places
+    block, numbers = window.block, window.places
     kind = product_type(block.stored.dtype)
     rows = StoredRows(
         _ROWS, np.empty((0, 0), np.uint8), np.empty((0, 0), kind),
         np.empty(0, kind), np.empty(0, np.int32), np.empty(0, np.int64),
     )  # fmt: skip
     if isinstance(block, CSRBlock):
-        block, places = readable(block, places)
-        return rows._replace(form=_SPARSE, data=block.data, indices=block.indices, indptr=block.indptr), places
+        block, numbers = readable(block, numbers)
+        return rows._replace(form=_SPARSE, data=block.data, indices=block.indices, indptr=block.indptr), numbers
     values = block.values
     if values.dtype == np.uint8 and values.flags.c_contiguous:
-        return rows._replace(form=_BYTES, octets=values), places
+        return rows._replace(form=_BYTES, octets=values), numbers
     if values.dtype == kind and values.flags.c_contiguous:
-        return rows._replace(values=values), places
+        return rows._replace(values=values), numbers
     if values.dtype == kind and values.flags.f_contiguous:
-        return rows._replace(form=_COLUMNS, values=values.T), places
-    return rows._replace(values=np.ascontiguousarray(values[places], kind)), np.arange(len(places))
+        return rows._replace(form=_COLUMNS, values=values.T), numbers
+    return rows._replace(values=np.ascontiguousarray(values[numbers], kind)), np.arange(len(numbers))
 
 
 class Buffers(NamedTuple):
@@ -179,18 +177,18 @@ class DenseSteps:
         return DenseModel.of(last, mean, total, self.dtype, settings.penalty, settings.schedule.name == BY_FEATURE)
 
     def rows(self, window: Window) -> tuple[StoredRows, np.ndarray]:
-        """Return the rows of a window, and their places."""
+        """Return the rows of a window, and their numbers."""
         return stored_rows(window)
 
     def lengths(
-        self, earlier: FeatureLengths | None, rows: StoredRows, places: np.ndarray, weights: np.ndarray
+        self, earlier: FeatureLengths | None, rows: StoredRows, numbers: np.ndarray, weights: np.ndarray
     ) -> FeatureLengths:
         """Return the lengths of features with more rows."""
         mapping, n_features = self.problem.mapping(rows.values.dtype), self.problem.source.shape[1]
 
         def add(start: int, stop: int, sums: np.ndarray) -> None:
             buffer = np.empty((1, n_features), rows.values.dtype)
-            _add_squares(rows, places[start:stop], weights[start:stop], mapping, buffer, sums)
+            _add_squares(rows, numbers[start:stop], weights[start:stop], mapping, buffer, sums)
 
         return added_lengths(earlier, add, weights, n_features, self.pool)
 
@@ -204,8 +202,8 @@ class DenseSteps:
         parts = [model.part(start, stop) for start, stop in shares]
 
         def some(number: int, start: int, stop: int) -> None:
-            own = rows._replace(targets=rows.targets - start, balance=rows.balance[start:stop])
-            _steps(settings.loss, stored, own, parts[number], plan, self._memory(start, stop), losses[number])
+            of_scores = rows._replace(targets=rows.targets - start, balance=rows.balance[start:stop])
+            _steps(settings.loss, stored, of_scores, parts[number], plan, self._memory(start, stop), losses[number])
 
         self.pool.run(some, [(number, *share) for number, share in enumerate(shares)])
         model.total[:] = parts[0].total
@@ -219,11 +217,11 @@ class DenseSteps:
 
 
 @jit
-def _add_squares(stored: StoredRows, places, weights, mapping, buffer, sums):
+def _add_squares(stored: StoredRows, numbers, weights, mapping, buffer, sums):
     """Add the weights of nonzero values and of their squares to the sums of each feature."""
     x, (shift, scale) = buffer[0], mapping
-    for i in range(places.size):
-        load(stored, places[i : i + 1], buffer)
+    for i in range(numbers.size):
+        load(stored, numbers[i : i + 1], buffer)
         if scale.size:
             for j in range(x.size):
                 x[j] = (x[j] - shift[j]) * scale[j]
@@ -234,10 +232,10 @@ def _add_squares(stored: StoredRows, places, weights, mapping, buffer, sums):
 
 
 @jit
-def load(rows: StoredRows, places: np.ndarray, out: np.ndarray) -> None:
-    """Write the rows `places` to the dense array `out`."""
-    for i in range(places.size):
-        target, place = out[i], places[i]
+def load(rows: StoredRows, numbers: np.ndarray, out: np.ndarray) -> None:
+    """Write the rows `numbers` to the dense array `out`."""
+    for i in range(numbers.size):
+        target, place = out[i], numbers[i]
         if rows.form == _BYTES:
             octets = rows.octets[place]
             for j in range(target.size):
@@ -260,7 +258,7 @@ def load(rows: StoredRows, places: np.ndarray, out: np.ndarray) -> None:
 def _score(stored, rows, start, n, model, buffers):
     """Load `n` rows, write their scores, and return whether all scores are finite."""
     X, scores, finite = buffers.rows[:n], buffers.scores[:n], True
-    load(stored, rows.places[start : start + n], X)
+    load(stored, rows.numbers[start : start + n], X)
     if rows.scale.size:
         for i in range(n):
             x = X[i]
@@ -388,7 +386,7 @@ def _steps(
     `losses`, shape (n_steps + 1,), are overwritten by the sums of losses of the batches and of the remaining rows. They
     are NaN if a score is not finite.
     """
-    start, n, pending = 0, rows.places.size, plan.pending
+    start, n, pending = 0, rows.numbers.size, plan.pending
     for s in range(losses.size):
         stop = min(n, start + plan.batch_size - pending)
         losses[s] = _accumulate(loss, stored, rows, (start, stop), pending == 0, model, buffers)

@@ -30,8 +30,6 @@ import numpy as np
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 
-__all__ = ["FIRST_STEP", "FeatureLengths", "FeatureRates", "added_lengths"]
-
 _PARTS = 2  # A window has so many parts, whose sums are added in order, so that bits do not depend on the threads.
 FIRST_STEP = 0.3
 """The first step changes a score by so many sizes of a score: that of the intercept, and those of one rate for all."""

@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["BY_FEATURE", "SCHEDULES", "Schedule", "averaging_weights", "register_rate"]
-
 BY_FEATURE = "adagrad"
 """The schedule whose rates depend on the gradients and lengths of the features; see `feature_rates`."""
 

@@ -15,8 +15,6 @@ from fastsvm.solvers.sgd.feature_rates import FeatureRates
 from fastsvm.solvers.sgd.problem import LinearFunction
 from fastsvm.sources import CSRBlock, MemorySource, Source
 
-__all__ = ["PrivateFeatures", "merged_features"]
-
 _MANY = np.iinfo(np.int16).max  # Rows are counted up to this number, because sorting integers of 16 bits is fast.
 
 
@@ -62,8 +60,8 @@ def merged_features(source: Source, least_share: float) -> tuple[Source, Private
         return None
     # Those that many rows have lie side by side, where they stay in the processor's cache.
     shared = shared[np.argsort(-np.minimum(counts[shared], _MANY).astype(np.int16), kind="stable")]
-    places = np.full(d, -1, block.indices.dtype)
-    places[shared] = np.arange(len(shared))
+    columns_of = np.full(d, -1, block.indices.dtype)
+    columns_of[shared] = np.arange(len(shared))
     n_private, starts = int(np.count_nonzero(counts == 1)), np.zeros(n + 1, np.int64)
     private = PrivateFeatures(d, shared, starts, np.empty(n_private, np.int64), np.empty(n_private))
     most = len(block.data) - n_private + n
@@ -73,7 +71,7 @@ def merged_features(source: Source, least_share: float) -> tuple[Source, Private
         np.zeros(n + 1, np.int64),
         len(shared) + n,
     )
-    n_values, n_merged = _merge(block, places, merged, private)
+    n_values, n_merged = _merge(block, columns_of, merged, private)
     if n_values <= 0:
         return None
     block = CSRBlock(merged.data[:n_values], merged.indices[:n_values], merged.indptr, len(shared) + n_merged)
@@ -89,7 +87,7 @@ def _count(block, counts):
 
 
 @jit
-def _merge(block, places, merged, private):
+def _merge(block, columns_of, merged, private):
     """Write the merged rows and what belongs to their private features.
 
     Returns the numbers of values and of further features; -1 if the length of a row's private features is not finite.
@@ -102,8 +100,8 @@ def _merge(block, places, merged, private):
         first, squares = at, 0.0
         for p in range(indptr[i], indptr[i + 1]):
             j, x = indices[p], data[p]
-            if places[j] >= 0:
-                new_data[count], new_indices[count] = x, places[j]
+            if columns_of[j] >= 0:
+                new_data[count], new_indices[count] = x, columns_of[j]
                 count += 1
             else:
                 columns[at], shares[at] = j, x

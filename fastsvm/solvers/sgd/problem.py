@@ -14,20 +14,6 @@ from fastsvm.solvers.sgd.learning_rates import Schedule
 from fastsvm.sources import Block, Source, check_finite
 from fastsvm.tuning import SGDTuning, current_tuning
 
-__all__ = [
-    "OVERFLOW",
-    "Diverged",
-    "LinearFunction",
-    "OrderedRows",
-    "Penalty",
-    "SGDProblem",
-    "SGDSettings",
-    "SGDState",
-    "StepPlan",
-    "objective",
-    "objective_at_zero",
-]
-
 OVERFLOW = (
     "The weights diverged: floating-point overflow. Scale the features, for example with "
     "sklearn.preprocessing.StandardScaler, or lower eta0, or raise alpha."
@@ -99,7 +85,7 @@ class SGDSettings(NamedTuple):
 class OrderedRows(NamedTuple):
     """Rows of a window in the order of the steps, with targets, weights and class weights as of the problem."""
 
-    places: np.ndarray  # They are the indices of the rows among the stored ones.
+    numbers: np.ndarray  # They are the indices of the rows among the stored ones.
     targets: np.ndarray
     weights: np.ndarray
     balance: np.ndarray

@@ -23,6 +23,13 @@ Memory
     Some eight arrays of the weights' shape, because steps change a copy of the state; three windows of rows on disk;
     24 n bytes.
 
+End
+    The full objective of the answer is computed after epochs whose numbers grow by √2. The fit ends if the objective
+    fell by no more than a tolerance and a tenth of itself while the number of epochs doubled. An error of the order
+    1/epochs that is left then is as large as this fall, one of the order 1/√epochs 2.4 times as large. Such an estimate
+    fails with a constant rate, whose error does not vanish: it stalls. With validation samples, the fit ends if their
+    score stopped to rise.
+
 After
     Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos; Bottou (2012), Stochastic gradient descent tricks.
 """
@@ -53,13 +60,11 @@ from fastsvm.solvers.sgd.problem import (
     objective_at_zero,
 )
 from fastsvm.solvers.sgd.sparse_steps import SparseModel, SparseSteps
-from fastsvm.solvers.sgd.stopping_rule import examined, is_examined, validated
 from fastsvm.sources import Window, check_finite, windows
 from fastsvm.tuning import SGDTuning
 
-__all__ = ["SGD", "uses_sparse_steps"]
-
 _SLOWER = 5.0  # It divides the adaptive rate where progress ends, as in scikit-learn.
+_SHARE = 0.1  # A fit ends if the objective fell by no more than this share of itself, or the share is within tolerance.
 _SLOWEST = 1e-6  # The fit ends below this adaptive rate, as in scikit-learn.
 
 
@@ -86,7 +91,7 @@ class SGD(Memoryless):
         self._steps: Any = kind(problem, settings, pool)
         self._features: tuple[FeatureLengths, FeatureRates] | None = None
         self._read_to: list[np.ndarray | None] = []
-        self._copies: list[Any] = []
+        self._copies: list[DenseModel | SparseModel] = []
 
     def init(self, begin: LinearFunction | None = None) -> SGDState:
         """Return the state at the weights `begin`, by default zero."""
@@ -106,9 +111,9 @@ class SGD(Memoryless):
 
     def accepts(self, state: SGDState) -> bool:
         """Return whether this solver can resume a state: its arrays have the right shapes and types."""
-        own = self.init().model
-        return type(own) is type(state.model) and all(
-            a.shape == b.shape and a.dtype == b.dtype for a, b in zip(own, state.model, strict=True)
+        new = self.init().model
+        return type(new) is type(state.model) and all(
+            a.shape == b.shape and a.dtype == b.dtype for a, b in zip(new, state.model, strict=True)
         )
 
     def moved(self, state: SGDState, last: LinearFunction, mean: LinearFunction) -> SGDState:
@@ -165,15 +170,15 @@ class SGD(Memoryless):
             n_batches, rest = n_batches + 1, 0
         before = state.n_steps + np.arange(n_batches)
         rates = state.factor * settings.schedule.rates(state.n_steps, n_batches)
-        model, (stored, places) = self._copy(state.model), self._steps.rows(window)
+        model, (stored, numbers) = self._copy(state.model), self._steps.rows(window)
         targets, weights = problem.targets[window.rows], problem.weights[window.rows]
         mapping = problem.mapping(self._steps.dtype)
-        state, features = self._with_rates(state, model, window, (stored, places, weights))
+        state, features = self._with_rates(state, model, window, (stored, numbers, weights))
         plan = StepPlan(
             settings.batch_size, rates, averaging_weights(before + 1 - settings.average_from), settings.penalty,
             state.pending, state.n_steps, features,
         )  # fmt: skip
-        rows = OrderedRows(places, targets, weights, problem.balance, *mapping)
+        rows = OrderedRows(numbers, targets, weights, problem.balance, *mapping)
         losses = self._steps.take(model, stored, rows, plan)
         total = float(losses.sum())
         if not np.isfinite(total):
@@ -188,7 +193,7 @@ class SGD(Memoryless):
             total=state.total + total, pending_loss=float(losses[n_batches]),
         )  # fmt: skip
 
-    def _copy(self, model: Any) -> Any:
+    def _copy(self, model: DenseModel | SparseModel) -> DenseModel | SparseModel:
         """Return a copy that steps may change, in the memory of the copy before the last one: new memory is slow."""
         if len(self._copies) < 2:
             self._copies.append(_copied(model))
@@ -302,7 +307,7 @@ class SGD(Memoryless):
         return penalty.l2 / 2 * square + penalty.l1 * length
 
 
-def _copied(model: Any) -> Any:
+def _copied(model: DenseModel | SparseModel) -> DenseModel | SparseModel:
     """Return a deep copy."""
     return type(model)(*(array.copy() for array in model))
 
@@ -321,3 +326,39 @@ def uses_sparse_steps(problem: SGDProblem, loss: Loss, penalty: Penalty, tuning:
         return False
     least = tuning.features_of_classes if loss.of_classes else tuning.features_of_value
     return source.shape[1] > least * source.nonzeros_per_row
+
+
+# --- when the descent ends ---------------------------------------------------------------------------------
+
+
+def validated(
+    state: SGDState, answer: LinearFunction, score: float, tol: float | None, patience: int
+) -> tuple[SGDState, bool]:
+    """Return the state after an epoch with a validation score, and whether the score stopped to rise."""
+    if score > state.best_score:
+        state = state._replace(best=answer, best_score=score)
+    if tol is None:
+        return state, False
+    stale = state.stale + 1 if -score > state.lowest - tol else 0
+    state = state._replace(stale=stale, lowest=min(-score, state.lowest))
+    return (state, False) if stale < patience else (state._replace(stale=0), True)
+
+
+def examined(state: SGDState, objective: float, tol: float, at_zero: float) -> tuple[SGDState, bool]:
+    """Return the state after a look at the objective, and whether it stopped to fall; `at_zero` is that of zero."""
+    fall = state.earlier_objective - objective
+    state = state._replace(answer_objective=objective, earlier_objective=state.answer_objective)
+    return state, has_settled(fall, objective, tol * at_zero) or (tol == 0 and fall <= 0)
+
+
+def has_settled(fall: float, objective: float, allowed: float) -> bool:
+    """Return whether an objective that fell so much, where `allowed` is the tolerance, is near its least value."""
+    return abs(fall) <= allowed and (abs(fall) <= _SHARE * objective or _SHARE * objective <= allowed)
+
+
+def is_examined(epoch: int, patience: int) -> bool:
+    """Return whether the epochs have just grown to `patience` times some power of √2."""
+    if epoch <= patience:
+        return epoch == patience
+    before, now = np.floor(2 * np.log2(np.array([epoch - 1, epoch]) / patience))
+    return bool(now > before)

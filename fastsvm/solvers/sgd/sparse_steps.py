@@ -45,8 +45,6 @@ from fastsvm.solvers.sgd.learning_rates import BY_FEATURE
 from fastsvm.solvers.sgd.problem import LinearFunction, OrderedRows, Penalty, SGDProblem, SGDSettings, StepPlan
 from fastsvm.sources import CSRBlock, Window
 
-__all__ = ["SparseModel", "SparseSteps"]
-
 _V, _SLOW = range(2)
 _SHARE = _SLOW  # With one rate for all there is no h, and the sum of the average is beside v.
 _V_SHARE, _SLOW_SHARE, _SQUARES, _UNIT, _FLOOR, _GRADIENT = range(6)
@@ -152,18 +150,18 @@ class SparseSteps:
         return SparseModel.of(last, mean, total, self.settings.schedule.name == BY_FEATURE)
 
     def rows(self, window: Window) -> tuple[CSRBlock, np.ndarray]:
-        """Return the rows of a window, compressed if they are dense, and their places."""
+        """Return the rows of a window, compressed if they are dense, and their numbers."""
         return readable(window.block, window.places)
 
     def lengths(
-        self, earlier: FeatureLengths | None, block: CSRBlock, places: np.ndarray, weights: np.ndarray
+        self, earlier: FeatureLengths | None, block: CSRBlock, numbers: np.ndarray, weights: np.ndarray
     ) -> FeatureLengths:
         """Return the lengths of features with more rows."""
-        order = np.argsort(places, kind="stable")  # as they lie in memory, which is faster to read
-        places, weights = places[order], weights[order]
+        order = np.argsort(numbers, kind="stable")  # as they lie in memory, which is faster to read
+        numbers, weights = numbers[order], weights[order]
 
         def add(start: int, stop: int, sums: np.ndarray) -> None:
-            _add_squares(block, places[start:stop], weights[start:stop], sums)
+            _add_squares(block, numbers[start:stop], weights[start:stop], sums)
 
         return added_lengths(earlier, add, weights, block.n_features, self.pool)
 
@@ -195,11 +193,11 @@ class SparseSteps:
 
 
 @jit
-def _add_squares(block: CSRBlock, places, weights, sums):
+def _add_squares(block: CSRBlock, numbers, weights, sums):
     """Add the weights of nonzero values and of their squares to the sums of each feature."""
     data, indices, indptr = block.data, block.indices, block.indptr
-    for i in range(places.size):
-        for p in range(indptr[places[i]], indptr[places[i] + 1]):
+    for i in range(numbers.size):
+        for p in range(indptr[numbers[i]], indptr[numbers[i] + 1]):
             x = np.float64(data[p])
             sums[indices[p], 0] += weights[i] if x != 0 else 0.0
             sums[indices[p], 1] += weights[i] * x * x
@@ -227,12 +225,13 @@ def _row_steps(
     pairs, table, scalars, size = model.pairs, model.table, model.scalars, plan.features.score
     intercept, k = model.intercept, model.intercept.size
     is_adaptive, l2, l1 = plan.features.unit.size > 0, scalars[_L2], scalars[_L1]
-    places, longest, slopes = rows.places, 0, np.empty(k)
-    for place in places:
+    scale = 1.0 / max(scalars[_ACCRUED], _TINY)
+    numbers, longest, slopes = rows.numbers, 0, np.empty(k)
+    for place in numbers:
         longest = max(longest, indptr[place + 1] - indptr[place])
     now = np.empty((k, longest, 2))
-    for s in range(places.size):
-        start, stop = indptr[places[s]], indptr[places[s] + 1]
+    for s in range(numbers.size):
+        start, stop = indptr[numbers[s]], indptr[numbers[s] + 1]
         accrued, due = max(scalars[_ACCRUED], _TINY), scalars[_DUE]
         for c in range(k):
             score = intercept[c] if is_adaptive else 0.0
@@ -243,7 +242,7 @@ def _row_steps(
                 else:
                     for p in range(start, stop):
                         score += data[p] * pairs[c, indices[p], _V]
-                score = score / accrued + intercept[c]
+                score = score * scale + intercept[c]
             elif due > 0:
                 for p in range(start, stop):
                     j = indices[p]
@@ -261,14 +260,14 @@ def _row_steps(
             losses[c, s] = weight * loss_value(loss, score, target)
             slopes[c] = weight * loss_slope(loss, score, target)
         if not is_adaptive:
-            _accrue(model, plan.rates[s])
-        shares = scalars[_SHARES]
+            scale = _accrue(model, plan.rates[s], scale)
+        shares, step = scalars[_SHARES], plan.rates[s] * scalars[_ACCRUED]
         for c in range(k):
             slope = slopes[c]
             if slope == 0.0:
                 continue
             if not is_adaptive:
-                along = plan.rates[s] * scalars[_ACCRUED] * slope
+                along = step * slope
                 intercept[c] -= plan.penalty.intercept_rate * plan.rates[s] * slope
                 for p in range(start, stop):
                     moved = -along * data[p]
@@ -296,7 +295,13 @@ def _row_steps(
                 pairs[c, j, _SLOW] += change
                 table[c, j, _V_SHARE] += shares * moved
                 table[c, j, _SLOW_SHARE] += shares * change
-        _count(scalars, is_adaptive, l2, l1, plan.rates[s], plan.averaging[s])
+        if is_adaptive:
+            scalars[_ACCRUED] += l2
+            scalars[_DUE] += l1
+            _count(scalars, plan.averaging[s], plan.averaging[s])
+        else:
+            scalars[_DUE] += l1 * step
+            _count(scalars, plan.averaging[s] * scale, plan.averaging[s])
         for c in range(k):
             model.intercept_sum[c] += plan.averaging[s] * intercept[c]
 
@@ -317,24 +322,24 @@ def _batch_steps(
     scores, slopes = np.empty((plan.batch_size, k)), np.empty((plan.batch_size, k))
     for s in range(plan.rates.size):
         start = s * plan.batch_size
-        n = min(plan.batch_size, rows.places.size - start)
-        places = rows.places[start : start + n]
-        if not _write_scores(block, places, model, scores):
+        n = min(plan.batch_size, rows.numbers.size - start)
+        numbers = rows.numbers[start : start + n]
+        if not _write_scores(block, numbers, model, scores):
             losses[s] = np.nan
             return
         targets, weights = rows.targets[start : start + n], rows.weights[start : start + n]
         losses[s] = add_losses(loss, scores[:n], targets, weights, rows.balance, slopes[:n])
-        _step(model, block, places, slopes[:n], losses[s] / n, plan, s)
+        _step(model, block, numbers, slopes[:n], losses[s] / n, plan, s)
 
 
 @jit_in_order
-def _write_scores(block, places, model, scores):
+def _write_scores(block, numbers, model, scores):
     """Write the scores of some rows, and return whether all are finite."""
     data, indices, indptr = block.data, block.indices, block.indptr  # no views in loops: reference counting is slow
     pairs, finite, is_adaptive = model.pairs, True, model.table.shape[2] > 0
     accrued, due = max(model.scalars[_ACCRUED], _TINY), model.scalars[_DUE]
-    for i in range(places.size):
-        start, stop = indptr[places[i]], indptr[places[i] + 1]
+    for i in range(numbers.size):
+        start, stop = indptr[numbers[i]], indptr[numbers[i] + 1]
         for c in range(scores.shape[1]):
             total = model.intercept[c] if is_adaptive else 0.0
             if not is_adaptive:
@@ -359,42 +364,46 @@ def _write_scores(block, places, model, scores):
 
 
 @jit
-def _step(model, block, places, slopes, value, plan, s):
+def _step(model, block, numbers, slopes, value, plan, s):
     """Take step `s` of a plan on a batch, whose losses have the slopes `slopes` and the mean `value`."""
     is_adaptive, idle, most, k = plan.features.unit.size > 0, True, 0, slopes.shape[1]
-    for i in range(places.size):
-        most += block.indptr[places[i] + 1] - block.indptr[places[i]]
+    for i in range(numbers.size):
+        most += block.indptr[numbers[i] + 1] - block.indptr[numbers[i]]
         for c in range(k):
-            slopes[i, c] /= places.size
+            slopes[i, c] /= numbers.size
             idle &= slopes[i, c] == 0.0
+    scalars, weight = model.scalars, plan.averaging[s]
+    share = weight
     if not is_adaptive:
-        _accrue(model, plan.rates[s])
+        share *= _accrue(model, plan.rates[s], 1.0 / max(scalars[_ACCRUED], _TINY))
         if not idle:
-            _move(block, places, model, slopes, plan, s)
+            _move(block, numbers, model, slopes, plan, s)
     elif not idle:
         columns, along = np.empty(most, np.int64), np.empty((3, k, most))
-        columns = columns[: _gather(block, places, slopes, model, columns, along[0])]
+        columns = columns[: _gather(block, numbers, slopes, model, columns, along[0])]
         _move_by_feature(model, columns, along, slopes, value, plan)
-    scalars = model.scalars
-    _count(scalars, is_adaptive, scalars[_L2], scalars[_L1], plan.rates[s], plan.averaging[s])
+    if is_adaptive:
+        scalars[_ACCRUED] += scalars[_L2]
+    scalars[_DUE] += scalars[_L1] * (1.0 if is_adaptive else plan.rates[s] * scalars[_ACCRUED])
+    _count(scalars, share, weight)
     for c in range(k):
-        model.intercept_sum[c] += plan.averaging[s] * model.intercept[c]
+        model.intercept_sum[c] += weight * model.intercept[c]
 
 
 @jit
-def _gather(block, places, slopes, model, columns, gradient):
+def _gather(block, numbers, slopes, model, columns, gradient):
     """Write the columns of a batch and its mean gradient in them, and return their number."""
     data, indices, indptr, table = block.data, block.indices, block.indptr, model.table
     k, count = slopes.shape[1], 0
-    if places.size == 1:
-        for p in range(indptr[places[0]], indptr[places[0] + 1]):
+    if numbers.size == 1:
+        for p in range(indptr[numbers[0]], indptr[numbers[0] + 1]):
             columns[count] = indices[p]
             for c in range(k):
                 gradient[c, count] = slopes[0, c] * data[p]
             count += 1
         return count
-    for i in range(places.size):
-        for p in range(indptr[places[i]], indptr[places[i] + 1]):
+    for i in range(numbers.size):
+        for p in range(indptr[numbers[i]], indptr[numbers[i] + 1]):
             j, new = indices[p], True
             for c in range(k):
                 new &= table[c, j, _GRADIENT] == 0.0
@@ -414,18 +423,18 @@ def _gather(block, places, slopes, model, columns, gradient):
 
 
 @jit
-def _move(block, places, model, slopes, plan, s):
+def _move(block, numbers, model, slopes, plan, s):
     """Take a step with one rate for all along the gradient of some rows."""
     data, indices, indptr = block.data, block.indices, block.indptr
     pairs, shares = model.pairs, model.scalars[_SHARES]
     rate = plan.rates[s]
-    for i in range(places.size):
+    for i in range(numbers.size):
         for c in range(slopes.shape[1]):
             along = rate * model.scalars[_ACCRUED] * slopes[i, c]
             model.intercept[c] -= plan.penalty.intercept_rate * rate * slopes[i, c]
             if along == 0.0:
                 continue
-            for p in range(indptr[places[i]], indptr[places[i] + 1]):
+            for p in range(indptr[numbers[i]], indptr[numbers[i] + 1]):
                 moved = -along * data[p]
                 pairs[c, indices[p], _V] += moved
                 pairs[c, indices[p], _SHARE] += shares * moved
@@ -470,32 +479,24 @@ def _move_by_feature(model, columns, along, slopes, value, plan):
 
 
 @jit
-def _accrue(model, rate):
-    """Apply the L2 penalty of a step with one rate for all."""
-    scalars = model.scalars
-    left = max(0.0, 1.0 - rate * scalars[_L2]) / scalars[_ACCRUED]
-    if left >= _SMALLEST:
-        scalars[_ACCRUED] = 1.0 / left
-        return
-    pairs, shares = model.pairs, scalars[_SHARES]
-    for c in range(pairs.shape[0]):  # the sums of the average do not change
-        for j in range(pairs.shape[1]):
-            pairs[c, j, _SHARE] -= shares * pairs[c, j, _V]
-            pairs[c, j, _V] *= left
-    scalars[_ACCRUED], scalars[_SHARES] = 1.0, 0.0
-    scalars[_DUE] *= left
+def _accrue(model, rate, scale):
+    """Apply the L2 penalty of a step with one rate for all to the scale 1 / (1 + l2 A), and return it."""
+    pairs, scalars = model.pairs, model.scalars
+    shares = scalars[_SHARES]
+    scale *= max(0.0, 1.0 - rate * scalars[_L2])
+    if scale < _SMALLEST:
+        for c in range(pairs.shape[0]):  # the sums of the average do not change
+            for j in range(pairs.shape[1]):
+                pairs[c, j, _SHARE] -= shares * pairs[c, j, _V]
+                pairs[c, j, _V] *= scale
+        scalars[_SHARES], scalars[_DUE], scale = 0.0, scalars[_DUE] * scale, 1.0
+    scalars[_ACCRUED] = 1.0 / scale
+    return scale
 
 
 @jit
-def _count(scalars, is_adaptive, l2, l1, rate, weight):
-    """Count a step, whose iterate has a weight in the average."""
-    share = weight
-    if is_adaptive:
-        scalars[_ACCRUED] += l2
-        scalars[_DUE] += l1
-    else:
-        scalars[_DUE] += l1 * rate * scalars[_ACCRUED]
-        share = weight / scalars[_ACCRUED]
+def _count(scalars, share, weight):
+    """Count a step, whose iterate has a weight in the average, and v and h a share."""
     scalars[_SHARES] += share
     scalars[_ACCRUED_SUM] += share * scalars[_ACCRUED]
     scalars[_DUE_SUM] += share * scalars[_DUE]

@@ -22,7 +22,7 @@ class Killed(BaseException):
     """What no process says when it is killed."""
 
 
-def killed(self):
+def killed(*_):
     raise Killed
 
 
@@ -137,8 +137,7 @@ def flipped_early(path):
 @pytest.mark.parametrize("of_rows", [True, False])
 @pytest.mark.parametrize("ending", ["csv", "h5"])
 def test_a_damaged_part(ending, of_rows, damage, made, whole, interrupted, capsys):
-    number = {"csv": 16, "h5": 39}[ending]  # so that a third of the file holds rows
-    output = interrupted("words", ending, number)
+    output = interrupted("words", ending, 16)
     damage(parts_of(output)[0 if of_rows else 1])
     report = begun_anew(output, made["words"], "damaged", capsys)
     assert_complete(output, report, whole["words", ending])
@@ -170,12 +169,11 @@ def test_data_that_change_meanwhile(made, tmp_path, monkeypatch, capsys):
 def test_a_full_disk(ending, made, whole, tmp_path, monkeypatch, capsys):
     output = tmp_path / f"out.{ending}"
     with monkeypatch.context() as patch:
-        number = {"csv": 10, "h5": 9}[ending]  # the first of CSV is that of the names of the columns
-        killed_at(patch, number, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+        killed_at(patch, 9, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
         assert main(["predict", *map(str, made["words"]), "-o", str(output)]) == 1
     err = capsys.readouterr().err
     assert "No space left" in err and "the same command resumes" in err and err.count("\n") == 1
-    assert safe_rows(output) == {"csv": 800, "h5": 400}[ending]
+    assert safe_rows(output) == 800
     report = predict(*made["words"], output)
     assert "resumed after" in capsys.readouterr().err
     assert_complete(output, report, whole["words", ending])

@@ -7,10 +7,9 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from fastsvm.dask import LinearSVC
-from fastsvm.dask.rounds import sessions
-from fastsvm.dask.rounds.sessions import Sessions
-from fastsvm.dask.rounds.shards import ClusterShards
+from fastsvm.dask import LinearSVC, sessions
+from fastsvm.dask.sessions import Sessions
+from fastsvm.dask.shards import ClusterShards
 
 pytestmark = pytest.mark.dask
 

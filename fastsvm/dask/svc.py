@@ -4,7 +4,7 @@ The client gets the coefficients of each pair, and every support vector once.
 """
 
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from distributed import Future
@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
 from fastsvm.dask.estimator import ClusterFit, DecisionMixin, DistributedEstimator, made_from
-from fastsvm.dask.kernel.machines import (
+from fastsvm.dask.machines import (
     MachinePlan,
     fitted,
     geometry_of_shards,
@@ -23,7 +23,7 @@ from fastsvm.dask.kernel.machines import (
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardRows, joined, rows_at
 from fastsvm.estimators.fitting.session import warn_of_violation
-from fastsvm.estimators.fitting.validation import class_weights
+from fastsvm.estimators.fitting.validation import Samples, class_weights
 from fastsvm.estimators.kernel.kernel_parameter import PRIVATE_ATTRIBUTES, Standardization, is_precomputed
 from fastsvm.estimators.kernel.machines import classifiers
 from fastsvm.estimators.kernel.one_vs_one import Outcome
@@ -31,8 +31,6 @@ from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs, disjoint_order
 from fastsvm.solvers.outer_loop import StopReason
 from fastsvm.sources import stacked, to_dense
-
-__all__ = ["SVC"]
 
 _WITHOUT = {
     "learning_rate", "selection", "probability", "cache_size", "warm_start", "verbose", "coef_", "solver_",
@@ -121,18 +119,18 @@ class SVC(DecisionMixin, DistributedEstimator):
         return super()._checked()
 
     def _learn(self, fit: ClusterFit) -> None:
-        local, tasks, rows, known = self._unfitted_local(), fit.tasks, fit.rows, fit.whole
-        geometry = geometry_of_shards(tasks, rows, known, self)
+        local, tasks, rows, whole = self._unfitted_local(), fit.tasks, fit.rows, fit.whole
+        geometry = geometry_of_shards(tasks, rows, whole, self)
         self.__dict__.update(geometry)
-        numbers = np.arange(len(known.labels))
-        factors = class_weights(self.class_weight, known.labels, numbers, known.weights)
+        numbers = np.arange(len(whole.labels))
+        factors = class_weights(self.class_weight, whole.labels, numbers, whole.weights)
         machine = clone(local).set_params(gamma=geometry["_gamma"], standardize=False, class_weight=None)
-        plan = MachinePlan(machine, Standardization.of_model(self), known.labels, factors, self.memory)
+        plan = MachinePlan(machine, Standardization.of_model(self), whole.labels, factors, self.memory)
         pairs = pairs_of_shards(tasks, rows, fit.sizes, plan, fit.session.deadline)
-        found = local._solution(pairs.outcome(), known.labels)
-        places = found["support_"]
-        found = local._with_vectors(found, pairs.vectors[places], known.shape)
-        self.__dict__.update(found | {"support_": pairs.support[places], "class_weight_": factors})
+        attributes = local._solution(pairs.outcome(), whole.labels)
+        rows_of_support = attributes["support_"]
+        attributes = local._with_vectors(attributes, pairs.vectors[rows_of_support], whole.shape)
+        self.__dict__.update(attributes | {"support_": pairs.support[rows_of_support], "class_weight_": factors})
         self.history_ = pairs.history()
 
 
@@ -167,7 +165,7 @@ class Pairs(NamedTuple):
     fits: list[PairFit]
     support: np.ndarray  # They are the numbers of the support vectors, which rise.
     labels: np.ndarray  # They are the numbers of the vectors' classes.
-    vectors: Any  # They are an array or a CSR matrix, as they are stored.
+    vectors: Samples  # They are as they are stored.
     n_rows: int  # It counts all rows.
 
     def outcome(self) -> Outcome:
@@ -188,8 +186,8 @@ class Pairs(NamedTuple):
         filled = [(number, one.history) for number, one in enumerate(self.fits) if one.history]
         if not filled:
             return {}
-        found = {name: np.concatenate([each[name] for _, each in filled]) for name in filled[0][1]}
-        return found | {"problem": np.repeat([k for k, _ in filled], [len(each["problem"]) for _, each in filled])}
+        columns = {name: np.concatenate([each[name] for _, each in filled]) for name in filled[0][1]}
+        return columns | {"problem": np.repeat([k for k, _ in filled], [len(each["problem"]) for _, each in filled])}
 
 
 def pairs_of_shards(tasks: Tasks, rows: list[Future], sizes: list[int], plan: MachinePlan, deadline: float) -> Pairs:
@@ -198,22 +196,22 @@ def pairs_of_shards(tasks: Tasks, rows: list[Future], sizes: list[int], plan: Ma
     From `deadline` (of time.perf_counter) on, no batch of pairs is begun. ValueError says that the rows of a pair do
     not fit on a worker.
     """
-    told, k = tasks.share("pairs", plan), len(plan.classes)
-    asked = [tasks.submit("counts", number, _counts_of, one, told) for number, one in enumerate(rows)]
-    counts, row_bytes = zip(*tasks.gathered(asked), strict=True)
+    shared, k = tasks.share("pairs", plan), len(plan.classes)
+    futures = [tasks.submit("counts", number, _counts_of, one, shared) for number, one in enumerate(rows)]
+    counts, row_bytes = zip(*tasks.gathered(futures), strict=True)
     pairs, count = class_pairs(k), np.sum(counts, axis=0)
     most = _most_at_once(tasks, plan, count, max(row_bytes))
     firsts = np.cumsum([0, *sizes[:-1]]).tolist()
 
     def ask(number: int, seconds: float | None) -> Future:
         parts = [
-            tasks.submit(f"pair-{number}", shard, _rows_of_pair, one, told, pairs[number], firsts[shard])
+            tasks.submit(f"pair-{number}", shard, _rows_of_pair, one, shared, pairs[number], firsts[shard])
             for shard, one in enumerate(rows)
         ]
-        return tasks.submit("machine", number, _fit_of, parts, told, seconds, len(pairs))
+        return tasks.submit("machine", number, _fit_of, parts, shared, seconds, len(pairs))
 
-    found = in_batches(tasks, disjoint_order(pairs), ask, deadline, most)
-    fits = [found.get(number, _NOT_BEGUN) for number in range(len(pairs))]
+    solved = in_batches(tasks, disjoint_order(pairs), ask, deadline, most)
+    fits = [solved.get(number, _NOT_BEGUN) for number in range(len(pairs))]
     support = np.unique(np.concatenate([one.rows for one in fits]))
     labels = np.empty(len(support), np.int64)
     for (a, b), one in zip(pairs, fits, strict=True):
@@ -221,13 +219,13 @@ def pairs_of_shards(tasks: Tasks, rows: list[Future], sizes: list[int], plan: Ma
     return Pairs(fits, support, labels, _vectors(tasks, rows, firsts, support), sum(sizes))
 
 
-def _vectors(tasks: Tasks, rows: list[Future], firsts: list[int], support: np.ndarray) -> Any:
+def _vectors(tasks: Tasks, rows: list[Future], firsts: list[int], support: np.ndarray) -> Samples:
     """Return some rows as they are stored; those of shards without any are not fetched, but the first."""
     cuts = np.searchsorted(support, [*firsts[1:]])
-    own = [places - first for places, first in zip(np.split(support, cuts), firsts, strict=True)]
-    asked = [(shard, places) for shard, places in enumerate(own) if len(places)] or [(0, own[0])]
+    of_shards = [some - first for some, first in zip(np.split(support, cuts), firsts, strict=True)]
+    filled = [(shard, some) for shard, some in enumerate(of_shards) if len(some)] or [(0, of_shards[0])]
     parts = [
-        part.X for part in tasks.gathered([tasks.submit("vectors", k, rows_at, rows[k], some) for k, some in asked])
+        part.X for part in tasks.gathered([tasks.submit("vectors", k, rows_at, rows[k], some) for k, some in filled])
     ]
     return stacked(parts)
 
@@ -239,15 +237,15 @@ def _most_at_once(tasks: Tasks, plan: MachinePlan, counts: np.ndarray, row_bytes
         return np.inf
     second, first = np.argsort(counts, kind="stable")[-2:].tolist()
     n = int(counts[first] + counts[second])
-    own = limit // 2 if plan.memory == "auto" else parse_memory(plan.memory)  # the other half is left to rows
+    of_fit = limit // 2 if plan.memory == "auto" else parse_memory(plan.memory)  # the other half is left to rows
     copied = 2 * n * row_bytes  # as they come, and joined
-    room = limit - own
+    room = limit - of_fit
     if copied > room:
         names = " and ".join(repr(label) for label in sorted(plan.classes[[first, second]].tolist()))
         raise ValueError(
             f"The {n:,} samples of the classes {names} do not fit on a worker: their copies take {copied / 1e6:.4g} "
             f"MB, and a worker of {limit / 1e6:.4g} MB has {max(0, room) / 1e6:.4g} MB for them beside the "
-            f"{own / 1e6:.4g} MB of a fit. Give the workers more memory, lower `memory`, or take NystroemSVC, whose "
+            f"{of_fit / 1e6:.4g} MB of a fit. Give the workers more memory, lower `memory`, or take NystroemSVC, whose "
             "samples stay in their shards."
         )
     return workers * (room // max(1, copied))
@@ -263,8 +261,8 @@ def _counts_of(rows: ShardRows, plan: MachinePlan) -> tuple[np.ndarray, int]:
 
 def _rows_of_pair(rows: ShardRows, plan: MachinePlan, pair: tuple[int, int], first: int) -> PairPart:
     """Return the rows of two classes; the first row of the shard has a number."""
-    own = np.flatnonzero((rows.weight > 0) & np.isin(rows.y, plan.classes[list(pair)]))
-    return PairPart(learnt_rows(rows, own, plan), own + first)
+    numbers = np.flatnonzero((rows.weight > 0) & np.isin(rows.y, plan.classes[list(pair)]))
+    return PairPart(learnt_rows(rows, numbers, plan), numbers + first)
 
 
 def _fit_of(parts: list[PairPart], plan: MachinePlan, seconds: float | None, n_pairs: int) -> PairFit:

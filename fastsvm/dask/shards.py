@@ -9,30 +9,17 @@ rounds are computed again.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from operator import getitem
 
 import numpy as np
 from distributed import Future
 
-from fastsvm.dask.rounds.sessions import Sessions, open_session
-from fastsvm.dask.tasks import Tasks
-from fastsvm.dask.worker import (
-    Place,
-    Plan,
-    ask_losses,
-    ask_moments,
-    ask_sums,
-    begin,
-    known_state,
-    run_round,
-    settled,
-    sums_of_round,
-)
+from fastsvm.dask.sessions import Sessions, open_session
+from fastsvm.dask.tasks import Result, Tasks
+from fastsvm.dask.worker import Place, Plan, ask, settled
 from fastsvm.solvers.linear_dual.metric import SAMPLED_ROWS, Metric, RowMoments
 from fastsvm.solvers.linear_dual.problem import CertificateSums
 from fastsvm.solvers.linear_dual.shards import RoundOrder, RoundSums, ShardState
-
-__all__ = ["ClusterShards"]
 
 
 class ClusterShards:
@@ -63,28 +50,27 @@ class ClusterShards:
     def moments(self, width: int) -> list[RowMoments]:
         """Return the moments of the shards, with samples in proportion to their rows."""
         most = [math.ceil(SAMPLED_ROWS * size / max(1, sum(self.sizes))) for size in self.sizes]
-        return self._tasks.gathered(self._each("moments", ask_moments, width, most))
+        return self._tasks.gathered(self._each("moments", ask, "moments", width, most))
 
     def round(self, orders: list[RoundOrder], metric: Metric) -> list[RoundSums]:
         """Have each shard take its part of a round from its last state. Shards with the same work share an order."""
-        first, n_told, tuning = orders[0], sum(_bytes_of(told) for told, _ in self._told), self._tasks.tuning
+        first, n_told, tuning = orders[0], sum(_bytes_of(each) for each, _ in self._told), self._tasks.tuning
         is_due = first.part == 0 and first.seed[-1] and first.seed[-1] % tuning.kept_rounds == 0
         if is_due or n_told > tuning.kept_bytes:
             self._keep(self.states(first.share))
-        known = None if self._metric is metric else metric
-        found = self._asked("round", self._n_rounds, orders, known)
-        if found is None:
-            self._states = self._tell(orders, metric)
-            found = self._tasks.gathered(self._of_states("sums", sums_of_round))
+        sums = self._answers("round", self._n_rounds, orders, None if self._metric is metric else metric)
+        if sums is None:
+            sums = self._tasks.gathered(self._of_each("sums", self._tell(orders, metric), getitem, 1))
         else:
             self._n_rounds, self._metric = self._n_rounds + 1, metric
         self._told.append((orders, metric))
-        self.bytes_sent += _bytes_of(orders) + 2 * sum(part.change.nbytes for part in found)
-        return found
+        self.bytes_sent += _bytes_of(orders) + 2 * sum(part.change.nbytes for part in sums)
+        return sums
 
     def states(self, share: np.ndarray) -> list[ShardState]:
         """Return the states of the shards, with this share of their last change."""
-        return self._asked("settled", share) or self._tasks.gathered(self._of_states("settled", settled, share))
+        states = self._answers("settled", share)
+        return states or self._tasks.gathered(self._of_each("settled", self._states, settled, share))
 
     def restore(self, states: list[ShardState]) -> None:
         """Continue from states, which the client has; what was before them is forgotten."""
@@ -94,42 +80,43 @@ class ClusterShards:
 
     def losses(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return the losses of weights on each shard, for each score."""
-        found = self._asked("losses", weights)
-        if found is None:
-            found = self._tasks.gathered(self._each("losses", ask_losses, self._shared_once("weights", weights)))
-        return found
+        losses = self._answers("losses", weights)
+        if losses is None:
+            losses = self._tasks.gathered(self._each("losses", ask, "losses", self._shared_once("weights", weights)))
+        return losses
 
     def certificate_sums(
         self, weights: Sequence[np.ndarray], share: np.ndarray, position: np.ndarray
     ) -> list[CertificateSums]:
         """Return the sums over the rows of each shard that a certificate needs."""
-        found = self._asked("certificate_sums", tuple(weights), share, position)
-        if found is None:
-            told = self._shared_once("asked", (tuple(weights), share, position))
-            found = self._tasks.gathered(self._each("certificate", ask_sums, self._states, told))
-        return found
+        sums = self._answers("certificate_sums", tuple(weights), share, position)
+        if sums is None:
+            each = self._shared_once("weights", tuple(weights))
+            at = self._shared_once("position", position)
+            sums = self._tasks.gathered(
+                self._each("certificate", ask, "certificate_sums", each, self._states, share, at)
+            )
+        return sums
 
     # --- by sessions -------------------------------------------------------------------------------------
 
-    def _asked(self, question: str, *given: Any) -> list[Any] | None:
+    def _answers(self, question: str, *arguments: object) -> list[Result] | None:
         """Return what the sessions answer; if one does not, None, and there are states for tasks."""
-        if self._sessions is None:
-            self._open()
-        assert self._sessions is not None
-        found = self._sessions.ask(question, *given)
-        if found is None:
-            if self._sessions.lost:
+        sessions = self._sessions = self._sessions or self._opened()
+        answers = sessions.ask(question, *arguments)
+        if answers is None:
+            if sessions.lost:
                 self._tasks.check_loss()
             self._sessions, self._states = None, self._retold()
-        return found
+        return answers
 
-    def _open(self) -> None:
-        """Open sessions from the last states."""
+    def _opened(self) -> Sessions:
+        """Return sessions that begin at the last states."""
         self._n_steps += 1
         names = [f"{self._tasks.token}-{self._n_steps}-{number}" for number in range(len(self))]
-        opened = self._each("session", open_session, self._states or self._retold(), names)
-        self._sessions = Sessions(self._tasks, opened)
+        sessions = Sessions(self._tasks, self._each("session", open_session, self._states or self._retold(), names))
         self._states, self._metric, self._n_rounds = [], None, 0
+        return sessions
 
     def _keep(self, states: list[ShardState]) -> None:
         """Take states from which the client can begin again."""
@@ -137,7 +124,7 @@ class ClusterShards:
 
     # --- by tasks ----------------------------------------------------------------------------------------
 
-    def _each(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Future]:
+    def _each(self, name: str, function: Callable, *arguments: object) -> list[Future]:
         """Send a task for each shard; arguments in a list are those of single shards."""
         self._n_steps += 1
         return [
@@ -148,15 +135,13 @@ class ClusterShards:
             for number, rows in enumerate(self._rows)
         ]  # fmt: skip
 
-    def _of_states(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Future]:
-        """Send a task for each state."""
+    def _of_each(self, name: str, results: list[Future], function: Callable, *arguments: object) -> list[Future]:
+        """Send a task for each result of a task."""
         self._n_steps += 1
-        return [
-            self._tasks.submit(f"{name}-{self._n_steps}", k, function, state, *arguments)
-            for k, state in enumerate(self._states)
-        ]
+        name = f"{name}-{self._n_steps}"
+        return [self._tasks.submit(name, k, function, result, *arguments) for k, result in enumerate(results)]
 
-    def _shared_once(self, name: str, value: Any) -> Future:
+    def _shared_once(self, name: str, value: object) -> Future:
         """Send what tasks of all shards use."""
         self._n_steps += 1
         return self._tasks.share(f"{name}-{self._n_steps}", value)
@@ -164,21 +149,22 @@ class ClusterShards:
     def _retold(self) -> list[Future]:
         """Return the states after all that was told since the client kept them."""
         if self._kept is None:
-            self._states = self._each("begin", begin)
+            self._states = self._each("begin", ask, "start")
         else:
-            self._n_steps += 1
-            name = f"kept-{self._n_steps}"
-            self._states = [self._tasks.submit(name, k, known_state, state) for k, state in enumerate(self._kept)]
+            self._states = [self._shared_once("kept", state._replace(before=state.dual)) for state in self._kept]
         for orders, metric in self._told:
-            self._states = self._tell(orders, metric)
+            self._tell(orders, metric)
         return self._states
 
     def _tell(self, orders: list[RoundOrder], metric: Metric) -> list[Future]:
-        """Return the states after one more part of a round."""
+        """Take one more part of a round; return the states after it, each with the sums of its shard."""
         if self._shared is None or self._shared[0] is not metric:
             self._shared = metric, self._shared_once("metric", metric)
         different = {order.run: self._shared_once("order", order) for order in _different(orders)}
-        return self._each("round", run_round, self._states, [different[order.run] for order in orders], self._shared[1])
+        of_shards = [different[order.run] for order in orders]
+        rounds = self._each("round", ask, "round", self._states, of_shards, self._shared[1])
+        self._states = self._of_each("state", rounds, getitem, 0)
+        return rounds
 
 
 def _different(orders: list[RoundOrder]) -> list[RoundOrder]:

@@ -1,1 +1,0 @@
-"""The rounds of a fit on the workers of a cluster: what the client tells the shards, and what they answer."""

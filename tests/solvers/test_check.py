@@ -1,0 +1,28 @@
+"""Every solver has the methods of the protocol, and the check names the one that another lacks."""
+
+import importlib
+import pkgutil
+
+import pytest
+
+from fastsvm import solvers
+from fastsvm.solvers.check import check_solver
+
+MODULES = [importlib.import_module(each.name) for each in pkgutil.walk_packages(solvers.__path__, "fastsvm.solvers.")]
+SOLVERS = {
+    kind for module in MODULES for kind in vars(module).values() if isinstance(kind, type) and hasattr(kind, "finish")
+}
+
+
+@pytest.mark.parametrize("kind", sorted(SOLVERS, key=str))
+def test_every_solver(kind):
+    check_solver(kind)
+
+
+def test_what_is_missing_is_named():
+    class Own:
+        def init(self, start=None):
+            return start
+
+    with pytest.raises(ValueError, match="Own has no finish"):
+        check_solver(Own)
