@@ -193,15 +193,19 @@ def check_memory(source: Source, n: int, n_classes: int, budget: int) -> None:
     real, row_bytes = np.dtype(np.float64).itemsize, source.row_bytes
     if not source.sparse and source.dtype != np.uint8:
         row_bytes = real * source.shape[1]
-    states = _STATES[1] * max(1, n_classes - 1) if n_classes else _STATES[2]
-    n_problems = max(1, n_classes * (n_classes - 1) // 2)
     need = Need(
         n_rows=n, row_bytes=row_bytes, value_bytes=real,
-        problem_bytes=_PROBLEM_BYTES * states * n + _RECORD_BYTES * n_problems,
+        problem_bytes=_problem_bytes(n_classes, n, 1 if n_classes else 2),
         stored_bytes=source.stored_bytes * n // max(1, len(source)), n_stored_rows=n,
         copied_bytes=0, block_rows=min(source.block_rows, n),
     )  # fmt: skip
     plan(budget, need, None, current_tuning().kernel)
+
+
+def _problem_bytes(n_classes: int, n: int, rows_of_sample: int) -> int:
+    """Return the bytes of the problems of all pairs of classes, or of one, of `n` samples in all."""
+    states = _STATES[rows_of_sample] * max(1, n_classes - 1)
+    return _PROBLEM_BYTES * states * n + _RECORD_BYTES * max(1, n_classes * (n_classes - 1) // 2)
 
 
 def _need(
@@ -219,9 +223,7 @@ def _need(
         n_rows=n,
         row_bytes=pairwise.row_bytes(source),
         value_bytes=pairwise.dtype.itemsize,
-        problem_bytes=_PROBLEM_BYTES * max(1, len(counts) - 1) * int(counts.sum()) * _STATES[rows_of_sample]
-        + _RECORD_BYTES * max(1, len(counts) * (len(counts) - 1) // 2)
-        + converted,
+        problem_bytes=_problem_bytes(len(counts), int(counts.sum()), rows_of_sample) + converted,
         stored_bytes=source.stored_bytes,
         n_stored_rows=len(source),
         copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
