@@ -18,8 +18,6 @@ from numpy.lib import format as npy_format
 
 from fastsvm.tuning import current_tuning
 
-__all__ = ["is_array_file", "read_arrays", "write_arrays"]
-
 Header: TypeAlias = dict[str, Any]
 """An object of JSON."""
 

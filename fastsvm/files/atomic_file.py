@@ -25,23 +25,6 @@ windows: Any = None  # Windows' own locks
 with suppress(ImportError):
     import msvcrt as windows
 
-__all__ = [
-    "FULL",
-    "LOCK",
-    "atomic_write",
-    "check_folder",
-    "check_input",
-    "check_output",
-    "complete",
-    "has_locks",
-    "is_taken",
-    "locked_folder",
-    "name_beside",
-    "remove_left",
-    "scratch_folder",
-    "take",
-]
-
 _PATIENCE = 0.5  # A lock is tried for so many seconds: `is_taken` in another process holds one for a moment.
 LOCK = "owner.lock"  # the file that stands for a folder on Windows, where a folder cannot be locked
 FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}  # errors that end when there is room again

@@ -19,8 +19,6 @@ import h5py
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-__all__ = ["HDF5Output", "hdf5_into", "hdf5_written"]
-
 Result = TypeVar("Result")
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-__all__ = ["storable", "storable_class", "stored_name"]
-
 _CLASSES: dict[str, type] = {}
 _NAMES: dict[type, str] = {}
 

@@ -12,8 +12,6 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.tuning import current_tuning
 
-__all__ = ["Inverse", "delete_row", "factorise", "solve_factorised"]
-
 
 class Inverse:
     """The inverse of a symmetric positive definite matrix in float64, which is overwritten by its Cholesky factor.

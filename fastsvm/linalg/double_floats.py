@@ -16,8 +16,6 @@ from scipy import sparse
 
 from fastsvm.sources import Block, to_dense
 
-__all__ = ["FINE", "Wide", "exp", "minus", "plus", "products", "quotient", "root", "sum_along", "times"]
-
 FINE = 2.0**-90
 """Largest error of what a few of these functions return, relative to the largest number in between."""
 

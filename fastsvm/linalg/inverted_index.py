@@ -22,8 +22,6 @@ from fastsvm._compiled.threads import scratch_array
 from fastsvm._compiled.vectors import LANES, add_to_lanes
 from fastsvm.sources import CSRBlock
 
-__all__ = ["InvertedIndex", "invert", "write_indexed_products"]
-
 _HASH = 0x9E3779B1  # 2**32 divided by the golden ratio, a prime (Knuth, volume 3, section 6.4)
 _LOW_31, _LOW_32 = np.iinfo(np.int32).max, np.iinfo(np.uint32).max
 

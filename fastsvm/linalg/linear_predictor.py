@@ -11,8 +11,6 @@ from fastsvm.linalg.row_products import product_type, readable_rows, write_produ
 from fastsvm.sources import Block, CSRBlock, Source
 from fastsvm.tuning import current_tuning
 
-__all__ = ["block_scores", "each_piece", "product_type", "scores"]
-
 _CACHED_SCORES = 20  # A tile of rows with so many scores stays in the processor's cache.
 
 

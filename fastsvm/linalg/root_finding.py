@@ -15,8 +15,6 @@ import numpy as np
 
 from fastsvm._compiled.compiler import generic, jit
 
-__all__ = ["Bracket", "RootLimits", "illinois_root", "slope_at"]
-
 
 class Bracket(NamedTuple):
     """Two points and the values at them; the value at the lower point is negative."""

@@ -23,23 +23,6 @@ from fastsvm._compiled.vectors import (
     product_tile_5,
 )
 
-__all__ = [
-    "FEATURES",
-    "add_panel_products",
-    "add_products",
-    "add_rows",
-    "as_float32",
-    "empty_panels",
-    "is_readable",
-    "pack",
-    "panels_of",
-    "panels_of_columns",
-    "product_type",
-    "readable_rows",
-    "write_products",
-    "write_runs_as_float32",
-]
-
 FEATURES = 256
 """Number of features that are summed before they are added to the sum of those before them."""
 _READABLE = np.uint8, np.float32, np.float64

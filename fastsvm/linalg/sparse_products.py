@@ -10,8 +10,6 @@ from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.sources import Block, CSRBlock, DenseBlock
 
-__all__ = ["CACHED_VALUES", "add_sparse", "readable", "unsigned", "write_sparse"]
-
 CACHED_VALUES = 1 << 15
 """Number of values of rows that stay in the processor's cache for all scores."""
 

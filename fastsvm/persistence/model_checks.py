@@ -20,8 +20,6 @@ from fastsvm.estimators.linear.prediction import LinearClassifier
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
 from fastsvm.sources.block import check_compressed
 
-__all__ = ["check_fitted", "check_name", "is_fitted_name"]
-
 _SPARSE = {"support_vectors_", "dual_coef_", "components_", "coef_"}  # after a fit on sparse samples, or `sparsify`
 _NUMBER = Rule(lambda value: isinstance(value, Real) and not isinstance(value, bool), "a number")
 _COUNT = Rule(lambda value: isinstance(value, Integral) and not isinstance(value, bool) and not value < 0, "a count")

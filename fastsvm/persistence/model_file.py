@@ -20,9 +20,6 @@ from fastsvm.kernels import KERNELS, Kernel, is_kernel, kernel_name
 from fastsvm.persistence.model_checks import check_fitted, check_name, is_fitted_name
 from fastsvm.sources import Origin
 
-__all__ = ["is_model_file", "load", "save"]
-
-
 FORMAT = "fastsvm-model"
 VERSION = 2
 _CSR = ("data", "indices", "indptr")

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeVar
 
-__all__ = ["Limits", "Memoryless", "OutOfTime", "Report", "Solver", "Steps", "StopReason", "check_time", "drive"]
-
 State = TypeVar("State")
 Start = TypeVar("Start", contravariant=True)
 Solution = TypeVar("Solution", covariant=True)

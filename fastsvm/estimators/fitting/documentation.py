@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-__all__ = ["PublicEstimator", "described", "documentation", "documented", "documented_by"]
-
 _Estimator = TypeVar("_Estimator", bound=type)
 _Function = TypeVar("_Function", bound=Callable)
 _STARS: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}

@@ -16,8 +16,6 @@ from fastsvm.estimators.fitting.session import of_one_model
 from fastsvm.estimators.fitting.validation import Column, Samples, required_labels
 from fastsvm.kernel_matrix.rounding import ROUNDING
 
-__all__ = ["Classifier", "OutlierDetector", "Regressor"]
-
 
 class _Answer:
     """What the answers of fitted models have in common.

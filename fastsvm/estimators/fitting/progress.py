@@ -14,8 +14,6 @@ from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Block
 
-__all__ = ["LATEST", "EpochMonitor", "MonitoredFit", "left_of", "shown", "time_left"]
-
 LATEST = 1000
 """Number of latest records from which the time left is estimated."""
 

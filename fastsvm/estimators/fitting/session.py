@@ -35,23 +35,6 @@ try:
 except ImportError:  # scikit-learn has them from 1.9 on
     callback = None
 
-__all__ = [
-    "Checkpointer",
-    "FitMonitor",
-    "FitSession",
-    "IterativeEstimator",
-    "checkpointed",
-    "drafted",
-    "of_one_model",
-    "view_of",
-    "warn_caller",
-    "warn_of_gap",
-    "warn_of_margin",
-    "warn_of_sgd",
-    "warn_of_violation",
-    "with_callbacks",
-]
-
 _WARM_STARTS = "_multipliers", "_fit_state"  # what an interrupted fit leaves for the next one
 
 

@@ -46,34 +46,6 @@ _MISSING = "NAType", "NaTType"  # types of pandas, which need not be installed
 _ONE_WITH_WEIGHT = ". Invalid input - all samples with positive weights belong to the same class (sample_weight)."
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
-__all__ = [
-    "NU",
-    "STATISTICS",
-    "Attributes",
-    "Column",
-    "Rule",
-    "Samples",
-    "TrainingSet",
-    "boolean",
-    "check_columns",
-    "check_parameters",
-    "check_rows",
-    "check_squares",
-    "check_ties",
-    "check_training_set",
-    "class_weights",
-    "either",
-    "encode",
-    "forget",
-    "labels_of",
-    "number",
-    "one_of",
-    "optional",
-    "origin_of",
-    "required_labels",
-    "seed",
-]
-
 
 # --- parameters ----------------------------------------------------------------------------------------------
 

@@ -24,8 +24,6 @@ from fastsvm.solvers.kernel_dual.problem import (
     violation,
 )
 
-__all__ = ["DualView", "KernelPrimalState", "MarginLoss", "SumsOf", "bounded_sums"]
-
 
 @storable("kernel primal state")
 @storable("subgradient descent state")  # the name of it in older checkpoints of subgradient descent

@@ -52,16 +52,6 @@ from fastsvm.solvers.kernel_dual.working_sets import WorkingBlock
 from fastsvm.solvers.kernel_primal.certificate import DualView, KernelPrimalState, MarginLoss, bounded_sums
 from fastsvm.solvers.outer_loop import Limits, Memoryless, Report, drive
 
-__all__ = [
-    "Line",
-    "Primal",
-    "RidgeSystem",
-    "Step",
-    "best_intercept",
-    "best_length",
-    "slope_near",
-]
-
 # A sufficient decrease is this share of the slope at t = 0; a quadratic function decreases by half of it.
 _ENOUGH = 0.25
 _MOST_ITERATIONS = 1000  # A system that takes more conjugate gradients is left as it is.

@@ -27,8 +27,6 @@ from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution
 from fastsvm.solvers.kernel_primal.certificate import DualView, KernelPrimalState, bounded_sums
 from fastsvm.solvers.outer_loop import Memoryless, Report
 
-__all__ = ["PrimalDescent"]
-
 _BLOWN_UP = 1e6  # An objective of so many times that at zero is divergence.
 
 
