@@ -47,10 +47,7 @@ class Weight:
 
 
 PATHS = [
-    WorthOf(
-        "linear: few samples on the weights", {"linear": {"weights": False}}, _LINEAR,
-        ("solvers/linear_dual/few_samples.py",),
-    ),
+    WorthOf("linear: few samples on the weights", {"linear": {"weights": False}}, _LINEAR),
     WorthOf("linear: few samples on their Gram matrix", {"linear": {"gram": False}}, _LINEAR),
     WorthOf("linear: Newton's method of tables", {"linear": {"newton": False}}, _LINEAR),
     WorthOf("linear: Newton directions by conjugate gradients", {"linear": {"conjugate_gradients": False}}, _LINEAR),
@@ -66,8 +63,6 @@ PATHS = [
         "linear: proximal term of epochs", {"linear": {"proximal": False}}, _LINEAR,
         ("solvers/linear_dual/metric.py",),
     ),
-    WorthOf("linear: momentum of anchors", {"linear": {"momentum": False}}, _LINEAR),
-    WorthOf("linear: the metric changes", {"linear": {"metric_changes": False}}, _LINEAR),
     WorthOf("linear: blocks of dense rows", {"linear": {"blocks": False}}, _LINEAR),
     WorthOf("linear: several sweeps over a block", {"linear": {"sweeps": 1}}, _LINEAR),
     WorthOf("linear: Gram matrices of blocks are cached", {"linear": {"cached_grams": False}}, _LINEAR),

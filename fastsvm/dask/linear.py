@@ -21,9 +21,10 @@ from fastsvm.estimators.linear.prediction import for_rows_as_passed
 from fastsvm.estimators.linear.training_task import seed_of
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss
+from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualState
 from fastsvm.solvers.linear_dual.metric import metric_of_moments
+from fastsvm.solvers.linear_dual.problem import LinearSettings
 from fastsvm.solvers.linear_dual.shards import RoundsMemory, ShardedAscent
-from fastsvm.solvers.linear_dual.state import LinearDualState, LinearSettings
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 from fastsvm.tuning import current_tuning
 

@@ -260,7 +260,7 @@ def problem_of(rows: ShardRows, plan: Plan) -> LinearProblem:
     else:
         targets, weight = np.ascontiguousarray(rows.y, np.float64), writeable(rows.weight)
         task = Task(source, targets, weight, float(weight.sum()), np.ones(1), of_classes=False)
-    return LinearProblem(source, shift, scale, plan.loss, demands_of(plan, task), plan.constant)
+    return LinearProblem(source, shift, scale, plan.loss, demands_of(plan.C, task), plan.constant)
 
 
 def task_of_labels(source: Source, rows: ShardRows, plan: Classes, coupled: bool) -> Task:

@@ -120,7 +120,7 @@ LINEAR_SOLVERS = (
     LinearSolver("weights", "Epochs and Newton steps on the weights of a small table", 3, _weights, merges=False),
     LinearSolver("newton", "Proximal Newton steps on the weights, with all threads", 8, _newton),
     LinearSolver("rounds", "Rounds of dual coordinate ascent over sparse rows with rare features", 6, _rounds),
-    LinearSolver("ascent", "Accelerated dual coordinate ascent, also over rows on disk", 6, _ascent),
+    LinearSolver("ascent", "Dual coordinate ascent with a proximal term, also over rows on disk", 6, _ascent),
     LinearSolver("given-sum", "Rounds of pairs and Newton steps, for one class", 8, _given_sum),
 )
 """Solvers of linear machines, in the order in which they are tried."""

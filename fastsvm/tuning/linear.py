@@ -39,10 +39,6 @@ class LinearTuning(NamedTuple):
     lagrangian: bool = True
     # Epochs solve subproblems with a proximal term, whose metric comes from the rows.
     proximal: bool = True
-    # The anchors of the proximal term have momentum.
-    momentum: bool = True
-    # The metric is weakened or strengthened where the gap falls slowly.
-    metric_changes: bool = True
     # There are at most so many sweeps over a block of dense rows before the weights change.
     sweeps: int = 3
     # Dense rows are processed in blocks with a Gram matrix, else one by one.

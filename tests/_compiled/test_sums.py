@@ -21,7 +21,6 @@ PACKAGE = Path(fastsvm.__file__).parent
 COMPILED = {"jit", "inlined", "outlined", "register"}
 IN_SEQUENCE = {
     "estimators/kernel/duplicate_rows.py:_sums_before",  # all partial sums are written
-    "solvers/linear_dual/coordinate_pass.py:_each_score",  # each row depends on the one before it
     "solvers/linear_dual/dense_epochs.py:_process_blocks",  # places that other arrays tell
     "solvers/linear_dual/one_class.py:_exchange_sparse",
     "solvers/sgd/private_features.py:_merge",

@@ -8,8 +8,12 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.choice import linear_solvers
+from fastsvm.estimators.fitting.progress import LATEST, EpochMonitor, MonitoredFit, left_of
 from fastsvm.estimators.fitting.session import FitSession, warn_of_gap
 from fastsvm.estimators.fitting.validation import (
+    Attributes,
+    Column,
+    Samples,
     TrainingSet,
     boolean,
     check_columns,
@@ -26,12 +30,12 @@ from fastsvm.estimators.fitting.validation import (
 from fastsvm.estimators.linear.fits.linear_fit import LinearFit, facts_of
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
-from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task, in_pairs, merged, task_of_classes
 from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.linear_dual.problem import Certificate
-from fastsvm.solvers.outer_loop import StopReason
+from fastsvm.solvers.outer_loop import Report, StopReason
+from fastsvm.sources import Source
 from fastsvm.tuning import current_tuning
 
 __all__ = ["BaseLinearClassifier", "BaseLinearRegressor", "BaseLinearSVM"]
@@ -53,10 +57,29 @@ _RULES = {
 }
 
 
+class _Monitor(EpochMonitor):
+    """Records every epoch of a fit."""
+
+    COLUMNS = ("epoch", "time", "objective", "dual_objective", "gap", "bytes_read")
+
+    def __init__(self, fit: MonitoredFit, source: Source) -> None:
+        super().__init__(fit)
+        self._source = source
+
+    def row(self, state: Any, report: Report) -> tuple[tuple, dict[str, str]]:
+        """Return primal and dual objective, relative gap and bytes read."""
+        values = float(state.primal.sum()), report.objective, report.gap, self._source.reads.nbytes
+        shown = {"gap": f"{report.gap:.2g}"}
+        if self._estimator.criterion == "gap" and not self._bar.disable:
+            known = self._records[-LATEST:]
+            shown |= left_of([one[1] for one in known], [one[4] for one in known], self._estimator.tol)
+        return values, shown
+
+
 class _Run(NamedTuple):
     """What a solver came to: what was seen, its best state with the certificate, and why it ended."""
 
-    monitor: DualAscentMonitor
+    monitor: _Monitor
     state: Any
     certificate: Certificate
     reason: StopReason
@@ -147,16 +170,16 @@ class BaseLinearSVM(LinearModel):
         """Return the loss that is learnt."""
         raise NotImplementedError
 
-    def _task(self, data: TrainingSet, loss: Loss) -> tuple[Task, dict[str, Any]]:
+    def _task(self, data: TrainingSet, loss: Loss) -> tuple[Task, Attributes]:
         """Return what a loss is to learn, and fitted attributes that the samples determine."""
         raise NotImplementedError
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, session: FitSession) -> None:
+    def _learn(self, X: Samples, y: Column, sample_weight: Column, session: FitSession) -> None:
         loss = self._chosen_loss()
         task, names = self._task(self._checked(X, y, sample_weight), loss)
         self._fit(task, loss, names, session)
 
-    def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession) -> None:
+    def _fit(self, task: Task, loss: Loss, names: Attributes, session: FitSession) -> None:
         """Solve the problem; `names` are fitted attributes beside those of the solution."""
         k, n_features, tuning = len(task.balance), task.source.shape[1], current_tuning().linear
         is_watched = session.can_be_resumed or session.has_callbacks or self.max_iter < tuning.least_epochs
@@ -177,18 +200,18 @@ class BaseLinearSVM(LinearModel):
             self._conclude(weights, partial(fit.solver.dual_of, run.state), pool)
         session.finish(run.monitor, warn_of_gap)
 
-    def _run(self, fit: LinearFit, names: dict[str, Any], session: FitSession) -> "_Run":
+    def _run(self, fit: LinearFit, names: Attributes, session: FitSession) -> "_Run":
         """Take steps until the fit ends, and certify the best state that is known."""
         solver, (state, records) = fit.solver, fit.initial_state()
 
-        def attributes(state: Any) -> dict[str, Any]:
+        def attributes(state: Any) -> Attributes:
             return names | self._weights(solver.finish(state), state.epoch)
 
         def checkpoint(state: Any) -> Any:
             return fit.checkpoint(state, records)
 
         monitored = MonitoredFit(session, self.max_iter, attributes, checkpoint, state, records, self.solver_)
-        monitor = DualAscentMonitor(monitored, solver.problem.source)
+        monitor = _Monitor(monitored, solver.problem.source)
         with session.solving(monitor, "_fit_state", lambda: fit.last_state(monitor.state, records)):
             state, reason = fit.run(state, self.max_iter, monitor.observe)
         certificate = solver.certificate
@@ -197,7 +220,7 @@ class BaseLinearSVM(LinearModel):
             reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
         return _Run(monitor, state, certificate, reason)
 
-    def _note(self, run: "_Run", weights: np.ndarray, names: dict[str, Any]) -> None:
+    def _note(self, run: "_Run", weights: np.ndarray, names: Attributes) -> None:
         """Set the fitted attributes."""
         primal, dual, violation = run.certificate
         self.__dict__.update(names | self._weights(weights, run.state.epoch))
@@ -209,7 +232,7 @@ class BaseLinearSVM(LinearModel):
     def _conclude(self, weights: np.ndarray, dual: Callable[[], np.ndarray], pool: Pool) -> None:
         """Take the weights at the end of a fit, and what returns their dual variables; here for nothing."""
 
-    def _weights(self, weights: np.ndarray, n_epochs: int) -> dict[str, Any]:
+    def _weights(self, weights: np.ndarray, n_epochs: int) -> Attributes:
         """Return the fitted attributes of weights."""
         if self._shows_difference(len(weights)):
             weights = np.diff(weights, axis=0)
@@ -232,7 +255,7 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
         the rest.
     """
 
-    def _task(self, data: TrainingSet, loss: Loss) -> tuple[Task, dict[str, Any]]:
+    def _task(self, data: TrainingSet, loss: Loss) -> tuple[Task, Attributes]:
         classes, labels = encode(data.y, data.weight)
         factors, coupled = class_weights(self.class_weight, classes, labels, data.weight), loss.of_classes
         source, by_pair = self._standardized(data.source, data.weight), self._learns_pairs(len(classes))
@@ -270,7 +293,7 @@ class BaseLinearRegressor(LinearRegressor, BaseLinearSVM):
     def _chosen_loss(self) -> Loss:
         return loss_of(self.loss, epsilon=float(self.epsilon))
 
-    def _task(self, data: TrainingSet, loss: Loss) -> tuple[Task, dict[str, Any]]:
+    def _task(self, data: TrainingSet, loss: Loss) -> tuple[Task, Attributes]:
         check_squares(data.y[data.weight > 0])
         source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
         return Task(source, np.ascontiguousarray(data.y), data.weight, total, np.ones(1), of_classes=False), {}

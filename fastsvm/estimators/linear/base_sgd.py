@@ -1,7 +1,7 @@
 """What linear models by stochastic gradient descent have in common."""
 
 from contextlib import closing
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from fastsvm._compiled.threads import Pool, one_threaded_blas
 from fastsvm.estimators.fitting.progress import MonitoredFit
 from fastsvm.estimators.fitting.session import FitSession, drafted, warn_of_sgd, with_callbacks
 from fastsvm.estimators.fitting.validation import (
+    Attributes,
     Column,
     Samples,
     TrainingSet,
@@ -205,12 +206,12 @@ shape (n_samples, n_features)
         self._fit(task, self._begin(coef_init, intercept_init, task, earlier, names), names, is_given, session)
         return self
 
-    def _task(self, data: TrainingSet) -> tuple[Task, dict[str, Any]]:
+    def _task(self, data: TrainingSet) -> tuple[Task, Attributes]:
         """Return what is to be learnt, and fitted attributes that the samples determine."""
         raise NotImplementedError
 
     def _fit(
-        self, task: Task, start: LinearFunction | None, names: dict[str, Any], is_given: bool, session: FitSession
+        self, task: Task, start: LinearFunction | None, names: Attributes, is_given: bool, session: FitSession
     ) -> None:
         """Minimise the objective; `names` are fitted attributes beside those of the solution.
 
@@ -233,7 +234,7 @@ shape (n_samples, n_features)
             def checkpoint(state: SGDState) -> SGDFitState:
                 return first._replace(state=state, curve=monitor.curve)
 
-            def attributes(state: SGDState) -> dict[str, Any]:
+            def attributes(state: SGDState) -> Attributes:
                 return names | self._weights(solver, state, task)
 
             monitored = MonitoredFit(session, self.max_iter, attributes, checkpoint, first.state, first.records)
@@ -254,7 +255,7 @@ shape (n_samples, n_features)
         self.stop_reason_, self.loss_curve_ = str(reason), monitor.curve.values()
         session.finish(monitor, warn_of_sgd)
 
-    def _partial_fit(self, task: Task, names: dict[str, Any]) -> None:
+    def _partial_fit(self, task: Task, names: Attributes) -> None:
         """Run one epoch, from the state of the last partial fit."""
         last = getattr(self, "_state", None) if hasattr(self, "coef_") else None
         curve = LossCurve() if last is None else self._curve
@@ -288,20 +289,20 @@ shape (n_samples, n_features)
         begin = self._hidden(shown, task)
         return begin if self.fit_intercept else begin._replace(intercept=np.zeros_like(begin.intercept))
 
-    def _weights(self, solver: SGD, state: SGDState, task: Task) -> dict[str, Any]:
+    def _weights(self, solver: SGD, state: SGDState, task: Task) -> Attributes:
         """Return the fitted attributes of a state."""
         coef, intercept = self._shown(solver.finish(state), task)
         coef = coef if task.of_classes else coef[0]
         return {"coef_": coef, "intercept_": intercept, "n_iter_": state.epoch, "t_": float(state.n_steps + 1)}
 
-    def _earlier(self) -> dict[str, Any]:
+    def _earlier(self) -> Attributes:
         """Return weights and classes of the last fit for a warm start."""
         names = ("coef_", "intercept_", "classes_") if self.warm_start else ()
         attributes = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return attributes | {"coef_": dense_coef(self)} if "coef_" in attributes else attributes
 
     def _begin(
-        self, coef: Any, intercept: Any, task: Task, earlier: dict[str, Any], names: dict
+        self, coef: Column, intercept: Column, task: Task, earlier: Attributes, names: Attributes
     ) -> LinearFunction | None:
         """Return the initial weights: those that the user passed, or those of the last fit."""
         shown = 1 if self._is_pair(task) else len(task.balance)

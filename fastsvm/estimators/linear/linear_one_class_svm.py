@@ -1,12 +1,10 @@
 """The linear one-class SVM: outliers among millions of samples."""
 
-from typing import Any
-
 import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.predictions import OutlierDetector
-from fastsvm.estimators.fitting.validation import NU, Rule, TrainingSet
+from fastsvm.estimators.fitting.validation import NU, Attributes, Rule, TrainingSet
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.training_task import Task
@@ -76,7 +74,7 @@ class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
         max_iter: int = 1000,
         max_time: float | None = None,
         memory: str | int = "auto",
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         standardize: bool = False,
         warm_start: bool = False,
         verbose: bool | int = False,
@@ -99,7 +97,7 @@ class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
     def _chosen_loss(self) -> Loss:
         return loss_of("perceptron")
 
-    def _task(self, data: TrainingSet, loss: Loss) -> tuple[Task, dict[str, Any]]:
+    def _task(self, data: TrainingSet, loss: Loss) -> tuple[Task, Attributes]:
         source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
         labels = np.ones(len(data.weight))
         return Task(source, labels, data.weight, total, np.ones(1), of_classes=False, share=float(self.nu)), {}

@@ -1,6 +1,6 @@
 """Linear support vector classification."""
 
-from typing import Any
+import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.validation import Rule, one_of
@@ -39,11 +39,11 @@ class LinearSVC(BaseLinearClassifier):
     ----------
     Hsieh, Chang, Lin, Keerthi and Sundararajan (2008), A dual coordinate descent method for large-scale linear SVM,
     ICML, algorithm 1. Yu, Hsieh, Chang and Lin (2012), Large linear classification when data cannot fit in memory,
-    ACM TKDD 5. Lin, Mairal and Harchaoui (2015), A universal catalyst for first-order optimization, NeurIPS,
-    algorithm 1. Yan and Li (2020), An efficient augmented Lagrangian method for support vector machine, Optimization
-    Methods and Software 35. Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), A sequential dual method for large
-    scale multi-class linear SVMs, KDD, section 3. Yuan, Ho and Lin (2012), An improved GLMNET for l1-regularized
-    logistic regression, JMLR 13. Wang and Scott (2021), An exact solver for the Weston-Watkins SVM
+    ACM TKDD 5. Rockafellar (1976), Monotone operators and the proximal point algorithm, SIAM Journal on Control and
+    Optimization 14. Yan and Li (2020), An efficient augmented Lagrangian method for support vector machine,
+    Optimization Methods and Software 35. Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), A sequential dual method
+    for large scale multi-class linear SVMs, KDD, section 3. Yuan, Ho and Lin (2012), An improved GLMNET for
+    l1-regularized logistic regression, JMLR 13. Wang and Scott (2021), An exact solver for the Weston-Watkins SVM
     subproblem, ICML.
 
     Examples
@@ -72,7 +72,7 @@ class LinearSVC(BaseLinearClassifier):
         intercept_scaling: float = 1.0,
         class_weight: dict | str | None = None,
         verbose: bool | int = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         max_iter: int = 1000,
         memory: str | int = "auto",
         max_time: float | None = None,

@@ -1,6 +1,6 @@
 """Linear support vector regression."""
 
-from typing import Any
+import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.validation import Rule, number
@@ -33,9 +33,10 @@ class LinearSVR(BaseLinearRegressor):
     ----------
     Hsieh, Chang, Lin, Keerthi and Sundararajan (2008), A dual coordinate descent method for large-scale linear SVM,
     ICML, algorithm 1. Yu, Hsieh, Chang and Lin (2012), Large linear classification when data cannot fit in memory,
-    ACM TKDD 5. Lin, Mairal and Harchaoui (2015), A universal catalyst for first-order optimization, NeurIPS,
-    algorithm 1. Yan and Li (2020), An efficient augmented Lagrangian method for support vector machine, Optimization
-    Methods and Software 35. Ho and Lin (2012), Large-scale linear support vector regression, JMLR 13, algorithm 4.
+    ACM TKDD 5. Rockafellar (1976), Monotone operators and the proximal point algorithm, SIAM Journal on Control and
+    Optimization 14. Yan and Li (2020), An efficient augmented Lagrangian method for support vector machine,
+    Optimization Methods and Software 35. Ho and Lin (2012), Large-scale linear support vector regression, JMLR 13,
+    algorithm 4.
 
     Examples
     --------
@@ -58,7 +59,7 @@ class LinearSVR(BaseLinearRegressor):
         intercept_scaling: float = 1.0,
         dual: bool | str = "auto",
         verbose: bool | int = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         max_iter: int = 1000,
         memory: str | int = "auto",
         max_time: float | None = None,

@@ -1,6 +1,6 @@
 """Logistic regression."""
 
-from typing import Any
+import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.validation import Rule, one_of
@@ -37,7 +37,8 @@ class LogisticRegression(LinearProbabilities, BaseLinearClassifier):
     ----------
     Yu, Huang and Lin (2011), Dual coordinate descent methods for logistic regression and maximum entropy models,
     Machine Learning 85. Yuan, Ho and Lin (2012), An improved GLMNET for l1-regularized logistic regression, JMLR 13.
-    Lin, Mairal and Harchaoui (2015), A universal catalyst for first-order optimization, NeurIPS, algorithm 1.
+    Rockafellar (1976), Monotone operators and the proximal point algorithm, SIAM Journal on Control and Optimization
+    14.
 
     Examples
     --------
@@ -62,7 +63,7 @@ class LogisticRegression(LinearProbabilities, BaseLinearClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         class_weight: dict | str | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         solver: str = "auto",
         max_iter: int = 1000,
         verbose: bool | int = False,

@@ -1,7 +1,5 @@
 """Linear classification by mini-batch stochastic gradient descent."""
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
@@ -10,6 +8,7 @@ from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.session import drafted
 from fastsvm.estimators.fitting.validation import (
+    Attributes,
     Column,
     Rule,
     Samples,
@@ -80,7 +79,7 @@ class SGDClassifier(LinearClassifier, BaseSGD):
         epsilon: float = 0.1,
         margin: float = 1.0,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         learning_rate: str = "adagrad",
         eta0: float = 0.01,
         power_t: float = 0.5,
@@ -182,7 +181,7 @@ shape (n_samples, n_features)
         self._partial_fit(self._task_of(source, labels, data.weight, known), {"classes_": known})
         return self
 
-    def _task(self, data: TrainingSet) -> tuple[Task, dict[str, Any]]:
+    def _task(self, data: TrainingSet) -> tuple[Task, Attributes]:
         classes, labels = encode(data.y, data.weight)
         source = self._scaled(data.source, data.weight)
         return self._task_of(source, labels, data.weight, classes), {"classes_": classes}

@@ -1,13 +1,11 @@
 """Linear regression by mini-batch stochastic gradient descent."""
 
-from typing import Any
-
 import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.session import drafted
-from fastsvm.estimators.fitting.validation import Column, Rule, Samples, TrainingSet, check_training_set
+from fastsvm.estimators.fitting.validation import Attributes, Column, Rule, Samples, TrainingSet, check_training_set
 from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.loss_parameter import loss_rule
 from fastsvm.estimators.linear.prediction import LinearRegressor
@@ -54,7 +52,7 @@ class SGDRegressor(LinearRegressor, BaseSGD):
         shuffle: bool = True,
         verbose: bool | int = False,
         epsilon: float = 0.1,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         learning_rate: str = "adagrad",
         eta0: float = 0.01,
         power_t: float = 0.25,
@@ -133,6 +131,6 @@ shape (n_samples, n_features)
         self._partial_fit(*self._task(data, again=not first))
         return self
 
-    def _task(self, data: TrainingSet, again: bool = False) -> tuple[Task, dict[str, Any]]:
+    def _task(self, data: TrainingSet, again: bool = False) -> tuple[Task, Attributes]:
         source, total = self._scaled(data.source, data.weight, again), float(data.weight.sum())
         return Task(source, np.ascontiguousarray(data.y), data.weight, total, np.ones(1), of_classes=False), {}

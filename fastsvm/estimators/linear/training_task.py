@@ -1,9 +1,10 @@
 """What a linear model is to learn, from rows, labels and weights."""
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from fastsvm.sources import DenseBlock, MemorySource, Source
@@ -73,7 +74,7 @@ def fingerprint(task: Task) -> str:
     return digest.hexdigest()
 
 
-def seed_of(estimator: Any) -> int:
+def seed_of(estimator: BaseEstimator) -> int:
     """Return a seed drawn by the estimator's random_state."""
     return int(check_random_state(estimator.random_state).randint(2**31 - 1))
 

@@ -1,1 +1,1 @@
-"""The dual problem of a linear machine: coordinate ascent in blocks, accelerated."""
+"""The dual problem of a linear machine: coordinate ascent in blocks, with a proximal term."""

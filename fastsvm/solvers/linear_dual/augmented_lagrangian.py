@@ -27,6 +27,11 @@ A given sum
 Why
     Large C, long rows, or hardly more rows than features slow coordinate ascent down, but not Newton steps.
 
+Few samples
+    are solved to rounding error by one step, from zero. With fewer samples than features it takes, in place of the
+    rows, those of the Cholesky factor of their Gram matrix: they have the same dot products, and fewer features. A
+    solution that is not within tolerance, as where values overflow, leaves the problem to another solver.
+
 Cost
     4 n d multiplications an epoch, and as a Newton step 3 n d + m d² / 2 + d³ / 6 for the m free rows, or with m and d
     exchanged if m < d. A copy of the rows in float64, and one of the free rows.
@@ -35,9 +40,10 @@ Cost
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import linalg, sparse
 
 from fastsvm._compiled.compiler import jit, outlined, writeable
-from fastsvm._compiled.threads import Pool, spans
+from fastsvm._compiled.threads import Pool, spans, stoppable
 from fastsvm.linalg.cholesky import factorise, solve_factorised
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
 from fastsvm.losses import (
@@ -55,18 +61,28 @@ from fastsvm.losses import (
     feasible,
     loss_value,
     projected_gradient,
+    sums_of_rows,
     write_costs,
 )
-from fastsvm.solvers.linear_dual.problem import ACCEPTED, PIECE_VALUES, ROUNDING, LinearProblem
+from fastsvm.solvers.linear_dual.problem import (
+    ACCEPTED,
+    PANEL,
+    PIECE_VALUES,
+    ROUNDING,
+    Certificate,
+    CertifiedSolver,
+    LinearProblem,
+    LinearSettings,
+)
+from fastsvm.solvers.outer_loop import Report
+from fastsvm.sources import CSRBlock
 
-__all__ = ["AGAIN", "MOST_EPOCHS", "Course", "Solution", "chosen_loss", "newton_applies", "solve_scores", "solved"]
+__all__ = ["AGAIN", "Course", "FewSamples", "Solution", "chosen_loss", "newton_applies", "solve_scores", "solved"]
 
 AGAIN = 4
 """Newton steps that did not suffice are tried again after so many times the epochs so far."""
 
-MOST_EPOCHS = 200
-"""Epochs that reduce the gap fast end after at most so many; each takes little time."""
-
+_MOST_EPOCHS = 200  # Epochs of few samples that reduce the gap fast end after at most so many.
 _SPEED = 8  # Products and factorisations take so many times less time for a multiplication than epochs.
 _LESS = 0.1  # The first ridge, in mean squares of the lengths of rows, and its factor after each envelope.
 _MAX_FAILURES = 3  # So many envelopes in a row without progress show that rounding errors prevent it.
@@ -124,16 +140,16 @@ def solved(problem: LinearProblem, rows: np.ndarray, dual: np.ndarray, course: C
 
     `rows` are those of the problem in float64 with the constant feature last, or others with the same dot products.
     """
-    k, found = len(dual), Solution(np.empty((len(dual), rows.shape[1])), dual, np.zeros(len(dual)))
+    k, solution = len(dual), Solution(np.empty((len(dual), rows.shape[1])), dual, np.zeros(len(dual)))
     loss, demands = chosen_loss(problem.loss), Demands(*map(writeable, problem.demands))
     parts = spans(k, max(1, PIECE_VALUES // rows.size))  # those of the scores that are worth a thread
-    pool.run(lambda a, b: solve_scores(loss, demands, rows, course, (a, b), found), parts)
-    return found
+    pool.run(lambda a, b: solve_scores(loss, demands, rows, course, (a, b), solution), parts)
+    return solution
 
 
 @jit
-def solve_scores(loss, demands, rows, course, bounds, found):
-    """Solve the problems of the scores within `bounds`; `found` is modified, and `rows` where a sum is given."""
+def solve_scores(loss, demands, rows, course, bounds, solution):
+    """Solve the problems of the scores within `bounds`; `solution` is modified, and `rows` where a sum is given."""
     n = rows.shape[0]
     squares, scores, targets, costs, center = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
     for i in range(n):
@@ -141,7 +157,7 @@ def solve_scores(loss, demands, rows, course, bounds, found):
     is_smooth, size = box(loss, 1.0)[1] > 0, max(squares.mean(), 1e-300)
     for c in range(bounds[0], bounds[1]):
         write_costs(demands, 0, c, targets, costs)
-        dual, weights, here = found.dual[c], found.weights[c], _Envelope(loss, targets, costs, center, 0.0, 0.0)
+        dual, weights, here = solution.dual[c], solution.weights[c], _Envelope(loss, targets, costs, center, 0.0, 0.0)
         _sum_rows(rows, dual, weights)
         n_steps = _ascent(here, course, rows, squares, dual, weights, scores)
         if is_smooth:
@@ -149,7 +165,7 @@ def solve_scores(loss, demands, rows, course, bounds, found):
             n_steps += _newton(here, course, rows, dual, weights, scores)
         else:
             n_steps += _envelopes(here, course, rows, size, dual, weights, scores)
-        found.n_steps[c] = n_steps
+        solution.n_steps[c] = n_steps
 
 
 @jit
@@ -395,6 +411,154 @@ def _dot(a, b):
     for k in range(a.size):
         total += a[k] * b[k]
     return total
+
+
+# --- few samples -----------------------------------------------------------------------------------------
+
+
+class FewSamplesState(NamedTuple):
+    """Weights, dual variables, and the number of epochs and Newton steps; the problem is solved or not begun."""
+
+    weights: np.ndarray
+    dual: np.ndarray
+    primal: np.ndarray
+    epoch: int = 0
+
+
+class FewSamples(CertifiedSolver):
+    """The solver of problems of few samples; `on_gram` for fewer samples than features."""
+
+    def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool, on_gram: bool) -> None:
+        demands = Demands(*map(writeable, problem.demands))
+        super().__init__(problem._replace(loss=chosen_loss(problem.loss), demands=demands), settings, pool)
+        self._on_gram = on_gram
+
+    def init(self, dual: np.ndarray | None = None) -> FewSamplesState:
+        """Return the state at zero."""
+        (n, d), k = self.problem.source.shape, self.n_scores
+        return FewSamplesState(np.zeros((k, d + 1)), np.zeros((n, k)), np.full(k, np.inf))
+
+    def start_of(self, state: object) -> None:
+        """Return None: a solution takes no more time from zero."""
+
+    def kept(self, state: FewSamplesState, finished: bool) -> None:
+        """Return None, for the same reason."""
+
+    def step(self, state: FewSamplesState, most_steps: int) -> tuple[FewSamplesState, Report]:
+        """Solve the problem, or return the state as it is if the solution is not within tolerance."""
+        (n, d), settings = self.problem.source.shape, self.settings
+        is_short = self.n_scores * n * (d + 1) <= settings.tuning.short_values
+        if is_short:  # starting a thread would take as long as the fit
+            after, certificate = self._solved(np.zeros(1, np.int64))
+        else:
+            after, certificate = stoppable(self._solved, settings.deadline)
+        gap = self.gap_of(certificate)
+        is_within = (gap if settings.criterion == "gap" else certificate.violation) <= settings.tol
+        if not (is_within and np.isfinite(certificate.primal).all() and np.isfinite(certificate.dual).all()):
+            return state, Report(np.inf, 0.0, 1, within=False, converged=False, stalled=True)
+        self.certificate = certificate
+        return after, Report(gap, float(certificate.dual.sum()), 1, True, True, False)
+
+    @np.errstate(all="ignore")
+    def _solved(self, stop: np.ndarray) -> tuple[FewSamplesState, Certificate]:
+        """Return the solution and its certificate; steps end once the number in `stop` is not 0."""
+        problem, k = self.problem, self.n_scores
+        rows = self._with_constant()
+        n = rows.shape[0]
+        try:
+            used = _factor_of_gram(rows, self.pool) if self._on_gram else rows
+        except linalg.LinAlgError:  # values overflow
+            return self.init(), self._unknown()
+        course = Course(stop, most_epochs=_MOST_EPOCHS)
+        weights, dual, n_steps = solved(problem, used, np.zeros((k, n)), course, self.pool)
+        position = np.ascontiguousarray(dual @ rows)
+        if self._on_gram:
+            weights = _with_scores(used @ weights.T, rows, used)
+        every = np.concatenate([weights, position, position] if self._on_gram else [weights, position])
+        scores, beta = np.ascontiguousarray(every @ rows.T), np.ascontiguousarray(dual.T)
+        objectives = np.zeros((len(every) // k, k))
+        violation = _certify(problem.loss, problem.demands, every, scores, beta, objectives)
+        primal = objectives[0]
+        if self._on_gram:  # rounding errors decide, and the factor may be singular
+            is_lower = primal <= objectives[1]
+            primal, weights = np.where(is_lower, primal, objectives[1]), np.where(is_lower[:, None], weights, position)
+        state = FewSamplesState(weights, beta, primal, int(n_steps.max()))
+        return state, Certificate(primal, objectives[-1], violation)
+
+    def _unknown(self) -> Certificate:
+        """Return what is known of a solution where values overflow."""
+        none = np.full(self.n_scores, np.nan)
+        return Certificate(none, none, np.inf)
+
+    def _with_constant(self) -> Any:
+        """Return all rows in float64 with the constant feature last, an array or a CSR matrix where there are many."""
+        problem, width = self.problem, self.problem.source.shape[1] + 1
+        block = problem.block
+        if not (self._on_gram and isinstance(block, CSRBlock)):
+            return problem.dense(block, width)
+        n, ends = block.shape[0], block.indptr[1:]
+        data = np.insert(block.data.astype(np.float64, copy=False), ends, problem.constant)
+        indices = np.insert(block.indices, ends, width - 1)
+        return sparse.csr_matrix((data, indices, block.indptr + np.arange(n + 1)), (n, width))
+
+    def concluded(self, state: FewSamplesState) -> tuple[FewSamplesState, Certificate]:
+        """Return the state at the end of a fit and its certificate."""
+        unknown = np.full(self.n_scores, np.finfo(np.float64).max), np.zeros(self.n_scores), np.inf
+        return state, self.certificate or Certificate(*unknown)
+
+    def finish(self, state: FewSamplesState) -> np.ndarray:
+        """Return the weights of the features and, last, of the constant feature."""
+        return state.weights
+
+
+@jit
+def _certify(loss, demands, every, scores, dual, objectives):
+    """Write the primal objectives of some weights and, last, the dual one; return the violation.
+
+    `every` has the weights with Σ β_i x_i last, and `scores` theirs. This is one call, as in `sums_of_rows`. The dual
+    objective is NaN if a score of the variables is not finite, of rows that cost nothing too.
+    """
+    (n, k), last = dual.shape, objectives.shape[0] - 1
+    conjugates = np.zeros(k)
+    violation = sums_of_rows(loss, demands, scores, dual, dual, objectives[:last], conjugates)
+    for place in range(every.shape[0]):
+        square = 0.0
+        for j in range(every.shape[1]):
+            square += every[place, j] ** 2
+        objectives[place // k, place % k] += square / 2
+    for c in range(k):
+        objectives[last, c] = max(0.0, -conjugates[c] - objectives[last, c])  # losses are not negative
+        for i in range(n):
+            if not np.isfinite(scores[last * k + c, i]):
+                objectives[last, c] = np.nan
+    return violation
+
+
+def _with_scores(scores: np.ndarray, rows: Any, factor: np.ndarray) -> np.ndarray:
+    """Return the least weights Xᵀ α with some scores X w, for rows X and the factor of their Gram matrix."""
+    coef = np.zeros_like(scores)
+    for _ in range(2):  # the second time corrects what the ridge of the factor changes
+        rest = scores - rows @ (rows.T @ coef)
+        coef += linalg.cho_solve((factor, True), rest, check_finite=False)
+    return np.ascontiguousarray((rows.T @ coef).T)
+
+
+def _factor_of_gram(rows: Any, pool: Pool) -> np.ndarray:
+    """Return the lower Cholesky factor of the Gram matrix of rows, an array or a CSR matrix."""
+    n = rows.shape[0]
+    if sparse.issparse(rows):
+        gram = (rows @ rows.T).toarray()
+    else:
+        gram = np.empty((n, n))
+
+        @np.errstate(all="ignore")  # as in the thread that calls: overflow is looked for in the certificate
+        def fill(a: int, b: int) -> None:
+            np.matmul(rows[a:b], rows[:b].T, out=gram[a:b, :b])
+
+        pool.run(fill, list(spans(n, PANEL))[::-1])  # the longest first
+    gram.flat[:: n + 1] += np.finfo(np.float64).eps * gram.trace()  # equal rows make it singular
+    factor = linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
+    return np.ascontiguousarray(factor)
 
 
 # --- one code for several losses -------------------------------------------------------------------------

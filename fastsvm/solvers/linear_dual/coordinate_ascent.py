@@ -1,4 +1,4 @@
-"""Block-exact dual coordinate ascent with acceleration, for linear models.
+"""Block-exact dual coordinate ascent with a proximal term, for linear models.
 
 Problem
     minimise    ½ ‖W‖² + Σ_i c_i loss(W x_i, y_i)
@@ -8,11 +8,13 @@ Problem
 Ascent
     In the dual variables β of the rows, W = Σ_i β_i x_i. An epoch processes all rows in random order, with an exact
     coordinate update of one row after another (`losses`): dense rows in blocks (`dense_epochs`), sparse rows one by
-    one (`sparse_epochs`). Blocks change the work, which is done in products, but not the iterates.
+    one (`epochs`). Blocks change the work, which is done in products, but not the iterates.
 
-Acceleration
-    Epochs solve the subproblems of an accelerated proximal point method (`proximal_point`). With c_i x_iᵀ (I + M)⁻¹ x_i
-    near 1, where M is the metric of the proximal term (`metric`), one epoch a subproblem suffices most times.
+Subproblems
+    Each epoch solves a subproblem of the proximal point method: the objective plus ½ (W - V) M (W - V) near an anchor V
+    (Rockafellar 1976). In weights, W = (I + M)⁻¹ (Σ_i β_i x_i + M V). With c_i x_iᵀ (I + M)⁻¹ x_i near 1, where M is
+    the metric (`metric`), one epoch a subproblem suffices: the mean of its iterates is the next anchor. Where the gap
+    is large and not halved for long, the metric is weakened.
 
 Answer
     The weighted mean of the iterates of an epoch, which is nearer to the optimum than the last iterate. Its primal
@@ -20,9 +22,8 @@ Answer
     the next epoch.
 
 Slow progress
-    Where the gap is not halved for long, the metric is weakened, or strengthened if weakening was slower. Where
-    features or samples are few, Newton steps replace epochs (`augmented_lagrangian`); large C and tight tolerances
-    cost them little.
+    Where features or samples are few, Newton steps replace epochs (`augmented_lagrangian`); large C and tight
+    tolerances cost them little.
 
 End
     P - D ≤ tol P for each problem, with the dual objective D of β; or the violation of the optimality conditions of β
@@ -33,41 +34,70 @@ Memory
 
 After
     Hsieh, Chang, Lin, Keerthi and Sundararajan 2008; Yu, Hsieh, Chang and Lin 2012, Large linear classification when
-    data cannot fit in memory (blocks); Shalev-Shwartz and Zhang 2014 (acceleration of dual ascent).
+    data cannot fit in memory (blocks); Shalev-Shwartz and Zhang 2014 (proximal terms in dual ascent).
 """
 
 import time
 from collections.abc import Generator
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, stoppable
+from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import feasible
 from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, Solution, newton_applies, solved
 from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
+from fastsvm.solvers.linear_dual.epochs import Epochs, EpochState, Shrinking, SparseEpochs
 from fastsvm.solvers.linear_dual.metric import Metric, metric_of, no_metric
 from fastsvm.solvers.linear_dual.problem import (
     OVERFLOW,
     Certificate,
+    CertifiedSolver,
     LinearProblem,
+    LinearSettings,
     explain,
     relative_gap,
 )
-from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint, newton_is_due, recorded
-from fastsvm.solvers.linear_dual.sparse_epochs import SparseEpochs
-from fastsvm.solvers.linear_dual.state import CertifiedSolver, Epochs, LinearDualState, LinearSettings
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Window, windows
 
-__all__ = ["LinearDualAscent"]
+__all__ = ["LinearDualAscent", "LinearDualState", "epochs_on", "recorded"]
 
 _WIDTH = 16  # The number of weights is padded to a multiple of this, so that vectors have no rest.
-_COARSE = 3e-4  # Above this relative gap the metric is weakened after an evaluation without progress.
-_CLOSE = 0.1  # Below this relative gap the violation is computed, if it decides the end.
-_CREEPING = 100  # Within so many epochs the gap should be halved, or the metric changes.
+_COARSE = 1e-3  # Above this relative gap the metric is weakened if the gap was not halved for `_CREEPING` epochs.
+_CREEPING = 40
 _PATIENCE = 1000  # So many epochs without progress, beside as many as before, show that the fit has stalled.
+
+
+@storable("linear dual state")
+class LinearDualState(NamedTuple):
+    """What the solver carries from window to window; `dual`, `path` and `losses` are modified in place.
+
+    The dual variables have the shape (n, n_scores), weights the shape (n_scores, n_weights); `losses` has a number a
+    score, other arrays one a problem.
+    """
+
+    dual: np.ndarray
+    path: EpochState  # It has the weights within the epoch.
+    candidate: np.ndarray | None  # The losses of these weights are summed during the epoch, for rows on disk.
+    losses: np.ndarray  # The candidate has these sums so far.
+    best: np.ndarray  # These weights have the lowest primal objectives so far.
+    primal: np.ndarray  # `best` has these primal objectives.
+    dual_value: np.ndarray  # `dual` has these dual objectives.
+    epoch: int = 0  # So many epochs are complete.
+    window: int = 0  # So many windows of the current epoch are complete.
+    seen: int = 0  # These windows have so many rows.
+    next_evaluation: int = 1  # The objective is evaluated next after so many epochs.
+    last_evaluation: int = 0  # It was evaluated last after so many epochs.
+    gap: float = np.inf  # No evaluation found a lower relative gap.
+    progress_at: int = 0  # The last evaluation that found progress was at this epoch.
+    halved_at: int = 0  # The gap was last found halved at this epoch.
+    halved_gap: float = np.inf  # The gap was this then.
+    next_finish: int = 0  # Newton steps are tried after so many epochs.
+    passes: int = 1  # In this epoch there are so many over each window.
+    in_rounds: bool = False  # Epochs are rounds of passes over wide sparse rows.
 
 
 class LinearDualAscent(CertifiedSolver):
@@ -77,17 +107,20 @@ class LinearDualAscent(CertifiedSolver):
         super().__init__(problem, settings, pool)
         self.rows = np.arange(len(problem.source))
         self.width = self.width_of(problem.source.shape[1])
-        self.proximal = ProximalPoint(problem, self._first_metric(), settings.tuning)
+        self.metric = self._first_metric()
         self.newton_applies = settings.tuning.lagrangian and newton_applies(problem, settings.most_values)
         self.shorter_side = min(problem.source.shape[1], len(self.rows))
         self._busy, self._read_seconds = 0.0, problem.source.reads.seconds
-        self._epochs: Epochs[Any] | None = None
-        self._epochs_metric: Metric | None = None  # of `_epochs`
+        self._epochs: Epochs | None = None
         self._windows: Generator[Window, None, None] | None = None
         self._read_to: list = []
 
     def _first_metric(self) -> Metric:
-        """Return the metric with which epochs begin, the strongest."""
+        """Return the metric with which epochs begin."""
+        return self._strongest_metric()
+
+    def _strongest_metric(self) -> Metric:
+        """Return the strongest metric of the proximal term."""
         if self.settings.tuning.proximal:
             return metric_of(self.problem, self.width)
         return no_metric(self.n_scores, self.width)
@@ -106,8 +139,8 @@ class LinearDualAscent(CertifiedSolver):
     def init(self, dual: np.ndarray | None = None) -> LinearDualState:
         """Return the state at zero, or at given dual variables, which takes a pass over the rows.
 
-        Given variables are dropped for each problem in which half of them or less would be better. Such variables stem
-        from other rows or another scaling, and are worse than zero.
+        Given variables are dropped for each problem in which zero is better: they stem from other rows or another
+        scaling.
         """
         real, position = product_type(self.problem.source.dtype), np.zeros((self.n_scores, self.width))
         if dual is None:
@@ -115,20 +148,19 @@ class LinearDualAscent(CertifiedSolver):
         else:
             dual = feasible(self.problem.loss, self.problem.demands, dual)
             position = self._position_of(dual)
-            usable = np.broadcast_to(self.proximal.best_share(dual, position) > 0.5, self.n_scores)
+            usable = np.broadcast_to(self._dual_value(self._conjugates(dual), position) > 0, self.n_scores)
             dual, position = np.ascontiguousarray(dual * usable, real), position * usable[:, None]
         n_problems = self.problem.by_problem(np.zeros(self.n_scores)).size
         return LinearDualState(
-            dual=dual, anchor=position, last=position, momentum=np.ones(n_problems),
-            path=self.proximal.path(position, position), candidate=None, losses=np.zeros(self.n_scores), best=position,
-            primal=np.full(n_problems, np.inf), dual_value=np.zeros(n_problems),
-            initial_value=self.proximal.near_value(self._conjugates(dual), position, position),
+            dual=dual, path=self.path(position, position), candidate=None, losses=np.zeros(self.n_scores),
+            best=position, primal=np.full(n_problems, np.inf), dual_value=np.zeros(n_problems),
         )  # fmt: skip
 
-    def start_of(self, state: Any) -> np.ndarray | None:
+    def start_of(self, state: object) -> np.ndarray | None:
         """Return the dual variables of another fit, None if there are not as many."""
-        is_known = isinstance(state, LinearDualState) and state.dual.shape == (len(self.rows), self.n_scores)
-        return state.dual if is_known else None
+        if isinstance(state, LinearDualState) and state.dual.shape == (len(self.rows), self.n_scores):
+            return state.dual
+        return None
 
     def kept(self, state: LinearDualState, finished: bool) -> LinearDualState | None:
         """Return the state, None if a bad value or overflow has spread to the variables, which change in place."""
@@ -136,7 +168,7 @@ class LinearDualAscent(CertifiedSolver):
 
     def adopted(self, state: LinearDualState) -> LinearDualState:
         """Return a state that was saved between two windows, to resume with the same bits."""
-        self.proximal.take_metric(state.path.metric)
+        self.metric = state.path.metric
         return state
 
     def resumed(self, state: LinearDualState, same_windows: bool) -> LinearDualState:
@@ -144,9 +176,10 @@ class LinearDualAscent(CertifiedSolver):
 
         With other windows the epoch begins again, and objectives are discarded.
         """
-        self.proximal.take_metric(state.path.metric)
-        position = self._position_of(state.dual)
-        path = self.proximal.path(position, state.anchor, state.path)
+        self.metric = state.path.metric
+        position, term = self._position_of(state.dual), state.path.anchor_term
+        weights = self.metric.solve(position + term)
+        path = state.path._replace(weights=weights, mean=weights.copy(), position=position)
         if same_windows:
             return state._replace(path=path)
         return state._replace(
@@ -164,19 +197,30 @@ class LinearDualAscent(CertifiedSolver):
 
     def _padded(self, weights: np.ndarray) -> np.ndarray:
         """Return weights with zero padding between those of the features and of the constant feature."""
-        found = np.zeros((len(weights), self.width))
-        found[:, : weights.shape[1] - 1], found[:, -1] = weights[:, :-1], weights[:, -1]
-        return found
+        padded = np.zeros((len(weights), self.width))
+        padded[:, : weights.shape[1] - 1], padded[:, -1] = weights[:, :-1], weights[:, -1]
+        return padded
 
-    def _epochs_of(self, state: LinearDualState) -> Epochs[Any]:
-        """Return the epochs on the variables of a state; their Gram matrices are those of the current metric."""
-        known, metric = self._epochs, self.proximal.metric
-        if known is not None and known.dual is state.dual and self._epochs_metric is metric:
-            return known
-        kind: Any = SparseEpochs if self.problem.source.sparse else DenseEpochs
-        found: Epochs[Any] = kind(self.problem, state.dual, self.settings, self.pool)
-        self._epochs, self._epochs_metric = found, metric
-        return found
+    def path(self, position: np.ndarray, anchor: np.ndarray, before: EpochState | None = None) -> EpochState:
+        """Return the state of a new epoch at Σ β_i x_i = position, with the shrinking of the epoch `before`."""
+        anchor_term = self.metric.times(anchor)
+        weights = self.metric.solve(position + anchor_term)
+        fresh = Shrinking.of(self.problem.demands.costs), 0
+        shrinking, turn = fresh if before is None else (before.shrinking, before.turn)
+        return EpochState(weights, weights.copy(), position.copy(), anchor_term, self.metric, shrinking, turn)
+
+    def with_metric(self, state: LinearDualState, metric: Metric) -> LinearDualState:
+        """Return the state with another metric, anchored at the best weights."""
+        self.metric, self._epochs = metric, None  # whose Gram matrices are those of the metric before
+        return state._replace(
+            path=self.path(state.path.position, state.best, state.path), halved_at=state.epoch, halved_gap=state.gap
+        )
+
+    def _epochs_of(self, state: LinearDualState) -> Epochs:
+        """Return the epochs on the variables of a state."""
+        if self._epochs is None or self._epochs.dual is not state.dual:
+            self._epochs = epochs_on(self.problem, state.dual, self.settings, self.pool)
+        return self._epochs
 
     # --- epochs ------------------------------------------------------------------------------------------
 
@@ -204,7 +248,7 @@ class LinearDualAscent(CertifiedSolver):
             self._windows.close()
             self._windows = None
 
-    def _epoch(self, state: LinearDualState, epochs: Epochs[Any]) -> Generator[Window, None, None]:
+    def _epoch(self, state: LinearDualState, epochs: Epochs) -> Generator[Window, None, None]:
         settings = self.settings
         seed = settings.seed, state.epoch
         return windows(
@@ -212,7 +256,7 @@ class LinearDualAscent(CertifiedSolver):
             epochs.consecutive,
         )  # fmt: skip
 
-    def _process(self, state: LinearDualState, epochs: Epochs[Any], window: Window) -> LinearDualState:
+    def _process(self, state: LinearDualState, epochs: Epochs, window: Window) -> LinearDualState:
         begin = time.perf_counter()
         self.problem.source.check_unchanged()
         if state.candidate is not None:
@@ -226,15 +270,14 @@ class LinearDualAscent(CertifiedSolver):
         self._busy += time.perf_counter() - begin
         return state._replace(window=state.window + 1, seen=state.seen + len(window.rows))
 
-    def _process_once(self, state: LinearDualState, epochs: Epochs[Any], window: Window, k: int) -> None:
+    def _process_once(self, state: LinearDualState, epochs: Epochs, window: Window, k: int) -> None:
         """Pass over a window once."""
         path, n = state.path, len(window.rows)
         path = path._replace(
-            seen=state.seen + n * k / state.passes, row_share=1 / state.passes, turn=path.turn + k,
-            gaps=path.gaps if k == 0 else np.zeros(self.n_scores),
+            seen=state.seen + n * k / state.passes, row_share=1 / state.passes, turn=path.turn + k
         )  # fmt: skip
         seed = self.settings.seed, state.epoch, state.window, k
-        epochs.process(window.block, window.places, window.rows, path, seed)
+        epochs.process(window, path, seed)
 
     def _passes_next(self, state: LinearDualState) -> int:
         """Return the passes over each window of the next epoch, which fill the time of reading."""
@@ -247,18 +290,12 @@ class LinearDualAscent(CertifiedSolver):
 
     def _end_epoch(self, state: LinearDualState, last: bool) -> tuple[LinearDualState, Report]:
         """Move the anchor, and evaluate the objective if that is due."""
-        position, mean, conjugates = state.path.position, state.path.mean, self._conjugates(state.dual)
-        anchor, before, momentum = self.proximal.moved(state, conjugates)
-        moved = (anchor != state.anchor).any()
+        position, mean = state.path.position, state.path.mean
         state = state._replace(
-            anchor=anchor, last=before, momentum=momentum,
-            path=self.proximal.path(position, anchor, state.path._replace(turn=state.path.turn + state.passes)),
+            path=self.path(position, mean, state.path._replace(turn=state.path.turn + state.passes)),
             passes=self._passes_next(state), epoch=state.epoch + 1, window=0, seen=0,
-            dual_value=self._dual_value(conjugates, position),
-            initial_value=self.proximal.near_value(conjugates, position, anchor),
+            dual_value=self._dual_value(self._conjugates(state.dual), position),
         )  # fmt: skip
-        if moved:
-            state.path.shrinking.activate_all()
         if self.problem.source.resident:
             if state.epoch < state.next_evaluation and not last:
                 return state, self._report(state, 1)
@@ -280,30 +317,28 @@ class LinearDualAscent(CertifiedSolver):
     def _evaluate(
         self, state: LinearDualState, weights: np.ndarray, losses: np.ndarray, last: bool
     ) -> tuple[LinearDualState, Report]:
-        """Record the objective of weights, adapt the metric, and check convergence."""
+        """Record the objective of weights, and check convergence."""
         primal = self.problem.by_problem(losses) + self.problem.penalty(weights)
         if not np.isfinite(primal).all():
             raise ValueError(OVERFLOW)
         state, gap = recorded(state, weights, primal, self.settings)
-        progress_at = state.progress_at
-        if progress_at < state.epoch and state.inexactness <= 1.0 and gap > _COARSE:
-            state = self.proximal.at_level(state, 1, self._conjugates(state.dual))
-        elif state.epoch > state.halved_at + _CREEPING:
-            state = self.proximal.with_other_metric(state, self._conjugates(state.dual))
-        report = self._report(state, 1)._replace(stalled=state.epoch > 2 * progress_at + _PATIENCE)
-        if gap <= (self.settings.tol if self.settings.criterion == "gap" else _CLOSE):
+        is_stalled = state.epoch > 2 * state.progress_at + _PATIENCE
+        report = self._report(state, 1)._replace(stalled=is_stalled)
+        if gap > _COARSE and state.epoch > state.halved_at + _CREEPING and not self.metric.vanishes:
+            state = self.with_metric(state, self.metric.weaker())
+        if gap <= self.settings.tol or self.settings.criterion != "gap":
             state, report = self._certified(state, report)
-        due = self.newton_applies and newton_is_due(state, self.shorter_side, last, report.stalled)
+        due = self.newton_applies and _newton_is_due(state, self.shorter_side, last, report.stalled)
         if report.converged or not due:
             return state, report
         return self._certified(*self._newton_step(state, report))
 
     def _certified(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
         """Certify the best weights and the variables, and report whether they are within tolerance."""
-        self.certificate = found = self.certify(state)
-        if not self.is_within(found):
+        self.certificate = certificate = self.certify(state)
+        if not self.is_within(certificate):
             return state, report
-        return state, report._replace(gap=self.gap_of(found), within=True, converged=True)
+        return state, report._replace(gap=self.gap_of(certificate), within=True, converged=True)
 
     def _newton_step(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
         """Return the state after Newton steps to the tolerance, where these lead nearer."""
@@ -315,26 +350,25 @@ class LinearDualAscent(CertifiedSolver):
             before = np.ascontiguousarray(state.dual.T, np.float64)
             return solved(problem, rows, before, Course(stop, tol, settings.least), self.pool)
 
-        found = stoppable(steps, settings.deadline)
-        dual = np.ascontiguousarray(found.dual.T)
-        after = problem.certify([found.weights], dual, found.weights, self.pool)
+        solution = stoppable(steps, settings.deadline)
+        dual = np.ascontiguousarray(solution.dual.T)
+        after = problem.certify([solution.weights], dual, solution.weights, self.pool)
         higher, better = after.dual > state.dual_value, after.primal[0] < state.primal
         state.dual[:, higher] = dual[:, higher]
-        position, conjugates = self._position_of(state.dual), self._conjugates(state.dual)
-        best = np.where(better[:, None], self._padded(found.weights), state.best)
+        position = self._position_of(state.dual)
+        best = np.where(better[:, None], self._padded(solution.weights), state.best)
         state = state._replace(
             best=best, primal=np.where(better, after.primal[0], state.primal),
-            dual_value=self._dual_value(conjugates, position),
-            next_finish=AGAIN * state.epoch,
+            dual_value=self._dual_value(self._conjugates(state.dual), position),
+            next_finish=AGAIN * state.epoch, path=self.path(position, best, state.path),
         )  # fmt: skip
-        state = self.proximal.placed(state, position, best, conjugates)
         state = state._replace(gap=relative_gap(state.primal, state.dual_value, self.settings.least))
         return state, report._replace(gap=state.gap, objective=float(state.dual_value.sum()))
 
     def certify(self, state: LinearDualState) -> Certificate:
         """Return both objectives and the violation of the optimality conditions, by a pass in float64."""
-        found = self.problem.certify([self._weights(state)], state.dual, state.path.position, self.pool)
-        return found._replace(primal=found.primal[0])
+        certificate = self.problem.certify([self._weights(state)], state.dual, state.path.position, self.pool)
+        return certificate._replace(primal=certificate.primal[0])
 
     def concluded(self, state: LinearDualState) -> tuple[LinearDualState, Certificate]:
         """Return the state at the end of a fit and its certificate.
@@ -344,12 +378,12 @@ class LinearDualAscent(CertifiedSolver):
         if state.candidate is None:
             return state, self.certify(state)
         choices = [self._weights(state), state.candidate]
-        found = self.problem.certify(choices, state.dual, state.path.position, self.pool)
-        better = found.primal[1] < found.primal[0]
+        certificate = self.problem.certify(choices, state.dual, state.path.position, self.pool)
+        better = certificate.primal[1] < certificate.primal[0]
         by_score = np.broadcast_to(better, self.n_scores)[:, None]
-        primal = found.primal.min(axis=0)
+        primal = certificate.primal.min(axis=0)
         state = state._replace(best=np.where(by_score, choices[1], choices[0]), primal=primal)
-        return state, found._replace(primal=primal)
+        return state, certificate._replace(primal=primal)
 
     def _weights(self, state: LinearDualState) -> np.ndarray:
         """Return the best evaluated weights, or the last if none was evaluated."""
@@ -365,3 +399,62 @@ class LinearDualAscent(CertifiedSolver):
 
     def _report(self, state: LinearDualState, n_steps: int) -> Report:
         return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
+
+
+def epochs_on(problem: LinearProblem, dual: np.ndarray, settings: LinearSettings, pool: Pool) -> Epochs:
+    """Return epochs on dual variables of a problem."""
+    kind = SparseEpochs if problem.source.sparse else DenseEpochs
+    return kind(problem, dual, settings, pool)
+
+
+# --- evaluations -----------------------------------------------------------------------------------------
+
+_PROGRESS = 0.98  # An evaluation finds progress if the gap is at most this share of the least before.
+_GROWTH = 3  # Evaluations are at most one epoch apart, and one more for each so many epochs that are done.
+# Newton steps take the time of so many epochs, and so many for each feature or row, whichever are fewer.
+_NEWTON_EPOCHS, _NEWTON_FACTOR = 20, 2
+
+
+def recorded(
+    state: LinearDualState, weights: np.ndarray, primal: np.ndarray, settings: LinearSettings
+) -> tuple[LinearDualState, float]:
+    """Return the state after an evaluation of weights, and the relative gap of the best weights.
+
+    `primal` are the primal objectives of the weights. Weights that are `state.best` itself are those of the lowest
+    objectives, those of this evaluation included.
+    """
+    better = primal < state.primal
+    by_score = np.broadcast_to(better, len(weights))[:, None]
+    best = weights if weights is state.best else np.where(by_score, weights, state.best)
+    primal = np.where(better, primal, state.primal)
+    gap = relative_gap(primal, state.dual_value, settings.least)
+    progress_at = state.epoch if gap < _PROGRESS * state.gap else state.progress_at
+    state = state._replace(
+        best=best, primal=primal, gap=min(gap, state.gap), progress_at=progress_at,
+        next_evaluation=state.epoch + _epochs_until_next(state, gap, settings), last_evaluation=state.epoch,
+    )  # fmt: skip
+    if gap <= state.halved_gap / 2:
+        state = state._replace(halved_at=state.epoch, halved_gap=gap)
+    return state, gap
+
+
+def _epochs_until_next(state: LinearDualState, gap: float, settings: LinearSettings) -> int:
+    """Return the number of epochs until the next evaluation: not before the gap may be within tolerance."""
+    most = 1 + state.epoch // _GROWTH
+    known = np.isfinite(state.gap) and 0 < gap < state.gap
+    rate = np.log(state.gap / gap) / max(1, state.epoch - state.last_evaluation) if known else 0.0
+    if rate == 0 or gap <= settings.tol or settings.criterion != "gap":
+        return most
+    return int(np.clip(np.log(gap / settings.tol) / rate, 1, most))
+
+
+def _newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalled: bool) -> bool:
+    """Return whether to try Newton steps, which take about as long as the epochs so far.
+
+    They may take longer where ascent has `stalled`. In the `last` epoch they are tried even if they failed before.
+    `shorter_side` is the smaller of the numbers of features and of rows.
+    """
+    if stalled:
+        return state.epoch >= shorter_side / _NEWTON_FACTOR
+    epochs = _NEWTON_EPOCHS + _NEWTON_FACTOR * shorter_side
+    return state.epoch >= (epochs if last else max(epochs, state.next_finish))

@@ -11,7 +11,7 @@ that asks for the next piece holds up the others. For the same reason one compil
 
 from collections.abc import Callable
 from contextlib import closing
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -31,15 +31,14 @@ from fastsvm.linalg.dense_products import (
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.row_products import is_readable, write_runs_as_float32
 from fastsvm.losses import least_curvature
-from fastsvm.solvers.linear_dual.coordinate_pass import PassState, score_at, step_at, take_pass
-from fastsvm.solvers.linear_dual.problem import PIECE_VALUES, LinearProblem, class_bounds
-from fastsvm.solvers.linear_dual.state import MOST_AHEAD, Epochs, EpochState, LinearSettings, weight_left
-from fastsvm.sources import DenseBlock
+from fastsvm.solvers.linear_dual.epochs import Epochs, EpochState, PassState, score_at, step_at, take_pass, weight_left
+from fastsvm.solvers.linear_dual.problem import MOST_AHEAD, PIECE_VALUES, LinearProblem, LinearSettings, class_bounds
+from fastsvm.sources import DenseBlock, Window
 
 __all__ = ["BlockGrams", "DenseEpochs", "GramRows"]
 
 
-class DenseEpochs(Epochs[DenseBlock]):
+class DenseEpochs(Epochs):
     """Runs epochs on blocks of consecutive dense rows; a window may have gaps."""
 
     consecutive = True
@@ -70,11 +69,10 @@ class DenseEpochs(Epochs[DenseBlock]):
     def end(self, path: EpochState) -> None:
         """Do nothing: `position` is always up to date."""
 
-    def process(
-        self, block: DenseBlock, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]
-    ) -> None:
-        """Update the variables of some rows: blocks in random order, and rows in random order within a block."""
-        values, places = block.values[places[0] : places[-1] + 1], places - places[0]
+    def process(self, window: Window, path: EpochState, seed: tuple[int, ...]) -> None:
+        """Update the variables of the rows of a window: blocks in random order, and rows within a block."""
+        first, rows = window.places[0], window.rows
+        values, places = cast(DenseBlock, window.block).values[first : window.places[-1] + 1], window.places - first
         plan, moved = self._window_blocks(places, rows, path, (*seed, 0)), np.zeros(len(values), np.uint8)
         as_stored = self._as_stored and values.flags.c_contiguous
         is_ready = as_stored and self._grams.are_cached(plan.firsts, plan.lengths)
@@ -141,7 +139,7 @@ class DenseEpochs(Epochs[DenseBlock]):
         arrays = _Arrays(
             path.weights, path.mean, path.position, self._weights, self._change, self._scores, self._changes
         )  # fmt: skip
-        state = PassState(self.dual, moved_here, path.gaps)
+        state = PassState(self.dual, moved_here)
         work = plan.order.size * self.n_features * self.n_scores
         apart = not self.loss.of_classes and work > PIECE_VALUES
 
@@ -244,7 +242,7 @@ class _Arrays(NamedTuple):
 def _process_blocks(loss, demands, values, plan, arrays, state, bounds):
     """Process the blocks of a window, in the scores within `bounds`."""
     weights, mean, position, rounded, change, scores, changes = arrays
-    dual, moved, gaps = state
+    dual, moved = state
     for k in range(plan.starts.size):
         start, n, a, b = plan.starts[k], plan.lengths[k], plan.ends[k], plan.ends[k + 1]
         if a == b:
@@ -253,7 +251,7 @@ def _process_blocks(loss, demands, values, plan, arrays, state, bounds):
         _score(rows, order, rounded, plan.constant, bounds, scores)
         view = GramRows(plan.grams[plan.slots[k]], order, scores, changes, plan.damping, n)
         flags = np.zeros(order.size, np.uint8)
-        take_pass(loss, demands, view, plan.firsts[k] + order, plan.n_sweeps, PassState(dual, flags, gaps), bounds)
+        take_pass(loss, demands, view, plan.firsts[k] + order, plan.n_sweeps, PassState(dual, flags), bounds)
         for t in range(order.size):
             if flags[t] != 0:  # other threads may set it for other scores
                 moved[start + order[t]] = 1
@@ -376,10 +374,10 @@ class BlockGrams:
         A block is its first row and its number of rows. Slots are indices in `grams`; 0 for blocks that are not `used`.
         Matrices that are not cached have slots from `spare` on.
         """
-        found, needed, missing = np.zeros(len(firsts), np.int64), np.flatnonzero(used), []
+        slots_of, needed, missing = np.zeros(len(firsts), np.int64), np.flatnonzero(used), []
         if self._n_kept == 0:
-            found[needed] = np.arange(spare, spare + len(needed))
-            return found, needed
+            slots_of[needed] = np.arange(spare, spare + len(needed))
+            return slots_of, needed
         for k in needed.tolist():
             block = int(firsts[k]), int(lengths[k])
             slot = self._slots.get(block)
@@ -389,8 +387,8 @@ class BlockGrams:
                 else:
                     slot, spare = spare, spare + 1
                 missing.append(k)
-            found[k] = slot
-        return found, np.array(missing, np.int64)
+            slots_of[k] = slot
+        return slots_of, np.array(missing, np.int64)
 
     def fill(self, values: np.ndarray, blocks: np.ndarray) -> bool:
         """Write the Gram matrices of blocks, and return whether the squares of their rows are finite.

@@ -31,12 +31,11 @@ __all__ = [
 ]
 
 _WEIGHT = 0.7  # The proximal term has this weight, in multiples of cost times mean ‖x‖².
-_DIRECTIONS, _STREAMED_DIRECTIONS = (
-    16,
-    4,
-)  # There are at most so many principal directions. Without cached Gram matrices,
-# as of rows on disk, each costs as much as a score.
+# There are at most so many principal directions. Without cached Gram matrices, as of rows on disk, each costs as much
+# as a score.
+_DIRECTIONS, _STREAMED_DIRECTIONS = 16, 4
 _CERTAIN = 4  # There are so many sampled rows for each of them.
+_WEAKER = 0.25  # A weaker metric is this multiple of the one before.
 _WEAK = 0.1  # A proximal term of less weight is not needed.
 
 
@@ -55,29 +54,19 @@ class Metric(NamedTuple):
         return 1 / (1 + self.kappa)
 
     @property
-    def mean_damping(self) -> np.ndarray:
-        """Mean damping of each score in the principal directions, or over the features."""
-        more = 1 - float(self.shares.mean()) if len(self.shares) else float(self.scaling.mean())
-        return self.damping * more
-
-    @property
     def vanishes(self) -> bool:
         """Whether there is no proximal term."""
         return len(self.shares) == 0 and not self.kappa.any() and bool((self.scaling == 1).all())
 
-    def weaker(self, factor: float) -> "Metric":
-        """Return `factor` times the metric; zero if that is too weak to matter."""
-        more, strong = self.shares / (1 - self.shares), 1 / self.scaling - 1
+    def weaker(self) -> "Metric":
+        """Return `_WEAKER` times the metric; zero if that is too weak to matter."""
+        more, strong, factor = self.shares / (1 - self.shares), 1 / self.scaling - 1, _WEAKER
         if factor * (self.kappa.max() + more.max(initial=0.0) + strong.max()) < _WEAK:
-            return no_metric(*self._shape)
+            return no_metric(len(self.kappa), len(self.scaling))
         mean = self.kappa.mean()
         more = factor * (1 + mean) * more
         scaling = 1 / (1 + factor * strong)
         return Metric(factor * self.kappa, scaling, self.basis, more / (1 + factor * mean + more))
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return len(self.kappa), len(self.scaling)
 
     def solve(self, weights: np.ndarray) -> np.ndarray:
         """Return (I + M)⁻¹ times each row of weights."""
@@ -233,9 +222,9 @@ def _mean_costs(problem: LinearProblem, parts: list[RowMoments]) -> np.ndarray:
 def _shortening(squares: np.ndarray) -> np.ndarray:
     """Return the factors that clip ‖x‖² to `_LONG` times its median."""
     limit = _LONG * np.median(squares)
-    longer, found = squares > limit, np.ones(len(squares))
-    found[longer] = limit / squares[longer]
-    return found
+    longer, factors = squares > limit, np.ones(len(squares))
+    factors[longer] = limit / squares[longer]
+    return factors
 
 
 def _sampled(problem: LinearProblem, width: int, most: int) -> np.ndarray:
@@ -271,10 +260,10 @@ def _sums_of_squares(problem: LinearProblem, width: int) -> tuple[int, np.ndarra
 def _sums(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
     """Return the sum of each row's values."""
     filled = np.diff(indptr) > 0
-    found = np.zeros(len(filled))
+    totals = np.zeros(len(filled))
     if filled.any():
-        found[filled] = np.add.reduceat(values, indptr[:-1][filled])
-    return found
+        totals[filled] = np.add.reduceat(values, indptr[:-1][filled])
+    return totals
 
 
 def _sample(problem: LinearProblem, most: int) -> Generator[Window, None, None]:

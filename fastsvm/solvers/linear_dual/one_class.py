@@ -24,7 +24,7 @@ After
     methods for linear one-class SVM and SVDD (exchange of pairs, algorithm 3).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -34,15 +34,16 @@ from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import is_readable
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import feasible, violation_of
-from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, newton_applies, solved
+from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, Solution, newton_applies, solved
 from fastsvm.solvers.linear_dual.metric import mean_square
 from fastsvm.solvers.linear_dual.problem import (
     OVERFLOW,
     PIECE_ROWS,
     Certificate,
+    CertifiedSolver,
     LinearProblem,
+    LinearSettings,
 )
-from fastsvm.solvers.linear_dual.state import CertifiedSolver, LinearSettings
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Block, CSRBlock, DenseBlock, check_finite
 
@@ -153,28 +154,27 @@ class GivenSumAscent(CertifiedSolver):
         scores, costs = self._scores(weights), self.given.costs
         order = np.argsort(scores)
         before = np.cumsum(costs[order]) - costs[order]
-        found = np.empty((len(scores), 1))
-        found[order, 0] = np.clip(self.given.total - before, 0.0, costs[order])
-        return found
+        dual = np.empty((len(scores), 1))
+        dual[order, 0] = np.clip(self.given.total - before, 0.0, costs[order])
+        return dual
 
     def _scores(self, weights: np.ndarray) -> np.ndarray:
         """Return w·x of all rows, in the type of products."""
-        found: np.ndarray = self.problem.scores(weights, self.pool, exact=False)[0]
-        if not np.isfinite(found).all():
+        scores: np.ndarray = self.problem.scores(weights, self.pool, exact=False)[0]
+        if not np.isfinite(scores).all():
             for start, block in self.problem.source.blocks():
                 check_finite(block, start)
             raise ValueError(OVERFLOW)
-        return found
+        return scores
 
     def _corrected(self, dual: np.ndarray) -> np.ndarray:
         """Return feasible variables near others."""
-        found = feasible(self.problem.loss, self.problem.demands, dual.astype(np.float64))
-        return self.given.corrected(found[:, 0])[:, None]
+        within_bounds = feasible(self.problem.loss, self.problem.demands, dual.astype(np.float64))
+        return self.given.corrected(within_bounds[:, 0])[:, None]
 
-    def start_of(self, state: Any) -> np.ndarray | None:
+    def start_of(self, state: object) -> np.ndarray | None:
         """Return the dual variables of another fit, None if there are not as many."""
-        is_known = isinstance(state, GivenSumState) and len(state.dual) == len(self.given.costs)
-        return state.dual if is_known else None
+        return state.dual if isinstance(state, GivenSumState) and len(state.dual) == len(self.given.costs) else None
 
     def resumed(self, state: GivenSumState, same_windows: bool) -> GivenSumState:
         """Return a state that was interrupted within a round, with Σ β_i x_i computed anew."""
@@ -227,18 +227,18 @@ class GivenSumAscent(CertifiedSolver):
         dual, total = np.ascontiguousarray(state.dual.T), self.given.total
         offset = -float(state.best[0, -1])
 
-        def steps(stop: np.ndarray) -> Any:
+        def steps(stop: np.ndarray) -> Solution:
             course = Course(stop, settings.tol / 2, settings.least, total=total, offset=offset)
             return solved(problem, rows, dual, course, self.pool)
 
-        found = stoppable(steps, settings.deadline)
-        after = self._corrected(found.dual.T)
+        solution = stoppable(steps, settings.deadline)
+        after = self._corrected(solution.dual.T)
         position = problem.combination(after, self.pool)
         value = -problem.penalty(position)
         if value > state.dual_value:
             state.dual[:] = after
             state = state._replace(position=position, dual_value=value)
-        state, report = self._certified(state, self._report(state, 1), [found.weights])
+        state, report = self._certified(state, self._report(state, 1), [solution.weights])
         if state.gap <= before / 2:
             return state._replace(next_newton=state.epoch), report
         return state._replace(next_newton=AGAIN * state.epoch), report
@@ -249,11 +249,11 @@ class GivenSumAscent(CertifiedSolver):
         self, state: GivenSumState, report: Report, others: "list[np.ndarray] | None" = None
     ) -> tuple[GivenSumState, Report]:
         """Certify the best weights, or others if they are better, and report whether they are within tolerance."""
-        state, found = self._with_best_offset(state, others or [])
-        self.certificate = found
-        state = self._recorded(state._replace(dual_value=found.dual), state.best, state.primal)
-        is_within = self.is_within(found)
-        return state, report._replace(gap=self.gap_of(found), within=is_within, converged=is_within)
+        state, certificate = self._with_best_offset(state, others or [])
+        self.certificate = certificate
+        state = self._recorded(state._replace(dual_value=certificate.dual), state.best, state.primal)
+        is_within = self.is_within(certificate)
+        return state, report._replace(gap=self.gap_of(certificate), within=is_within, converged=is_within)
 
     def concluded(self, state: GivenSumState) -> tuple[GivenSumState, Certificate]:
         """Return the state at the end of a fit, with the best offset, and its certificate."""
@@ -268,9 +268,9 @@ class GivenSumAscent(CertifiedSolver):
         every[:, -1] = 0.0
         scores = problem.scores(every, self.pool)
         best, lowest = state.best, np.inf
-        for own, weights in zip(scores, every, strict=True):
-            offset = given.offset(own)
-            primal = 0.5 * float(weights @ weights) + given.losses(own, offset)
+        for of_weights, weights in zip(scores, every, strict=True):
+            offset = given.offset(of_weights)
+            primal = 0.5 * float(weights @ weights) + given.losses(of_weights, offset)
             if primal < lowest:
                 lowest, best = primal, np.append(weights[:-1], -offset)[None]
         of_dual = scores[-1:] - given.offset(scores[-1])
@@ -287,8 +287,6 @@ class GivenSumAscent(CertifiedSolver):
 
 
 # --- exchange of pairs -----------------------------------------------------------------------------------
-
-Pairs = tuple[np.ndarray, np.ndarray]
 
 _SHARE = 0.1  # Of the rows, a round exchanges mass in so large a share of pairs.
 _LEAST_PAIRS = 1000  # There are at least so many exchanges in a round, those of rows that meet several others included.
@@ -329,14 +327,14 @@ def exchange(
     turns = max(1, min(n, _LEAST_PAIRS // max(n, 1)))  # of few pairs: each row meets others
     if _is_at_hand(problem):
         return _exchange(problem.block, (rows, turns), costs, dual, weights)
-    every, places = np.unique(rows, return_inverse=True)
-    block: Block = problem.source.take(every).in_memory().block
+    used, places = np.unique(rows, return_inverse=True)
+    block: Block = problem.source.take(used).in_memory().block
     if not isinstance(block, CSRBlock):
         d = block.shape[1]
         block = DenseBlock(np.ascontiguousarray(problem.dense(block, d + 1)[:, :d]))
-    some = dual[every]
-    n_changed = _exchange(block, (places, turns), costs[every], some, weights)
-    dual[every] = some
+    of_used = dual[used]
+    n_changed = _exchange(block, (places, turns), costs[used], of_used, weights)
+    dual[used] = of_used
     return n_changed
 
 
@@ -345,8 +343,7 @@ def _is_at_hand(problem: LinearProblem) -> bool:
     source = problem.source
     if not source.resident or problem.scale.size:
         return False
-    block: Any = problem.block
-    return source.sparse or is_readable(block.values)
+    return source.sparse or is_readable(cast(DenseBlock, problem.block).values)
 
 
 def _exchange(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -13,19 +13,25 @@ from fastsvm.linalg.dense_products import add_products, readable_rows, write_pro
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned, write_sparse
 from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses, sums_of_rows
+from fastsvm.solvers.outer_loop import Memoryless
 from fastsvm.sources import Block, CSRBlock, MemorySource, Source, Window, check_finite
+from fastsvm.tuning import LinearTuning
 
 __all__ = [
     "ACCEPTED",
+    "MOST_AHEAD",
     "OVERFLOW",
     "PANEL",
     "PARTS",
+    "PART_BYTES",
     "PIECE_ROWS",
     "PIECE_VALUES",
     "ROUNDING",
     "Certificate",
     "CertificateSums",
+    "CertifiedSolver",
     "LinearProblem",
+    "LinearSettings",
     "class_bounds",
     "explain",
     "relative_gap",
@@ -50,6 +56,12 @@ PANEL = 128
 
 PARTS = 8
 """Threads share sums over sparse rows in at most so many parts, each of which has a sum of its own."""
+
+PART_BYTES = 1 << 22
+"""Largest size of a part of a window. It stays in the processor's cache."""
+
+MOST_AHEAD = 8
+"""A window has so many of the largest parts, and at most so many are prepared at once."""
 
 OVERFLOW = (
     "Products of the rows overflow: their values are too large. Scale the features, for example with "
@@ -119,10 +131,10 @@ class LinearProblem(NamedTuple):
     def dense(self, block: Block, width: int) -> np.ndarray:
         """Return the mapped rows in float64, padded to `width` columns with the constant feature last."""
         rows = block.dense(np.float64)
-        found = np.zeros((len(rows), width))
-        found[:, : rows.shape[1]] = (rows - self.shift) * self.scale if self.scale.size else rows
-        found[:, -1] = self.constant
-        return found
+        padded = np.zeros((len(rows), width))
+        padded[:, : rows.shape[1]] = (rows - self.shift) * self.scale if self.scale.size else rows
+        padded[:, -1] = self.constant
+        return padded
 
     def windows_in_memory(self, size: int) -> Generator[Window, None, None]:
         """Yield all rows of a source in memory, in windows of at most `size` rows."""
@@ -143,9 +155,9 @@ class LinearProblem(NamedTuple):
 
     def conjugates(self, dual: np.ndarray) -> np.ndarray:
         """Return Σ_i c_i ℓ*(-β_i / c_i) of each score, of all rows."""
-        found = np.zeros(self.n_scores)
-        dual_losses(self.loss, self.demands, dual, found)
-        return found
+        sums = np.zeros(self.n_scores)
+        dual_losses(self.loss, self.demands, dual, sums)
+        return sums
 
     def add_losses(self, weights: np.ndarray, window: Window, pool: Pool, losses: np.ndarray) -> None:
         """Add the losses of a window to `losses`, per score; a loss of all classes adds to the first."""
@@ -261,17 +273,17 @@ class LinearProblem(NamedTuple):
 
     def scores(self, weights: np.ndarray, pool: Pool, exact: bool = True) -> np.ndarray:
         """Return weights · x for all rows, shape (n_scores, n); in the type of products unless `exact`."""
-        found = np.empty((len(weights), len(self.source)))
+        products = np.empty((len(weights), len(self.source)))
         for start, block in self.source.blocks() if exact else self.source.whole_blocks():
 
             def some(a: int, b: int, block: Block = block, start: int = start) -> None:
                 if exact:
-                    found[:, start + a : start + b] = self._exact_scores(block.slice(a, b), weights)
+                    products[:, start + a : start + b] = self._exact_scores(block.slice(a, b), weights)
                 else:
-                    found[:, start + a : start + b] = self._scores(block, np.arange(a, b), weights)
+                    products[:, start + a : start + b] = self._scores(block, np.arange(a, b), weights)
 
             pool.run(some, spans(block.shape[0], _piece_of(block)))
-        return found
+        return products
 
     def _scores(self, block: Block, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return weights · x for some rows, shape (n_scores, n_places); dense rows in the type of products."""
@@ -300,6 +312,60 @@ class LinearProblem(NamedTuple):
         out = np.empty((len(weights), len(places)))
         write_sparse(unsigned(block), places, weights, out)
         return out + self.constant * weights[:, -1:]
+
+
+class LinearSettings(NamedTuple):
+    """Tolerance, order of rows and sizes of windows and blocks."""
+
+    tol: float  # It bounds the relative duality gap, or the largest violation if `criterion` is "gradient".
+    seed: int = 0  # It decides the order of rows.
+    block_rows: int = 1  # A block of dense rows has at most so many.
+    kept_blocks: int = 0  # The Gram matrices of so many blocks are cached.
+    window_rows: int = 1  # A window has so many rows.
+    n_passes: int = 1  # A window on disk is passed so often while in memory; 0 chooses by the time of reading.
+    most_values: int = 0  # Newton steps are allowed if the rows in memory have at most so many values.
+    criterion: str = "gap"  # It is "gradient" if `tol` bounds the violation of the optimality conditions.
+    least: float = 1e-300  # The gap of an objective below this absolute value is relative to it.
+    # So many bytes of converted rows, or of Gram matrices that are not cached, are prepared together. Few parts are
+    # there at once.
+    part_bytes: int = PART_BYTES
+    deadline: float = np.inf  # Long steps end early at this moment of time.perf_counter.
+    tuning: LinearTuning = LinearTuning()
+
+
+class CertifiedSolver(Memoryless):
+    """What solvers of linear problems have in common. `certificate` is that of the last state that has one, or None."""
+
+    certificate: Certificate | None = None
+
+    def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool) -> None:
+        self.problem, self.settings, self.pool = problem, settings, pool
+        self.n_scores = problem.n_scores
+
+    def gap_of(self, certificate: Certificate) -> float:
+        """Return the relative duality gap of a certificate."""
+        return relative_gap(certificate.primal, certificate.dual, self.settings.least)
+
+    def is_within(self, certificate: Certificate) -> bool:
+        """Return whether a certificate is within tolerance."""
+        bounded = self.gap_of(certificate) if self.settings.criterion == "gap" else certificate.violation
+        return bool(bounded <= self.settings.tol)
+
+    def adopted(self, state: Any) -> Any:
+        """Return a state that was saved between two steps, to resume with the same bits."""
+        return state
+
+    def kept(self, state: Any, finished: bool) -> Any:
+        """Return what the next fit may begin with, None if there is nothing."""
+        return state
+
+    def dual_of(self, state: Any) -> np.ndarray:
+        """Return the dual variables of a state, shape (n, n_scores)."""
+        dual: np.ndarray = state.dual
+        return dual
+
+    def close(self) -> None:
+        """Stop what works in the background, if the fit ends within a step."""
 
 
 def relative_gap(primal: np.ndarray, dual: np.ndarray, least: float = 1e-300) -> float:
@@ -334,9 +400,9 @@ def _piece_of(block: Block) -> int:
 
 def _in_order(pool: Pool, function: Callable[[int, int], Result], n: int, size: int) -> Iterator[Result]:
     """Yield the results of a function on pieces of n rows, in the order of the rows for any number of threads."""
-    found: list[tuple[int, Result]] = []
-    pool.run(lambda a, b: found.append((a, function(a, b))), spans(n, size))
-    for _, part in sorted(found, key=lambda each: each[0]):
+    parts: list[tuple[int, Result]] = []
+    pool.run(lambda a, b: parts.append((a, function(a, b))), spans(n, size))
+    for _, part in sorted(parts, key=lambda each: each[0]):
         yield part
 
 

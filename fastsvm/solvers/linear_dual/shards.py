@@ -26,12 +26,12 @@ Step
     own σ' and τ. The metric is stronger than in one place, so that an epoch of a shard solves a subproblem as well.
 
 All else
-    is that of ascent in one place (`coordinate_ascent`): metric, anchors and momentum, evaluations, the certificate.
+    is that of ascent in one place (`coordinate_ascent`): metric, anchors, evaluations, the certificate.
     Sums are added in the order of the shards. With the same shards each bit of the answer is the same.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -39,8 +39,8 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Demands, demands_of_scores
-from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
-from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
+from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent, LinearDualState, epochs_on
+from fastsvm.solvers.linear_dual.epochs import Epochs, EpochState, Shrinking
 from fastsvm.solvers.linear_dual.metric import Metric, RowMoments, moments_of
 from fastsvm.solvers.linear_dual.problem import (
     OVERFLOW,
@@ -48,16 +48,9 @@ from fastsvm.solvers.linear_dual.problem import (
     Certificate,
     CertificateSums,
     LinearProblem,
+    LinearSettings,
     class_bounds,
     explain,
-)
-from fastsvm.solvers.linear_dual.sparse_epochs import SparseEpochs
-from fastsvm.solvers.linear_dual.state import (
-    Epochs,
-    EpochState,
-    LinearDualState,
-    LinearSettings,
-    Shrinking,
 )
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Window
@@ -100,8 +93,8 @@ class Turns(NamedTuple):
 
     def shard(self, run: int, part: int, place: int) -> int | None:
         """Return the number of the shard at a place among those that process a run together, or None."""
-        found = (run - part) % len(self.runs) + place * len(self.runs)
-        return found if found < self.n_shards else None
+        number = (run - part) % len(self.runs) + place * len(self.runs)
+        return number if number < self.n_shards else None
 
 
 # --- one shard -------------------------------------------------------------------------------------------
@@ -141,7 +134,6 @@ class RoundOrder(NamedTuple):
     weights: np.ndarray  # Each shard starts from these, of the scores that it processes.
     factor: np.ndarray  # σ' of these scores multiplies the quadratic term of the subproblem of a shard.
     share: np.ndarray  # This share of the last change is taken, of all scores.
-    activate: bool  # Skipped rows become active.
     seed: tuple[int, ...]  # It decides the order of the rows.
     scores: tuple[int, int]  # The scores to process are from the first number to before the second.
     run: int  # These scores have this number among the runs of scores.
@@ -161,7 +153,6 @@ class RoundSums(NamedTuple):
     change: np.ndarray
     mean: np.ndarray
     conjugates: np.ndarray
-    gaps: np.ndarray
 
 
 class Shard:
@@ -191,7 +182,7 @@ class Shard:
         if gram_bytes is not None:
             kept = min(kept, gram_bytes // (block_rows**2 * product_type(problem.source.dtype).itemsize))
         self._settings = LinearSettings(0.0, block_rows=block_rows, kept_blocks=kept, tuning=tuning)
-        self._epochs: Epochs[Any] | None = None
+        self._epochs: Epochs | None = None
         self._epochs_metric: Metric | None = None  # of the Gram matrices of `_epochs`
 
     def start(self) -> ShardState:
@@ -208,12 +199,12 @@ class Shard:
         if len(self._every) == 0:
             squares = np.zeros(width if self.problem.source.sparse else 0)
             return RowMoments(0, 0.0, np.zeros(self.problem.n_scores), 0, squares, np.zeros((0, width)))
-        found = moments_of(self.problem, width, most)
-        rotated = np.zeros_like(found.sample)
+        moments = moments_of(self.problem, width, most)
+        rotated = np.zeros_like(moments.sample)
         if len(rotated):
-            triangle = np.linalg.qr(found.sample, mode="r")
+            triangle = np.linalg.qr(moments.sample, mode="r")
             rotated[: len(triangle)] = triangle
-        return found._replace(sample=rotated)
+        return moments._replace(sample=rotated)
 
     def round(self, state: ShardState, order: RoundOrder, metric: Metric) -> tuple[ShardState, RoundSums]:
         """Return the state after a pass over the rows in some scores, and what it changes.
@@ -227,14 +218,12 @@ class Shard:
             first = Shrinking.of(self.problem.demands.costs)
             due, pause = np.tile(first.due, (n_runs, 1)), np.tile(first.pause, (n_runs, 1))
         shrinking, piece = Shrinking(due[order.run], pause[order.run]), order.part // n_runs
-        if order.activate and piece == 0:
-            shrinking.activate_all()
         n, rows = len(self._every), self._piece(piece, order.n_pieces, seed)
         factors = metric._replace(kappa=(1 + metric.kappa[own]) / order.factor - 1)
         weights, position = order.weights.copy(), np.zeros_like(order.weights)
         term = weights / (factors.damping[:, None] * factors.scaling) if self.problem.source.sparse else position
         path = EpochState(
-            weights, weights.copy(), position, term, np.zeros(len(weights)), factors, shrinking,
+            weights, weights.copy(), position, term, factors, shrinking,
             state.turn // order.n_parts, n * order.part / order.n_parts, n / order.n_parts / max(1, len(rows)),
         )  # fmt: skip
         demands, mine = demands_of_scores(self.problem.demands, order.scores), last.dual[:, own].copy()
@@ -249,7 +238,7 @@ class Shard:
         conjugates[own] = following
         mean = (path.mean - order.weights) / order.factor[:, None]
         after = ShardState(dual, last.dual, due, pause, state.turn + 1, conjugates)
-        return after, RoundSums(path.position, mean, np.array([known, following]), path.gaps)
+        return after, RoundSums(path.position, mean, np.array([known, following]))
 
     def _piece(self, piece: int, n_pieces: int, seed: tuple[int, ...]) -> np.ndarray:
         """Return the rows of a piece: blocks of a random partition, a new one in each round."""
@@ -258,11 +247,11 @@ class Shard:
         rows = (np.flatnonzero(number == piece)[:, None] * size + np.arange(size)).ravel()
         return rows[rows < n]
 
-    def _epoch(self, epochs: Epochs[Any], rows: np.ndarray, path: EpochState, seed: tuple[int, ...]) -> None:
+    def _epoch(self, epochs: Epochs, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]) -> None:
         """Process the active ones of some rows once."""
         epochs.begin(path)
         rows = rows if epochs.consecutive else np.random.default_rng(seed).permutation(rows)
-        epochs.process(self.problem.block, rows, rows, path, seed)
+        epochs.process(Window(self.problem.block, rows, rows), path, seed)
         epochs.end(path)
         with np.errstate(all="ignore"):
             finite = np.isfinite(path.weights.sum())
@@ -274,14 +263,13 @@ class Shard:
         places = self._every[start:stop]
         return Window(self.problem.block, places, places + self.first)
 
-    def _epochs_on(self, demands: Demands, dual: np.ndarray, metric: Metric) -> Epochs[Any]:
+    def _epochs_on(self, demands: Demands, dual: np.ndarray, metric: Metric) -> Epochs:
         """Return the epochs on dual variables of some scores; their Gram matrices are those of the metric."""
-        problem, source = self.problem, self.problem.source
+        problem = self.problem
         known = self._epochs_metric
         if known is None or not all(map(np.array_equal, metric, known)):
             most = np.empty((0, problem.n_scores), dual.dtype)  # of scores at a time
-            kind: Any = SparseEpochs if source.sparse else DenseEpochs
-            self._epochs, self._epochs_metric = kind(problem, most, self._settings, self.pool), metric
+            self._epochs, self._epochs_metric = epochs_on(problem, most, self._settings, self.pool), metric
         epochs = self._epochs
         assert epochs is not None
         epochs.take(problem._replace(demands=demands), dual, self.pool)
@@ -295,11 +283,11 @@ class Shard:
 
     def losses(self, weights: np.ndarray) -> np.ndarray:
         """Return the losses of weights, for each score."""
-        found = np.zeros(self.problem.n_scores)
+        losses = np.zeros(self.problem.n_scores)
         for start in range(0, len(self._every), PIECE_ROWS):
             places = self._every[start : start + PIECE_ROWS]
-            self.problem.add_losses(weights, Window(self.problem.block, places, places), self.pool, found)
-        return found
+            self.problem.add_losses(weights, Window(self.problem.block, places, places), self.pool, losses)
+        return losses
 
     def certificate_sums(
         self, weights: Sequence[np.ndarray], state: ShardState, share: np.ndarray, position: np.ndarray
@@ -310,8 +298,7 @@ class Shard:
 
 # --- the solver ------------------------------------------------------------------------------------------
 
-# The next factor is so many times the measured one, and at least this share of the last. Where it jumps, momentum is
-# lost.
+# The next factor is so many times the measured one, and at least this share of the last.
 _MARGIN, _DECAY = 1.25, 0.9
 
 
@@ -343,13 +330,12 @@ class Shards(Protocol):
 class RoundsMemory(NamedTuple):
     """What decides the next rounds beside the state of the solver.
 
-    `factor`, `share` and `activate` are as in `RoundOrder`, for the next round. `known`, shape (n_shards, n_scores), is
+    `factor` and `share` are as in `RoundOrder`, for the next round. `known`, shape (n_shards, n_scores), is
     Σ c ℓ*(-β / c) over the rows of each shard, or an upper bound.
     """
 
     factor: np.ndarray
     share: np.ndarray
-    activate: bool
     known: np.ndarray
     shards: list[ShardState]
 
@@ -367,9 +353,9 @@ class ShardedAscent(LinearDualAscent):
         self.newton_applies, self.shards = False, shards
         self.turns = Turns.of(problem, len(shards))
         self._factor = np.full(self.n_scores, float(self.turns.n_together))
-        self._share, self._activate = np.ones(self.n_scores), False
+        self._share = np.ones(self.n_scores)
 
-    def _first_metric(self) -> Metric:
+    def _strongest_metric(self) -> Metric:
         return self._strongest
 
     def _conjugates(self, dual: np.ndarray) -> np.ndarray:
@@ -379,11 +365,11 @@ class ShardedAscent(LinearDualAscent):
     def memory(self) -> RoundsMemory:  # type: ignore[override]  # of ascent in one place there is none
         """Return what decides the next rounds beside the state."""
         shards = self.shards.states(self._share)
-        return RoundsMemory(self._factor, self._share, self._activate, self._known, shards)
+        return RoundsMemory(self._factor, self._share, self._known, shards)
 
     def recall(self, memory: RoundsMemory) -> None:  # type: ignore[override]
         """Take what `memory` returned."""
-        self._factor, self._share, self._activate, known, shards = memory
+        self._factor, self._share, known, shards = memory
         self._known = known.copy()  # it is modified
         self.shards.restore(shards)
 
@@ -391,17 +377,14 @@ class ShardedAscent(LinearDualAscent):
         """Take a round."""
         if most_steps == 0:
             return state, self._report(state, 0)
-        anchor = state.anchor
         for part in range(self.turns.n_parts):
             state = self._part(state, part)
-        state, report = self._end_epoch(state, most_steps == 1)
-        self._activate = bool((state.anchor != anchor).any())
-        return state, report
+        return self._end_epoch(state, most_steps == 1)
 
     def _part(self, state: LinearDualState, part: int) -> LinearDualState:
         """Return the state after a part of a round."""
         path, turns, seed = state.path, self.turns, (self.settings.seed, state.epoch)
-        told = self._share, self._activate, seed
+        told = self._share, seed
         parts = part, turns.n_parts, turns.n_pieces
         orders = [
             RoundOrder(path.weights[slice(*own)], self._factor[slice(*own)], *told, own, run, *parts)
@@ -409,39 +392,25 @@ class ShardedAscent(LinearDualAscent):
         ]
         own = [turns.run(shard, part) for shard in range(len(self.shards))]
         answers = self.shards.round([orders[run] for run in own], path.metric)
-        held = self._held(answers, own)
         together = [self._at_place(answers, part, place) for place in range(turns.n_together)]
-        state = self._added(state, together, held)
+        state = self._added(state, together)
         for shard, run in enumerate(own):
             scores, (before, after) = slice(*turns.runs[run]), answers[shard].conjugates
             self._known[shard, scores] = before + self._share[scores] * (after - before)
         return state
 
-    def _held(self, answers: list[RoundSums], own: list[int]) -> np.ndarray:
-        """Return by how much less the conjugates were than what was known, for each score."""
-        found = np.zeros(self.n_scores)
-        for shard, run in enumerate(own):
-            scores = slice(*self.turns.runs[run])
-            found[scores] += answers[shard].conjugates[0] - self._known[shard, scores]
-        return found
-
     def _at_place(self, answers: list[RoundSums], part: int, place: int) -> RoundSums:
         """Return the answers in all scores of the shards at one place among those together."""
-        found = []
+        answers_here = []
         for run, (low, high) in enumerate(self.turns.runs):
             shard = self.turns.shard(run, part, place)
             none = np.zeros((high - low, self.width))
-            found.append(RoundSums(none, none, none[:, :2].T, none[:, 0]) if shard is None else answers[shard])
-        change, mean, conjugates, gaps = zip(*found, strict=True)
-        return RoundSums(
-            np.concatenate(change), np.concatenate(mean), np.concatenate(conjugates, axis=1), np.concatenate(gaps)
-        )
+            answers_here.append(RoundSums(none, none, none[:, :2].T) if shard is None else answers[shard])
+        change, mean, conjugates = zip(*answers_here, strict=True)
+        return RoundSums(np.concatenate(change), np.concatenate(mean), np.concatenate(conjugates, axis=1))
 
-    def _added(self, state: LinearDualState, parts: list[RoundSums], late: np.ndarray) -> LinearDualState:
-        """Return the state with the changes of all shards, as far as they raise the objective.
-
-        With a share of the changes before, only a bound of the conjugates was known: they are `late` more.
-        """
+    def _added(self, state: LinearDualState, parts: list[RoundSums]) -> LinearDualState:
+        """Return the state with the changes of all shards, as far as they raise the objective."""
         solve, by_problem, path = state.path.metric.solve, self.problem.by_problem, state.path
         change, mean = _total(part.change for part in parts), _total(part.mean for part in parts)
         before, after = _total(part.conjugates for part in parts)
@@ -460,9 +429,8 @@ class ShardedAscent(LinearDualAscent):
             weights=path.weights + share[:, None] * forward,
             mean=path.mean + share[:, None] * mean,
             position=path.position + share[:, None] * change,
-            gaps=path.gaps + _total(part.gaps for part in parts),
-        )  # fmt: skip
-        return state._replace(path=path, initial_value=state.initial_value - by_problem(late))
+        )
+        return state._replace(path=path)
 
     def _losses_of(self, weights: np.ndarray) -> np.ndarray:
         return _total(self.shards.losses(weights))
@@ -475,17 +443,17 @@ class ShardedAscent(LinearDualAscent):
             _total(part.losses for part in parts), _total(part.conjugates for part in parts),
             max(part.violation for part in parts), self._padded(_total(part.position for part in parts)),
         )  # fmt: skip
-        found = self.problem.certificate(weights, sums)
-        return found._replace(primal=found.primal[0])
+        certificate = self.problem.certificate(weights, sums)
+        return certificate._replace(primal=certificate.primal[0])
 
 
 def _total(parts: Iterable[np.ndarray]) -> np.ndarray:
     """Return the sum of arrays, added in their order."""
     first, *others = parts
-    found = first.copy()
+    total = first.copy()
     for part in others:
-        found += part
-    return found
+        total += part
+    return total
 
 
 def _products(left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -2,11 +2,11 @@
 
 Rounds
     A round evaluates both objectives by a pass over the rows, then takes up to ten passes of coordinate ascent over the
-    rows that matter. Sums over all features, of which an accelerated epoch has some twenty, would take
+    rows that matter. Sums over all features, of which an epoch with a proximal term has some twenty, would take
     longer than the rows themselves, and few rows share a rare feature, so that variables hardly depend on each other.
 
 After
-    Accelerated epochs follow where rounds are slow (`coordinate_ascent`).
+    Epochs with a proximal term follow where rounds are slow (`coordinate_ascent`).
 
 Passes
     A row is left out for the rest of the passes if no score near its own would change its variable. "Near" is the
@@ -34,11 +34,10 @@ from fastsvm.losses import (
     projected_gradient,
     write_costs,
 )
-from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
+from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent, LinearDualState, recorded
+from fastsvm.solvers.linear_dual.epochs import EpochState, Shrinking
 from fastsvm.solvers.linear_dual.metric import Metric, no_metric
-from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
-from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint, recorded
-from fastsvm.solvers.linear_dual.state import EpochState, LinearDualState, LinearSettings, Shrinking
+from fastsvm.solvers.linear_dual.problem import LinearProblem, LinearSettings, explain
 from fastsvm.solvers.outer_loop import OutOfTime, Report, check_time
 from fastsvm.sources import CSRBlock
 
@@ -48,7 +47,7 @@ _PASSES = 10  # A round has at most so many passes, each of which costs as much 
 
 
 class WideAscent(LinearDualAscent):
-    """Rounds of dual coordinate ascent for sparse rows of many features; accelerated epochs follow where they are slow.
+    """Rounds of dual coordinate ascent for sparse rows of many features; epochs follow where they are slow.
 
     The loss is one of each score, not of all classes.
     """
@@ -66,18 +65,16 @@ class WideAscent(LinearDualAscent):
         self._plan = PassPlan(settings.tol, by_violation, int(np.clip(n_passes, 1, _PASSES)))
 
     def init(self, dual: np.ndarray | None = None) -> LinearDualState:
-        """Return the state at zero, or at given variables as in accelerated epochs."""
+        """Return the state at zero, or at given variables as in epochs."""
         if dual is not None and dual.any():
             return super().init(dual)._replace(in_rounds=True)
         k, real = self.n_scores, product_type(self.problem.source.dtype)
-        position, metric = np.zeros((k, self.width)), self.proximal.metric
-        path = EpochState(  # one array for all, since rounds have no anchor
-            position, position, position, position, np.zeros(k), metric, Shrinking.of(self.problem.demands.costs), 0
-        )
+        position = np.zeros((k, self.width))
+        shared = position, position, position, position  # rounds have no anchor
+        path = EpochState(*shared, self.metric, Shrinking.of(self.problem.demands.costs), 0)
         return LinearDualState(
-            dual=np.zeros((len(self.rows), k), real), anchor=position, last=position, momentum=np.ones(k), path=path,
-            candidate=None, losses=np.zeros(k), best=np.zeros_like(position), primal=np.full(k, np.inf),
-            dual_value=np.zeros(k), initial_value=np.zeros(k), in_rounds=True,
+            dual=np.zeros((len(self.rows), k), real), path=path, candidate=None, losses=np.zeros(k),
+            best=np.zeros_like(position), primal=np.full(k, np.inf), dual_value=np.zeros(k), in_rounds=True,
         )  # fmt: skip
 
     def _first_metric(self) -> Metric:
@@ -91,46 +88,28 @@ class WideAscent(LinearDualAscent):
         state, report = self._round(state)
         is_slow = report.stalled or state.epoch > state.halved_at + self.settings.tuning.slow_rounds
         if is_slow and not report.converged:
-            self._begin_epochs()
-            state = self.proximal.placed(state, state.path.position, state.best, self._conjugates(state.dual))
-            state = state._replace(in_rounds=False)
+            state = self.with_metric(state, self._strongest_metric())._replace(in_rounds=False)
         return state, report._replace(stalled=False)
-
-    def _begin_epochs(self) -> None:
-        """Choose the metric of the epochs that follow."""
-        self.proximal = ProximalPoint(self.problem, super()._first_metric(), self.settings.tuning)
-
-    def adopted(self, state: LinearDualState) -> LinearDualState:
-        """Return a state that was saved between two windows, to resume with the same bits."""
-        if not state.in_rounds:
-            self._begin_epochs()
-        return super().adopted(state)
-
-    def resumed(self, state: LinearDualState, same_windows: bool) -> LinearDualState:
-        """Return a state that was interrupted, with Σ β_i x_i computed anew."""
-        if not state.in_rounds:
-            self._begin_epochs()
-        return super().resumed(state, same_windows)
 
     def _round(self, state: LinearDualState) -> tuple[LinearDualState, Report]:
         """Take some passes in each score that is not within tolerance; certify the weights if there is none."""
         problem, path = self.problem, state.path
         is_zero = not path.position.any()
         self._scores[:] = 0.0 if is_zero else problem.scores(path.position, self.pool, exact=False)
-        found = np.zeros((self.n_scores, len(COLUMNS)))
+        columns = np.zeros((self.n_scores, len(COLUMNS)))
         plan = self._plan._replace(seed=self.settings.seed, epoch=state.epoch)
         changing = state.dual, path.position, state.best, state.primal.copy()
 
         def some(c: int) -> None:
             check_time(self.settings.deadline)
             scores, own = self._scores[c], plan._replace(score=c)
-            take_passes(problem.loss, problem.demands, self._rows, scores, own, changing, found[c])
+            take_passes(problem.loss, problem.demands, self._rows, scores, own, changing, columns[c])
 
         try:
             self.pool.run(some, [(c,) for c in range(self.n_scores)])
         except OutOfTime:  # the variables and their sums fit together, of scores with and without passes
             return state, self._report(state, 0)
-        primal, value, changed = found.T
+        primal, value, changed = columns.T
         if not np.isfinite(primal).all():
             explain(next(problem.windows_in_memory(len(self.rows))))
         state, _ = recorded(state._replace(epoch=state.epoch + 1, dual_value=value), state.best, primal, self.settings)
@@ -186,8 +165,8 @@ def _add_row(block, i, factor, weights):
 
 
 @jit
-def take_passes(loss, demands, rows, scores, plan, state, found):
-    """Take passes in one score, unless it is within tolerance, and write `COLUMNS` to `found`.
+def take_passes(loss, demands, rows, scores, plan, state, columns):
+    """Take passes in one score, unless it is within tolerance, and write `COLUMNS` to `columns`.
 
     `rows` are a CSRBlock of a type that compiled functions take; the squared lengths, as `write_squares` writes them;
     and the value of the constant feature. `scores` are the products of the rows with the weights. `state` is modified:
@@ -212,7 +191,7 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
             if plan.by_violation:
                 violation = max(violation, projected_gradient(loss, own, score, target, nearly(cost, dual)))
     gap, value = losses + conjugates + 2 * size, -conjugates - size
-    found[0], found[1], found[2] = losses + size, value, 0.0
+    columns[0], columns[1], columns[2] = losses + size, value, 0.0
     if losses + size < lowest[c]:
         lowest[c] = losses + size
         for k in range(weights.size):  # assigning the whole row would take two seconds more to compile
@@ -250,7 +229,7 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
                     active[t], active[m] = active[m], i
                     continue
             else:
-                found[2] = 1.0
+                columns[2] = 1.0
                 dual[i, c] = new
                 worst = max(worst, abs(change) * squares[i])
                 value -= conjugate(loss, new, target, cost) - before + change * (score + change * squares[i] / 2)

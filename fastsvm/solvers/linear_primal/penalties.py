@@ -144,21 +144,21 @@ def _step_on_face(hessian: np.ndarray, diagonal: np.ndarray, z: np.ndarray, slop
     np.fill_diagonal(square, diagonal[free])
     turning = step * here < -(here**2)
     lengths = [min(1.0, float(np.min(-here[turning] / step[turning], initial=1.0)))]
-    best, found = 0.0, None
+    best, nearer = 0.0, None
     for length in [*lengths, 1.0] if turning.any() else lengths:
         there = here + length * step
         there[(there * here < 0) | (np.abs(there) < ROUNDING * np.abs(here))] = 0.0
         change = there - here
         value = slope[free] @ change + 0.5 * (change @ (square @ change)) + np.abs(there).sum() - np.abs(here).sum()
         if value < best:
-            best, found = value, there
-    if found is None:
+            best, nearer = value, there
+    if nearer is None:
         return False
-    change = found - here
-    z[free] = found
+    change = nearer - here
+    z[free] = nearer
     slope += hessian[free].T @ change
     slope[free] += (diagonal[free] - hessian[free, free]) * change
-    return bool((found == 0).any())
+    return bool((nearer == 0).any())
 
 
 @jit

@@ -40,7 +40,7 @@ Memory
 """
 
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,9 +55,10 @@ from fastsvm.solvers.linear_dual.problem import (
     PIECE_ROWS,
     ROUNDING,
     Certificate,
+    CertifiedSolver,
     LinearProblem,
+    LinearSettings,
 )
-from fastsvm.solvers.linear_dual.state import CertifiedSolver, LinearSettings
 from fastsvm.solvers.linear_primal.penalties import FLAT, INNER, Line, Penalty, best_length, suits
 from fastsvm.solvers.linear_primal.quadratic_model import QuadraticModel, empty_model, update_models
 from fastsvm.solvers.outer_loop import OutOfTime, Report
@@ -113,10 +114,13 @@ class ProximalNewton(CertifiedSolver):
             weights[:, -1] = 0.0  # an intercept of an earlier fit would change no score, and be penalised
         return self._evaluated(weights, self._products(weights), np.zeros(self.n_scores))
 
-    def start_of(self, state: Any) -> np.ndarray | None:
+    def start_of(self, state: object) -> np.ndarray | None:
         """Return the weights of another fit, None if there are not as many."""
-        is_known = isinstance(state, LinearPrimalState) and state.weights.shape == (self.n_scores, self.n_weights)
-        return state.weights if is_known else None
+        return (
+            state.weights
+            if isinstance(state, LinearPrimalState) and state.weights.shape == (self.n_scores, self.n_weights)
+            else None
+        )
 
     def resumed(self, state: LinearPrimalState, same_windows: bool) -> LinearPrimalState:
         """Return the state at the weights of one that was interrupted within a step."""
@@ -176,9 +180,9 @@ class ProximalNewton(CertifiedSolver):
 
     def step(self, state: LinearPrimalState, most_steps: int) -> tuple[LinearPrimalState, Report]:
         """Take a Newton step in every score that is not solved."""
-        found = self.certify(state)
-        if self.is_within(found) or most_steps == 0:
-            return state, self._report(state, found, 0)
+        before = self.certify(state)
+        if self.is_within(before) or most_steps == 0:
+            return state, self._report(state, before, 0)
         self.problem.source.check_unchanged()
         active, direction, models = self._unsolved(state), np.zeros_like(state.weights), state.models
         if self._of_directions is not None:
@@ -190,7 +194,7 @@ class ProximalNewton(CertifiedSolver):
             try:
                 models = self._models(state, active)
             except OutOfTime:  # the Hessians are incomplete
-                return state._replace(models=()), self._report(state, found, 0)
+                return state._replace(models=()), self._report(state, before, 0)
             if not all(np.isfinite(models[c].hessian.diagonal()).all() for c in active):
                 self._explain()
             self.pool.run(lambda c: self._aim(state, models[c], c, direction[c]), [(c,) for c in active])
@@ -246,10 +250,10 @@ class ProximalNewton(CertifiedSolver):
         near = np.flatnonzero(~used & (np.abs(gradient) > _NEAR))
         n_added = min(len(near), max(tuning.hessian_features, int(used.sum())))
         near = near[np.argsort(-np.abs(gradient[near]), kind="stable")[:n_added]]
-        found = np.concatenate([np.flatnonzero(used), near])
-        if len(found) > most:  # blocks of features in turn, those with the largest violations first
-            found = found[np.argsort(-violation[found], kind="stable")[:most]]
-        return np.sort(found)
+        features = np.concatenate([np.flatnonzero(used), near])
+        if len(features) > most:  # blocks of features in turn, those with the largest violations first
+            features = features[np.argsort(-violation[features], kind="stable")[:most]]
+        return np.sort(features)
 
     def _aim(self, state: LinearPrimalState, model: QuadraticModel, c: int, out: np.ndarray) -> None:
         """Write the direction to the minimum of a model with the penalty."""
@@ -321,10 +325,10 @@ class ProximalNewton(CertifiedSolver):
         """Return the weights of the features and, last, of the constant feature."""
         return state.weights
 
-    def _report(self, state: LinearPrimalState, found: Certificate, n_steps: int) -> Report:
-        gap = self.gap_of(found) if self.settings.criterion == "gap" else found.violation
-        within = self.is_within(found)
-        return Report(gap, float(found.dual.sum()), n_steps, within, within, False, n_newton=n_steps)
+    def _report(self, state: LinearPrimalState, certificate: Certificate, n_steps: int) -> Report:
+        gap = self.gap_of(certificate) if self.settings.criterion == "gap" else certificate.violation
+        within = self.is_within(certificate)
+        return Report(gap, float(certificate.dual.sum()), n_steps, within, within, False, n_newton=n_steps)
 
 
 def _of_score(demands: Demands, c: int) -> tuple[np.ndarray, np.ndarray]:
@@ -383,7 +387,7 @@ def _newton_direction(
         return np.full_like(scale, np.nan)
     scale = 1 / np.sqrt(scale + 1.0)
     residual, is_exact = -scale * gradient, problem.scale.size > 0  # a shift may be much larger than a product
-    found, along, size = np.zeros_like(residual), residual.copy(), float(residual @ residual)
+    direction, along, size = np.zeros_like(residual), residual.copy(), float(residual @ residual)
     enough, image, step = share**2 * size, np.empty_like(residual), np.empty_like(residual)
     for _ in range(len(gradient)):  # in place, because fresh memory takes longer than the sums
         if size <= enough or time.perf_counter() >= deadline:
@@ -393,10 +397,10 @@ def _newton_direction(
         np.add(problem.weighted_sum(curvatures * products, pool)[0], step, out=image)
         image *= scale
         length = size / float(along @ image)
-        found += np.multiply(length, along, out=step)
+        direction += np.multiply(length, along, out=step)
         residual -= np.multiply(length, image, out=step)
         before, size = size, float(residual @ residual)
         along *= size / before
         along += residual
-    found *= scale
-    return found
+    direction *= scale
+    return direction

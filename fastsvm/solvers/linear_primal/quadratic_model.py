@@ -64,27 +64,27 @@ def update_models(
     `curvatures` has the shape (n_models, n). After `deadline`, a moment of time.perf_counter, OutOfTime is raised
     between two parts of the rows.
     """
-    found, changes = [], []
+    updated, changes = [], []
     for model, wanted in zip(models, curvatures, strict=True):
         if not tuning.kept_hessian or _products_of_row(problem, model) <= _FEW_PRODUCTS:
             model.hessian[:] = 0.0
-            found.append(model)
+            updated.append(model)
             changes.append(wanted)
             continue
         model, change = _due(model, wanted)
-        found.append(model._replace(curvatures=model.curvatures + change, added=model.added + np.abs(change).sum()))
+        updated.append(model._replace(curvatures=model.curvatures + change, added=model.added + np.abs(change).sum()))
         changes.append(change)
     for start, block in problem.source.whole_blocks():
         parts = [change[start : start + block.shape[0]] for change in changes]
         if isinstance(block, CSRBlock):
             check_time(deadline)
-            _add_sparse_block(problem, block, found, parts, pool, tuning)
+            _add_sparse_block(problem, block, updated, parts, pool, tuning)
         else:
-            for model, part in zip(found, parts, strict=True):
+            for model, part in zip(updated, parts, strict=True):
                 _add_dense_block(problem, block, model, part, pool, deadline)
-    for model in found:
+    for model in updated:
         mirror(model.hessian, len(model.hessian))
-    return found
+    return updated
 
 
 def _products_of_row(problem: LinearProblem, model: QuadraticModel) -> float:
@@ -132,14 +132,14 @@ def _columns(problem: LinearProblem, values: np.ndarray, places: np.ndarray, fea
     """Return some features of some rows in float64, mapped and with the constant feature."""
     d = problem.source.shape[1]
     stored = features[features < d]
-    found = np.empty((len(places), len(features)))
+    columns = np.empty((len(places), len(features)))
     picked = values[places[0] : places[-1] + 1] if places[-1] - places[0] == len(places) - 1 else values[places]
-    found[:, : len(stored)] = picked if len(stored) == d else picked[:, stored]
+    columns[:, : len(stored)] = picked if len(stored) == d else picked[:, stored]
     if problem.scale.size:
-        found[:, : len(stored)] -= problem.shift[stored]
-        found[:, : len(stored)] *= problem.scale[stored]
-    found[:, len(stored) :] = problem.constant
-    return found
+        columns[:, : len(stored)] -= problem.shift[stored]
+        columns[:, : len(stored)] *= problem.scale[stored]
+    columns[:, len(stored) :] = problem.constant
+    return columns
 
 
 def _add_sparse_block(

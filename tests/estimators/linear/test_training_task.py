@@ -20,7 +20,7 @@ from fastsvm import (
 )
 from fastsvm._compiled.threads import at_most
 from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
-from fastsvm.solvers.linear_dual.sparse_epochs import SparseEpochs
+from fastsvm.solvers.linear_dual.epochs import SparseEpochs
 from fastsvm.sources import ScaledSource, SubsetSource, as_source
 
 

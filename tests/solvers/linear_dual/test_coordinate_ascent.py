@@ -1,4 +1,4 @@
-"""The solver of linear models by itself: states, looks, acceleration."""
+"""The solver of linear models by itself: states, evaluations, the proximal term."""
 
 import functools
 
@@ -13,8 +13,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES, Demands
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.metric import diagonal, metric_of, principal
-from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.solvers.linear_dual.state import LinearSettings
+from fastsvm.solvers.linear_dual.problem import LinearProblem, LinearSettings
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 from fastsvm.tuning import LinearTuning
@@ -123,7 +122,7 @@ def test_an_end_at_dual_variables_is_where_the_next_solve_begins(rows):
 
 
 @pytest.mark.parametrize("kind", ["round", "correlated", "offset"])
-def test_acceleration_takes_a_fraction_of_the_epochs_on_ill_conditioned_rows(kind):
+def test_a_proximal_term_takes_a_fraction_of_the_epochs_on_ill_conditioned_rows(kind):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 30))
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=1000) > 0, 1.0, -1.0)
@@ -135,7 +134,7 @@ def test_acceleration_takes_a_fraction_of_the_epochs_on_ill_conditioned_rows(kin
     assert slow.epoch == 3 * fast.epoch and slow.gap > 1e-3
 
 
-def test_acceleration_of_sparse_rows():
+def test_a_proximal_term_of_sparse_rows():
     rng = np.random.default_rng(0)
     X = sparse.random_array((1000, 60), density=0.1, rng=rng).tocsr()
     X.data[:] = 3 * rng.normal(size=X.nnz)
@@ -177,9 +176,9 @@ def test_the_metric_of_sparse_rows_is_diagonal(k):
         assert (M >= 0).all() and M[np.argmax(squares)] == M.max() and M[3] == M.min()
         np.testing.assert_allclose(metric.times(weights)[c], M * weights[c], rtol=1e-9)
         np.testing.assert_allclose(metric.solve(weights)[c], weights[c] / (1 + M), rtol=1e-9)
-    weaker = metric.weaker(0.25)
+    weaker = metric.weaker()
     assert (weaker.damping[:, None] * weaker.scaling >= metric.damping[:, None] * metric.scaling).all()
-    assert metric.weaker(1e-9).vanishes
+    assert functools.reduce(lambda each, _: each.weaker(), range(15), metric).vanishes
 
 
 def test_a_row_that_is_far_from_all_others_does_not_change_the_metric(rows):
@@ -199,16 +198,16 @@ def test_kept_products_follow_the_metric(rows, constant):
     with Pool.open() as pool:
         solver = LinearDualAscent(problem, LinearSettings(1e-9, 0, 64, 100, 300), pool)
         state, _ = solver.step(solver.init(), 2)
-        state = solver.proximal.at_level(state, 1, problem.conjugates(state.dual))
-        state, _ = solver.step(state, 2)
+        state = solver.with_metric(state, solver.metric.weaker())
+        solver.step(state, 2)
         visits = solver._epochs
     Z = np.zeros((300, solver.width))
     Z[:, :20], Z[:, -1] = problem.source.block.values, constant
-    assert len(solver.proximal.metric.shares) > 0 and len(visits._grams._slots) == 5
+    assert len(solver.metric.shares) > 0 and len(visits._grams._slots) == 5
     for (first, length), slot in visits._grams._slots.items():
         part = Z[first : first + length]
-        along = part @ solver.proximal.metric.basis.T
-        wanted = part @ part.T - (along * solver.proximal.metric.shares) @ along.T
+        along = part @ solver.metric.basis.T
+        wanted = part @ part.T - (along * solver.metric.shares) @ along.T
         np.testing.assert_allclose(visits._grams.grams[slot, :length, :length], wanted, atol=1e-9)
 
 

@@ -8,9 +8,8 @@ from sklearn.datasets import make_classification
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
-from fastsvm.solvers.linear_dual.few_samples import FewSamples
-from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.solvers.linear_dual.state import LinearSettings
+from fastsvm.solvers.linear_dual.augmented_lagrangian import FewSamples
+from fastsvm.solvers.linear_dual.problem import LinearProblem, LinearSettings
 from fastsvm.sources import MemorySource
 from fastsvm.tuning import changed, tuned
 

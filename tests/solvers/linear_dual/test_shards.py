@@ -11,9 +11,8 @@ from fastsvm import LinearSVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import Demands, loss_named
 from fastsvm.solvers.linear_dual.metric import metric_of_moments
-from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.problem import LinearProblem, LinearSettings
 from fastsvm.solvers.linear_dual.shards import Shard, ShardedAscent
-from fastsvm.solvers.linear_dual.state import LinearSettings
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 from fastsvm.tuning import LinearTuning

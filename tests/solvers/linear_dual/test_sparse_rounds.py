@@ -10,9 +10,8 @@ from fastsvm import LinearSVC, LinearSVR, LogisticRegression
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES, Demands
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
-from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.problem import LinearProblem, LinearSettings
 from fastsvm.solvers.linear_dual.sparse_rounds import WideAscent
-from fastsvm.solvers.linear_dual.state import LinearSettings
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 from fastsvm.tuning import LinearTuning

@@ -8,8 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fastsvm import LinearSVC, LogisticRegression, open_hdf5
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES, Demands
-from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.solvers.linear_dual.state import LinearSettings
+from fastsvm.solvers.linear_dual.problem import LinearProblem, LinearSettings
 from fastsvm.solvers.linear_primal.penalties import L1, L2
 from fastsvm.solvers.linear_primal.proximal_newton import ProximalNewton
 from fastsvm.sources import MemorySource

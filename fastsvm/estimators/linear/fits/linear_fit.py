@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,12 +14,11 @@ from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Demands, Loss
 from fastsvm.memory import parse_memory
+from fastsvm.solvers.linear_dual.augmented_lagrangian import FewSamples
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
-from fastsvm.solvers.linear_dual.few_samples import FewSamples
 from fastsvm.solvers.linear_dual.one_class import GivenSumAscent
-from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.problem import MOST_AHEAD, PART_BYTES, LinearProblem, LinearSettings
 from fastsvm.solvers.linear_dual.sparse_rounds import WideAscent
-from fastsvm.solvers.linear_dual.state import MOST_AHEAD, PART_BYTES, LinearSettings
 from fastsvm.solvers.linear_primal.penalties import L1, L2
 from fastsvm.solvers.linear_primal.proximal_newton import ProximalNewton
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
@@ -33,7 +32,25 @@ _LEAST = float(np.finfo(np.float64).tiny)  # the least cost: smaller ones have f
 _BY_EPOCHS: dict[str, Any] = {"ascent": LinearDualAscent, "rounds": WideAscent, "given-sum": GivenSumAscent}
 
 
-def facts_of(estimator: Any, task: Task, loss: Loss, is_watched: bool) -> LinearFacts:
+class LinearParameters(Protocol):
+    """The parameters of an estimator that decide how it learns."""
+
+    C: float
+    tol: float
+    criterion: str
+    fit_intercept: bool
+    intercept_scaling: float
+    memory: int | str
+    max_time: float | None
+    window_visits: int | str
+    random_state: int | np.random.RandomState | None
+
+    def _has_l1_penalty(self) -> bool: ...
+
+    def _memory_left(self) -> int: ...
+
+
+def facts_of(estimator: LinearParameters, task: Task, loss: Loss, is_watched: bool) -> LinearFacts:
     """Return what decides which solver learns a task; `is_watched` says whether its steps are to be seen."""
     source, (n, d) = task.source, task.source.shape
     needed = 8 * (2 * source.nbytes if source.sparse else n * (d + 1)) + 32 * n * n
@@ -46,19 +63,19 @@ def facts_of(estimator: Any, task: Task, loss: Loss, is_watched: bool) -> Linear
     )  # fmt: skip
 
 
-def problem_of(estimator: Any, task: Task, loss: Loss) -> LinearProblem:
+def problem_of(estimator: LinearParameters, task: Task, loss: Loss) -> LinearProblem:
     """Return the problem of an estimator."""
     source, shift, scale = task.source.as_stored()
-    demands = demands_of(estimator, task)
+    demands = demands_of(float(estimator.C), task)
     if task.share is not None:
         return LinearProblem(source, shift, scale, loss, demands, 0.0, task.share * float(demands.costs.sum()))
     constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
     return LinearProblem(source, shift, scale, loss, demands, constant)
 
 
-def demands_of(estimator: Any, task: Task) -> Demands:
+def demands_of(C: float, task: Task) -> Demands:
     """Return targets and costs of the rows; raise ValueError if a cost underflows, or squares of costs overflow."""
-    return Demands(task.targets, _costs(task, float(estimator.C)), task.balance, task.pairs)
+    return Demands(task.targets, _costs(task, C), task.balance, task.pairs)
 
 
 def _costs(task: Task, C: float) -> np.ndarray:
@@ -99,7 +116,7 @@ def block_rows_of(n_features: int, tuning: LinearTuning) -> int:
     return 2 * size if n_features >= 2 * size > 2 else size
 
 
-def _with_sizes(settings: LinearSettings, estimator: Any, problem: LinearProblem) -> LinearSettings:
+def _with_sizes(settings: LinearSettings, estimator: LinearParameters, problem: LinearProblem) -> LinearSettings:
     """Return the settings with the sizes of windows, blocks and Newton steps that the memory allows."""
     source, k, memory, tuning = problem.source, problem.n_scores, estimator._memory_left(), settings.tuning
     n, d = source.shape
@@ -146,7 +163,7 @@ class LinearFit:
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: LinearParameters,
         task: Task,
         loss: Loss,
         pool: Pool,

@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
-from fastsvm.solvers.linear_dual.sparse_epochs import SparseEpochs
+from fastsvm.solvers.linear_dual.epochs import SparseEpochs
 from fastsvm.tuning import changed, tuned
 
 
@@ -93,18 +93,19 @@ class Interrupted:
             patch.setattr(kind, "process", self.interrupting(kind.process, when, where))
 
     def interrupting(self, visit, when, where):
-        def interrupted(visits, block, places, rows, *rest):
+        def interrupted(visits, window, path, seed):
             self.count += 1
             if self.count != when:
-                return visit(visits, block, places, rows, *rest)
+                return visit(visits, window, path, seed)
             if where == "within":  # as if some of the steps had been taken, and their weights forgotten
-                half = len(places) // 2
-                before = [np.copy(part) for part in rest[0][:3]]
-                visit(visits, block, places[:half], rows[:half], *rest)
-                for part, value in zip(rest[0][:3], before, strict=True):
+                half = len(window.places) // 2
+                before = [np.copy(part) for part in path[:3]]
+                first = window._replace(places=window.places[:half], rows=window.rows[:half])
+                visit(visits, first, path, seed)
+                for part, value in zip(path[:3], before, strict=True):
                     part[:] = value
             if where == "after":
-                visit(visits, block, places, rows, *rest)
+                visit(visits, window, path, seed)
             raise KeyboardInterrupt
 
         return interrupted
