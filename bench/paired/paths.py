@@ -63,6 +63,7 @@ PATHS = [
         "linear: proximal term of epochs", {"linear": {"proximal": False}}, _LINEAR,
         ("solvers/linear_dual/metric.py",),
     ),
+    WorthOf("linear: the metric changes", {"linear": {"metric_changes": False}}, _LINEAR),
     WorthOf("linear: blocks of dense rows", {"linear": {"blocks": False}}, _LINEAR),
     WorthOf("linear: several sweeps over a block", {"linear": {"sweeps": 1}}, _LINEAR),
     WorthOf("linear: Gram matrices of blocks are cached", {"linear": {"cached_grams": False}}, _LINEAR),

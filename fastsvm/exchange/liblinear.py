@@ -20,8 +20,8 @@ from fastsvm.estimators import (
     SGDRegressor,
 )
 from fastsvm.estimators.fitting.validation import Attributes
-from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import dense_coef
+from fastsvm.estimators.linear.training_task import loss_of
 from fastsvm.exchange.imported import linear_model
 from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, whole_labels
 from fastsvm.files.atomic_file import atomic_write

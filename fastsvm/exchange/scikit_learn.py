@@ -41,8 +41,8 @@ from fastsvm.estimators import (
 from fastsvm.estimators.fitting.session import view_of
 from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.kernel_parameter import Standardization, resolve_kernel
-from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import dense_coef, for_rows_as_passed
+from fastsvm.estimators.linear.training_task import loss_of
 from fastsvm.exchange.imported import (
     KernelParts,
     Samples,

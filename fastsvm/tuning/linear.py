@@ -39,6 +39,8 @@ class LinearTuning(NamedTuple):
     lagrangian: bool = True
     # Epochs solve subproblems with a proximal term, whose metric comes from the rows.
     proximal: bool = True
+    # The metric is weakened where the gap falls slowly.
+    metric_changes: bool = True
     # There are at most so many sweeps over a block of dense rows before the weights change.
     sweeps: int = 3
     # Dense rows are processed in blocks with a Gram matrix, else one by one.

@@ -28,9 +28,8 @@ from fastsvm.estimators.fitting.validation import (
     seed,
 )
 from fastsvm.estimators.linear.fits.linear_fit import LinearFit, facts_of
-from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
-from fastsvm.estimators.linear.training_task import Task, in_pairs, merged, task_of_classes
+from fastsvm.estimators.linear.training_task import Task, in_pairs, loss_of, merged, task_of_classes
 from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.linear_dual.problem import Certificate

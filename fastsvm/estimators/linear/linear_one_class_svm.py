@@ -6,8 +6,7 @@ from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.predictions import OutlierDetector
 from fastsvm.estimators.fitting.validation import NU, Attributes, Rule, TrainingSet
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
-from fastsvm.estimators.linear.loss_parameter import loss_of
-from fastsvm.estimators.linear.training_task import Task
+from fastsvm.estimators.linear.training_task import Task, loss_of
 from fastsvm.losses import Loss
 
 __all__ = ["LinearOneClassSVM"]

@@ -5,7 +5,7 @@ import numpy as np
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.validation import Rule, one_of
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
-from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
+from fastsvm.estimators.linear.training_task import loss_of, loss_rule
 from fastsvm.losses import LOSSES, Loss, loss_names, provides_newton
 
 __all__ = ["LinearSVC"]

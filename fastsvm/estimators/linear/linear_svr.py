@@ -5,7 +5,7 @@ import numpy as np
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.validation import Rule, number
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
-from fastsvm.estimators.linear.loss_parameter import loss_rule
+from fastsvm.estimators.linear.training_task import loss_rule
 
 __all__ = ["LinearSVR"]
 

@@ -5,8 +5,8 @@ import numpy as np
 from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.validation import Rule, one_of
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
-from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.prediction import LinearProbabilities
+from fastsvm.estimators.linear.training_task import loss_of
 from fastsvm.losses import Loss
 
 __all__ = ["LogisticRegression"]

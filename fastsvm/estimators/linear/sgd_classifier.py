@@ -19,9 +19,8 @@ from fastsvm.estimators.fitting.validation import (
     number,
 )
 from fastsvm.estimators.linear.base_sgd import BaseSGD
-from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearProbabilities
-from fastsvm.estimators.linear.training_task import Task, task_of_classes
+from fastsvm.estimators.linear.training_task import Task, loss_of, loss_rule, task_of_classes
 from fastsvm.losses import LOSSES, Loss, provides_probabilities
 from fastsvm.sources import Source
 

@@ -7,9 +7,8 @@ from fastsvm.estimators.fitting.documentation import documented
 from fastsvm.estimators.fitting.session import drafted
 from fastsvm.estimators.fitting.validation import Attributes, Column, Rule, Samples, TrainingSet, check_training_set
 from fastsvm.estimators.linear.base_sgd import BaseSGD
-from fastsvm.estimators.linear.loss_parameter import loss_rule
 from fastsvm.estimators.linear.prediction import LinearRegressor
-from fastsvm.estimators.linear.training_task import Task
+from fastsvm.estimators.linear.training_task import Task, loss_rule
 
 __all__ = ["SGDRegressor"]
 

@@ -1,12 +1,15 @@
-"""What a linear model is to learn, from rows, labels and weights."""
+"""What a linear model is to learn: a loss, from rows, labels and weights."""
 
+import functools
 import hashlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from fastsvm.estimators.fitting.validation import Rule
+from fastsvm.losses import Loss, is_loss, loss_named, loss_names
 from fastsvm.sources import DenseBlock, MemorySource, Source
 
 __all__ = [
@@ -14,6 +17,8 @@ __all__ = [
     "distinct",
     "fingerprint",
     "in_pairs",
+    "loss_of",
+    "loss_rule",
     "merged",
     "seed_of",
     "task_of_classes",
@@ -109,3 +114,29 @@ def distinct(task: Task, most_values: int) -> tuple[np.ndarray, np.ndarray] | No
     keyed = np.column_stack([task.targets[used], rows[used]])
     _, first, inverse = np.unique(keyed, axis=0, return_index=True, return_inverse=True)
     return used[first], np.bincount(inverse.ravel(), task.weights[used])
+
+
+# --- the parameter `loss` --------------------------------------------------------------------------------
+
+
+def loss_rule(*of: str, dual: bool = False, others: tuple[str, ...] = ()) -> Rule:
+    """Return the rule of a loss of some kinds of targets, as of now; `others` are words that are allowed beside.
+
+    With `dual`, it must have what dual coordinate ascent needs.
+    """
+    return _rule(of, dual, (*others, *loss_names(*of, dual=dual)))
+
+
+@functools.cache
+def _rule(of: tuple[str, ...], dual: bool, names: tuple[str, ...]) -> Rule:
+    """Return the rule with the words that are allowed; to join them takes a part of a small fit."""
+
+    def holds(value: Any) -> bool:
+        return value in names if isinstance(value, str) else is_loss(value, *of, dual=dual)
+
+    return Rule(holds, "one of " + ", ".join(map(repr, names)) + " or such a loss registered with register_loss")
+
+
+def loss_of(value: Any, **parameters: float) -> Loss:
+    """Return the loss that a parameter stands for; one that is named gets those of the parameters that it has."""
+    return loss_named(value, **parameters) if isinstance(value, str) else value

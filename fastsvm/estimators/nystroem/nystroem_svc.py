@@ -7,7 +7,7 @@ from fastsvm.estimators.fitting.validation import Rule, boolean, check_ties, one
 from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
-from fastsvm.estimators.linear.loss_parameter import loss_of
+from fastsvm.estimators.linear.training_task import loss_of
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
 from fastsvm.losses import Loss
 from fastsvm.multiclass import elected, one_vs_rest_scores

@@ -324,7 +324,8 @@ class LinearDualAscent(CertifiedSolver):
         state, gap = recorded(state, weights, primal, self.settings)
         is_stalled = state.epoch > 2 * state.progress_at + _PATIENCE
         report = self._report(state, 1)._replace(stalled=is_stalled)
-        if gap > _COARSE and state.epoch > state.halved_at + _CREEPING and not self.metric.vanishes:
+        is_slow = gap > _COARSE and state.epoch > state.halved_at + _CREEPING
+        if is_slow and self.settings.tuning.metric_changes and not self.metric.vanishes:
             state = self.with_metric(state, self.metric.weaker())
         if gap <= self.settings.tol or self.settings.criterion != "gap":
             state, report = self._certified(state, report)

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.progress import EpochMonitor, MonitoredFit
 from fastsvm.estimators.fitting.validation import check_columns
-from fastsvm.estimators.linear import loss_parameter
+from fastsvm.estimators.linear import training_task
 from fastsvm.estimators.linear.training_task import Task, merged
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores, product_type
@@ -283,7 +283,7 @@ def _usual_score(task: Task) -> float:
 def loss_of(estimator: BaseEstimator) -> Loss:
     """Return the loss that an estimator's parameters name."""
     margin = float(getattr(estimator, "margin", 1.0))
-    return loss_parameter.loss_of(estimator.loss, epsilon=float(estimator.epsilon), margin=margin)
+    return training_task.loss_of(estimator.loss, epsilon=float(estimator.epsilon), margin=margin)
 
 
 def _penalty(estimator: BaseEstimator, intercept_rate: float) -> Penalty:
