@@ -9,29 +9,31 @@ process anew. `tests/_compiled/test_numba_internals.py` has a test for each assu
 
 import contextlib
 import functools
+import gc
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import binding
 from numba import _dynfunc  # type: ignore[attr-defined]
-from numba.core import caching, sigutils
+from numba.core import caching, ir, sigutils, typeinfer, types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, Flags
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import register_pass
+from numba.core.compiler_machinery import CompilerPass, PassManager, register_pass
+from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher, cpu_target
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import AnnotateTypes, NativeLowering
 from numba.np.ufunc import parallel as _parallel
 
 from fastsvm._compiled.code_cache import KEPT, PACKAGE, folders, function_digest, writeable_folder
 from fastsvm._compiled.processor import HAS_WIDE_VECTORS
 
 if TYPE_CHECKING:
-    from llvmlite import ir
+    from llvmlite import ir as llvm
     from numba.core.codegen import CPUCodegen
     from numba.core.compiler import StateDict
     from numba.core.cpu import CPUContext
@@ -60,6 +62,68 @@ _WIDTH = '"prefer-vector-width"="512"'
 """LLVM's attribute of functions. Without it, loops have vectors of 256 bits on Intel's processors."""
 
 
+@contextlib.contextmanager
+def _replaced(owner: object, name: str, value: object) -> Iterator[None]:
+    """Let an attribute have another value; the compiler's lock guards it."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def _simplify(codegen: "CPUCodegen", module: binding.ModuleRef) -> None:
+    """Put the variables of all functions of a module into registers, and drop needless references."""
+    module.data_layout = codegen._data_layout
+    builder, manager = codegen._pass_builder(), binding.create_new_function_pass_manager()
+    manager.add_sroa_pass()
+    manager.add_simplify_cfg_pass()
+    manager.add_refprune_pass()
+    for function in module.functions:
+        if not function.is_declaration:
+            manager.run(function, builder)
+
+
+class _Ingredient(JITCodeLibrary):
+    """Code of functions that are not ours and that ours call: machine code is made, and optimised, only on demand."""
+
+    _is_runnable = False
+
+    def _optimize_functions(self, ll_module: binding.ModuleRef) -> None:
+        _simplify(self._codegen, ll_module)
+
+    def _optimize_final_module(self) -> None:
+        pass  # its copies in our functions are optimised there
+
+    def _finalize_final_module(self) -> None:
+        """Make the code ready to be linked; machine code is only what Numba writes the environment to."""
+        self._finalize_dynamic_globals()
+        engine, names = self._codegen._engine, [each.name for each in self._final_module.global_variables]
+        new = [name for name in names if name.startswith("_ZN08NumbaEnv") and not engine.is_symbol_defined(name)]
+        if new:
+            module = binding.parse_assembly("\n".join(f'@"{name}" = common global ptr null' for name in new))
+            module.triple, module.data_layout = self._final_module.triple, self._codegen._data_layout
+            engine.add_module(module)
+            engine.finalize_object()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return where the machine code of a function is, 0 if there is none, such as a wrapper for Python."""
+        self._ensure_finalized()
+        defined = [each.name for each in self._final_module.functions if not each.is_declaration]
+        if name in defined and not self._is_runnable:
+            self._is_runnable = True
+            super()._optimize_final_module()
+            super()._finalize_final_module()
+        return super().get_pointer_to_function(name) if self._is_runnable else 0
+
+    @classmethod
+    def _unserialize(cls, codegen: "CPUCodegen", state: tuple) -> JITCodeLibrary:
+        with _replaced(codegen, "_library_class", JITCodeLibrary):
+            return JITCodeLibrary._unserialize(codegen, state)
+
+
 class _Closed(JITCodeLibrary):
     """Machine code with private copies of all functions that it calls.
 
@@ -82,7 +146,7 @@ class _Closed(JITCodeLibrary):
         else:
             super().add_linking_library(library)
 
-    def add_ir_module(self, ir_module: "ir.Module") -> None:
+    def add_ir_module(self, ir_module: "llvm.Module") -> None:
         """Add code of this function in vectors of the full width; one that is outlined is not to be inlined."""
         for function in ir_module.functions:  # here, since llvmlite before 0.48 would set attributes on what it returns
             if function.is_declaration:
@@ -92,6 +156,10 @@ class _Closed(JITCodeLibrary):
             if self.name in OUTLINED and f"{self.name}B" in function.name:
                 function.attributes.add("noinline")
         super().add_ir_module(ir_module)
+
+    def _optimize_functions(self, ll_module: binding.ModuleRef) -> None:
+        """Put variables into registers: the module is optimised as a whole later, and so would be done twice."""
+        _simplify(self._codegen, ll_module)
 
     def _optimize_final_module(self) -> None:
         self._close()
@@ -175,15 +243,87 @@ def _linked_only(context: "CPUContext", stored: tuple) -> CompileResult | None:
     )
 
 
+class _Lower(Lower):
+    """Numba's lowering without references that nobody needs.
+
+    The caller of a function holds a reference to each argument until it returns. A variable that is assigned once, to
+    an argument, a part of one that is a tuple, or a view of one that is an array, needs none of its own. Numba counts
+    references of each array in a tuple at each use of the tuple, which takes a part of the time to compile.
+    """
+
+    def init(self) -> None:
+        """Find these variables."""
+        super().init()
+        assigned: dict[str, list] = {}
+        for block in self.blocks.values():
+            for each in block.find_insts(ir.Assign):
+                assigned.setdefault(each.target.name, []).append(each.value)
+        self._values = {name: values[0] for name, values in assigned.items() if len(values) == 1}
+        self._borrowed: dict[str, bool] = {}
+        if self.func_ir.func_id.is_generator:
+            self._values = {}
+
+    def _is_borrowed(self, name: str) -> bool:
+        if name not in self._borrowed:
+            self._borrowed[name] = name in self._values and self._borrows(self._values[name], self.typeof(name))
+        return self._borrowed[name]
+
+    def _borrows(self, value: object, kind: "Type") -> bool:
+        """Return whether a value of some type belongs to the caller."""
+        if isinstance(value, ir.Arg):
+            return self.typeof(f"arg.{value.name}") == kind
+        if isinstance(value, ir.Var):
+            return self.typeof(value.name) == kind and self._is_borrowed(value.name)
+        if not isinstance(value, ir.Expr) or value.op not in ("getattr", "static_getitem", "exhaust_iter", "getitem"):
+            return False
+        whole = self.typeof(value.value.name)
+        if isinstance(whole, types.BaseTuple):
+            is_part = value.op != "getitem" and not isinstance(kind, types.BoundFunction)
+        else:
+            is_view = isinstance(whole, types.Array) and isinstance(kind, types.Array) and value.op == "getitem"
+            index = self.typeof(value.index.name) if is_view else None
+            basic = types.Integer, types.SliceType
+            is_part = is_view and all(isinstance(part, basic) for part in getattr(index, "types", (index,)))
+        return is_part and self._is_borrowed(value.value.name)
+
+    def lower_assign(self, ty: "Type", inst: ir.Assign) -> object:
+        """Return the value of an assignment, with a reference where one is needed."""
+        if not self._is_borrowed(inst.target.name):
+            return super().lower_assign(ty, inst)
+        before, self.context.enable_nrt = self.context.enable_nrt, False
+        try:
+            return super().lower_assign(ty, inst)
+        finally:
+            self.context.enable_nrt = before
+
+    def storevar(self, value: object, name: str, argidx: int | None = None) -> None:
+        """Store a value, and give up the reference to the one before."""
+        if self._is_borrowed(name) and name not in self._singly_assigned_vars:
+            self._alloca_var(name, self.typeof(name))
+            self.builder.store(value, self.getvar(name))
+        else:
+            super().storevar(value, name, argidx)
+
+    def delvar(self, name: str) -> None:
+        """Give up the reference of a variable."""
+        if not self._is_borrowed(name):
+            super().delvar(name)
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(NativeLowering):
     """Numba's lowering into a library of ours."""
 
     _name = "fastsvm_lowering"
 
+    @property
+    def lowering_class(self) -> type:
+        """The class that writes the code."""
+        return _Lower
+
     def run_pass(self, state: "StateDict") -> bool:
         """Lower; make no machine code of a function without a wrapper for calls from Python."""
-        alone = state.flags.no_cpython_wrapper
+        alone = state.flags.no_cpython_wrapper = state.is_for_callers
         state.library = _Closed(state.targetctx.codegen(), state.func_id.func_qualname, alone)
         state.library.enable_object_caching()
         state.flags.no_compile = alone
@@ -197,13 +337,60 @@ class _Lowering(NativeLowering):
         return True
 
 
+class _Inferer(typeinfer.TypeInferer):
+    """Numba's inference of types, which asks once in a function for the result of a call with some types.
+
+    Numba asks anew each time that it looks at a call, two times or more, and for each of several equal calls.
+    """
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)
+        self._results: dict = {}
+
+    def resolve_call(self, fnty: "Type", pos_args: tuple, kw_args: dict) -> "Signature | None":
+        """Return the signature of a call."""
+        call = fnty, tuple(pos_args), tuple(kw_args.items())
+        if self._results.get(call) is None or isinstance(fnty, types.RecursiveCall):
+            self._results[call] = super().resolve_call(fnty, pos_args, kw_args)
+        return self._results[call]
+
+
+class _Flags(Flags):
+    """Options of a function that compare fast: Numba looks up by them what it compiled for others."""
+
+    def __hash__(self) -> int:
+        return 0  # as good as Numba's own, which depends on no value
+
+    def __eq__(self, other: object) -> bool:
+        return self._values == other._values if isinstance(other, _Flags) else super().__eq__(other)
+
+
+class _Passes(PassManager):
+    """Passes one after another. Numba's own analyses the whole function anew after each."""
+
+    def _runPass(self, index: int, pss: CompilerPass, internal_state: "StateDict") -> None:
+        pss.analysis = self._analysis
+        for run in (pss.run_initialization, pss.run_pass, pss.run_finalizer):
+            run(internal_state)
+
+
 class Compiler(CompilerBase):
     """Numba's own compiler with another library."""
 
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)
+        self.state.flags = _Flags(self.state.flags)
+        # Equal options for all, so that what they call is compiled once. The wrapper alone depends on the two.
+        self.state.is_for_callers = self.state.flags.no_cpython_wrapper
+        self.state.flags.no_cpython_wrapper = self.state.flags.release_gil = True
+        self.state.flags.forceinline = False
+
     def define_pipelines(self) -> list:
-        """Return the passes."""
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [(_Lowering if kind is NativeLowering else kind, words) for kind, words in passes.passes]
+        """Return the passes but the one that annotates the source."""
+        passes = _Passes("nopython")
+        for kind, words in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            if kind is not AnnotateTypes:
+                passes.passes.append((_Lowering if kind is NativeLowering else kind, words))
         passes.finalize()
         return [passes]
 
@@ -331,6 +518,23 @@ class _OurCode(caching.FunctionCache):
                     code.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def _compiling() -> Iterator[None]:
+    """Compile as follows: infer types once, keep functions of Numba apart from machine code, and leave garbage alone.
+
+    The compiler allocates so much that looking for garbage would take a tenth of its time.
+    """
+    is_collecting = gc.isenabled()
+    gc.disable()
+    codegen = cpu_target.target_context.codegen()
+    try:
+        with _replaced(typeinfer, "TypeInferer", _Inferer), _replaced(codegen, "_library_class", _Ingredient):
+            yield
+    finally:
+        if is_collecting:
+            gc.enable()
+
+
 class _Dispatcher(CPUDispatcher):
     """A compiled function; what only compiled code has called so far has code for callers alone."""
 
@@ -349,7 +553,8 @@ class _Dispatcher(CPUDispatcher):
                 del self.overloads[kinds]
             _Dispatcher._depth += 1
             try:
-                return super().compile(sig)
+                with _compiling() if _Dispatcher._depth == 1 else contextlib.nullcontext():
+                    return super().compile(sig)
             finally:
                 _Dispatcher._depth -= 1
 

@@ -1,13 +1,18 @@
 """Each assumption about Numba's private classes: a version that breaks one fails here, by name, and not in a fit."""
 
+import gc
+import sys
 from typing import NamedTuple
 
 import numba
 import numpy as np
 import pytest
 from llvmlite import binding
-from numba.core import caching, codegen, compiler, event
-from numba.core.registry import CPUDispatcher
+from numba.core import caching, codegen, compiler, event, typeinfer
+from numba.core.compiler_machinery import PassManager
+from numba.core.lowering import Lower
+from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.runtime import _nrt_python, rtsys
 from numba.core.typed_passes import NativeLowering
 
 from fastsvm._compiled.compiler import generic, jit, outlined
@@ -50,6 +55,28 @@ def caller_in_tests(kind, x):
     return of_internals(kind, callee_in_tests(x[0])) + apart_in_tests(x)
 
 
+class Pair(NamedTuple):
+    rows: np.ndarray
+    last: np.ndarray
+
+
+@jit
+def views_in_tests(pair, n):
+    rows, last = pair
+    first, total = rows[0], 0.0
+    for i in range(n):
+        part = pair.rows[i, 1:]
+        chosen = part if i > 0 else first
+        total += chosen[0]
+    made = rows.copy()
+    return total, last[1:], first, made[2]
+
+
+@jit
+def ours_in_tests(n):
+    return np.zeros(n)
+
+
 @pytest.fixture(scope="module")
 def library():
     """The machine code of a function that calls three others."""
@@ -70,6 +97,12 @@ def test_classes_that_are_extended_have_the_methods_that_ours_replace():
         (CPUDispatcher, ("compile", "add_overload")),
         (compiler.CompilerBase, ("define_pipelines",)),
         (NativeLowering, ("run_pass",)),
+        (Lower, ("init", "lower_assign", "storevar", "delvar", "_alloca_var", "getvar")),
+        (typeinfer.TypeInferer, ("resolve_call",)),
+        (PassManager, ("_runPass", "finalize")),
+        (codegen.JITCodeLibrary, ("_optimize_functions",)),
+        (codegen.JITCPUCodegen, ("_library_class",)),
+        (codegen.JitEngine, ("is_symbol_defined", "add_module", "finalize_object")),
     ):
         assert all(callable(getattr(kind, name, None)) for name in names), (kind, names)
 
@@ -119,6 +152,66 @@ def test_a_function_that_python_did_not_call_has_no_machine_code(library):
     assert callee_in_tests(9.0) == 4.0
     (inner,) = callee_in_tests.overloads.values()
     assert not inner.library.linked_only
+
+
+def test_references_are_counted_where_they_outlive_the_function():
+    pair = Pair(np.arange(12.0).reshape(4, 3), np.arange(6.0))
+    views_in_tests(pair, 3)
+    _nrt_python.memsys_enable_stats()
+    before = rtsys.get_allocation_stats()
+    count = sys.getrefcount(pair.rows), sys.getrefcount(pair.last)
+    total, rest, row, copy = views_in_tests(pair, 3)
+    assert total == 0 + 4 + 7 and rest.tolist() == [1, 2, 3, 4, 5]
+    assert row.tolist() == [0, 1, 2] and copy.tolist() == [6, 7, 8]
+    assert sys.getrefcount(pair.rows) > count[0]
+    pair.rows[0, 0] = -1.0
+    assert row[0] == -1.0
+    del rest, row, copy
+    assert (sys.getrefcount(pair.rows), sys.getrefcount(pair.last)) == count
+    after = rtsys.get_allocation_stats()
+    _nrt_python.memsys_disable_stats()
+    assert after.alloc - before.alloc == after.free - before.free
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
+
+
+def test_functions_of_numba_that_ours_compiled_serve_others_too():
+    """They have no machine code of their own, but that of their callers."""
+    assert ours_in_tests(3).tolist() == [0, 0, 0]
+    assert numba.njit(lambda n: np.zeros(n))(2).tolist() == [0, 0]
+    assert codegen.JITCPUCodegen._library_class is codegen.JITCodeLibrary
+    assert cpu_target.target_context.codegen()._library_class is codegen.JITCodeLibrary
+
+
+def test_a_function_of_the_user_that_ours_call_runs_from_python_too():
+    @numba.njit
+    def of_user(x):
+        return 2 * x + 1
+
+    @jit
+    def calls(x):
+        return of_user(x) + 1
+
+    assert calls(3.0) == 8.0
+    assert of_user(3.0) == 7.0
+    assert of_user(3) == 7
+
+
+def test_no_garbage_is_collected_while_functions_compile():
+    @jit
+    def anew(x):
+        return x + 1
+
+    seen = []
+
+    def see(phase, _):
+        seen.append((phase, numba_internals._Dispatcher._depth))
+
+    gc.callbacks.append(see)
+    try:
+        anew(1)
+    finally:
+        gc.callbacks.remove(see)
+    assert all(depth == 0 for _, depth in seen) and gc.isenabled()
 
 
 def test_overloads_are_known_by_their_types():
