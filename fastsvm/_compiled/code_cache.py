@@ -113,9 +113,9 @@ class _Statement(NamedTuple):
 class _Module(NamedTuple):
     """Statements of a module."""
 
-    definitions: dict[str, list[_Statement]]
+    definitions: dict[str, list[ast.stmt]]
     imports: dict[str, tuple[str, str]]
-    registrations: dict[str, list[_Statement]]
+    registrations: dict[str, list[ast.stmt]]
     """By the name of a generic function, the statements that register bodies for it."""
 
 
@@ -126,6 +126,7 @@ class Sources:
         self._texts = {_module_name(path, package): path.read_bytes() for path in sorted(package.rglob("*.py"))}
         self._package = package.name
         self._modules: dict[str, _Module] = {}
+        self._statements: dict[ast.stmt, _Statement] = {}
         self._nodes: dict[tuple[str, str], tuple[list[str], set[tuple[str, str]]]] = {}
 
     @functools.cached_property
@@ -156,22 +157,25 @@ class Sources:
         codes: list[str] = []
         uses: set[tuple[str, str]] = set()
         for each in self._module(module).definitions if name == "" else [name]:
-            statements = [(module, statement) for statement in self._module(module).definitions.get(each, [])]
-            for owner, statement in statements + self._registrations.get((module, each), []):
+            nodes = [(module, node) for node in self._module(module).definitions.get(each, [])]
+            for owner, node in nodes + self._registrations.get((module, each), []):
+                statement = self._statement(node)
                 codes.append(statement.code)
                 uses.update(self._resolved(owner, used, statement.imports) for used in statement.names)
         return codes, {each for each in uses if each[0] in self._texts and not each[0].startswith(_CACHE)}
 
     @functools.cached_property
-    def _registrations(self) -> dict[tuple[str, str], list[tuple[str, _Statement]]]:
+    def _registrations(self) -> dict[tuple[str, str], list[tuple[str, ast.stmt]]]:
         """Statements that register bodies, with their modules, by the generic function."""
-        bodies: dict[tuple[str, str], list[tuple[str, _Statement]]] = {}
-        for module, text in self._texts.items():
-            if not any(f"{name}(".encode() in text for name in (*_REGISTERING, "overload")):
-                continue
-            for name, statements in self._module(module).registrations.items():
-                bodies.setdefault(self._resolved(module, name, {}), []).extend((module, each) for each in statements)
+        bodies: dict[tuple[str, str], list[tuple[str, ast.stmt]]] = {}
+        for module in filter(self._registers, self._texts):
+            for name, nodes in self._module(module).registrations.items():
+                bodies.setdefault(self._resolved(module, name, {}), []).extend((module, node) for node in nodes)
         return bodies
+
+    def _registers(self, module: str) -> bool:
+        """Return whether a module may register bodies."""
+        return any(f"{name}(".encode() in self._texts[module] for name in (*_REGISTERING, "overload"))
 
     def _resolved(self, module: str, name: str, inner: dict[str, tuple[str, str]]) -> tuple[str, str]:
         """Return the module that defines a name which is used in `module`, and its name there."""
@@ -199,14 +203,18 @@ class Sources:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 module.imports.update(self._bound_by(node))
                 continue
-            statement = self._statement(node)
             for each in _defined(node):
-                module.definitions.setdefault(each, []).append(statement)
-            for each in _registered_for(node):
-                module.registrations.setdefault(each, []).append(statement)
+                module.definitions.setdefault(each, []).append(node)
+            for each in _registered_for(node) if self._registers(name) else ():
+                module.registrations.setdefault(each, []).append(node)
         return module
 
     def _statement(self, node: ast.stmt) -> _Statement:
+        if node not in self._statements:
+            self._statements[node] = self._described(node)
+        return self._statements[node]
+
+    def _described(self, node: ast.stmt) -> _Statement:
         imports: dict[str, tuple[str, str]] = {}
         names = set()
         _bare(node)
