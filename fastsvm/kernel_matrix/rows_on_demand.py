@@ -158,7 +158,7 @@ def _diagonal_on_demand(rows, i):
     return rows.diagonal[i]
 
 
-@jit
+@outlined
 def rows_among(given, places, n_rows, memory):
     """Return the rows among the samples `places`, one or two of each; `memory` takes as many padded rows of float64."""
     m, d = places.size, given.values.shape[1] if given.kind != _SQUARE else 0

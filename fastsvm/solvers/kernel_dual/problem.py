@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit, jit_in_order
+from fastsvm._compiled.compiler import jit, jit_in_order, outlined
 from fastsvm._compiled.scalars import maximum, minimum
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.rounding import BALANCED, RETURNED, ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
@@ -429,7 +429,7 @@ class Certificate(NamedTuple):
     seen_in_gap: bool
 
 
-@jit
+@outlined
 def certify(problem, alpha, gradient, error, tol):
     """Return the certificate of multipliers whose F is known up to `error`; `tol` is the largest violation at the end.
 

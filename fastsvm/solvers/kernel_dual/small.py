@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import inlined, jit
+from fastsvm._compiled.compiler import inlined, jit, outlined
 from fastsvm._compiled.threads import Pool, scratch_array
 from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS
 from fastsvm.kernel_matrix.rounding import EXACT, INVISIBLE, NEAR_BOUND, ROUNDING, SEEN, UNIT
@@ -179,13 +179,13 @@ def _solve(rows, problem, limits, alpha, certificate):
     for k in range(n):
         if alpha[k] != 0:
             kernel_row(rows, k)
-    _sum_rows(rows, problem, alpha, gradient)
+    _sum_kernel_rows(rows, problem, alpha, gradient)
     n_steps = _improve(rows, problem, limits, alpha, gradient)
     largest = 1.0
     for k in range(n):
         largest = max(largest, abs(diagonal_value(rows, k)))
     move_to_bounds(alpha, problem.upper, INVISIBLE * tol / largest)
-    _sum_rows(rows, problem, alpha, gradient)
+    _sum_kernel_rows(rows, problem, alpha, gradient)
     found = certify(problem, alpha, gradient, _error_bounds(rows, problem, alpha, gradient), tol)
     certificate[0], certificate[1], certificate[2] = -found.rho, found.objective, found.duality_gap
     certificate[3], certificate[4], certificate[5] = found.violation, found.margin, n_steps
@@ -258,8 +258,8 @@ def _operations(problem, alpha):
     return m**3
 
 
-@jit
-def _sum_rows(rows, problem, alpha, gradient):
+@outlined
+def _sum_kernel_rows(rows, problem, alpha, gradient):
     """Write F from the multipliers alone, those of one sample added first, by sums of the sums of few rows.
 
     Otherwise two equal ones, as at the start with a given total, would leave the rounding error of a large sum.
@@ -283,7 +283,7 @@ def _sum_rows(rows, problem, alpha, gradient):
             count = 0
 
 
-@jit
+@outlined
 def _error_bounds(rows, problem, alpha, gradient):
     """Return bounds on the errors of F that was summed from the multipliers alone; see `ValueBounds`."""
     given, n_samples, n_support, size, spread = rows.given, rows.places.size, 0, 0.0, 0.0

@@ -11,7 +11,7 @@ Step
 
 import numpy as np
 
-from fastsvm._compiled.compiler import inlined, jit
+from fastsvm._compiled.compiler import inlined, jit, outlined
 from fastsvm._compiled.scalars import maximum, minimum
 from fastsvm.kernel_matrix.rounding import INVISIBLE, ROUNDING
 from fastsvm.kernel_matrix.rows_on_demand import KernelSquare, diagonal_value, kernel_row
@@ -50,7 +50,7 @@ def solve_block(K, problem, alpha, gradient, tol, most_steps):
     return pair_steps(KernelSquare(K), problem, alpha, g, tol, most_steps)
 
 
-@jit
+@outlined
 def pair_steps(rows, problem, alpha, g, tol, most_steps):
     """Take SMO steps until the gap is within `tol`, and return their number; `alpha` and F, `g`, change in place.
 
