@@ -10,7 +10,10 @@ from fastsvm.solvers.check import check_solver
 
 MODULES = [importlib.import_module(each.name) for each in pkgutil.walk_packages(solvers.__path__, "fastsvm.solvers.")]
 SOLVERS = {
-    kind for module in MODULES for kind in vars(module).values() if isinstance(kind, type) and hasattr(kind, "finish")
+    kind
+    for module in MODULES
+    for kind in vars(module).values()
+    if isinstance(kind, type) and kind.__module__ == module.__name__ and hasattr(kind, "finish")
 }
 
 
