@@ -28,8 +28,6 @@ from fastsvm.linalg.row_products import add_panel_products, panels_of
 from fastsvm.sources import Source
 from fastsvm.tuning import current_tuning
 
-__all__ = ["JITTER", "NystroemMap", "RandomPivots"]
-
 _INDEFINITE = 1e-6  # A negative eigenvalue of this share of the largest is no rounding error.
 _EXHAUSTED = 1e-9  # What is left of a diagonal may be rounding if it is below this share.
 JITTER = 1e-12

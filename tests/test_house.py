@@ -17,7 +17,7 @@ FILES = {
     for root in (PACKAGE, ROOT / "tests", ROOT / "bench")
     for path in sorted(root.rglob("*.py"))
 }
-MOST_LINES_OF_PACKAGE, MOST_FILES_OF_PACKAGE, MOST_ANY = 47_700, 240, 160
+MOST_LINES_OF_PACKAGE, MOST_FILES_OF_PACKAGE, MOST_ANY = 47_200, 235, 160
 """The package shrinks: a change that needs more lines takes as many out elsewhere, or says why it does not."""
 TOO_MANY_ARGUMENTS: dict[str, int] = {}
 """Functions that may have so many arguments; the list only shrinks."""

@@ -16,8 +16,6 @@ from numba.extending import intrinsic
 
 from fastsvm._compiled.processor import PLAIN, processor_has
 
-__all__ = ["INSTRUCTIONS", "PRODUCTS", "Instruction", "byte_tile", "multiply_add", "write_byte_tile"]
-
 _INT = ir.IntType(32)
 
 

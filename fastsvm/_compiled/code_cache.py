@@ -26,8 +26,6 @@ from typing import Any, NamedTuple
 
 import numba
 
-__all__ = ["KEPT", "PACKAGE", "Sources", "folders", "function_digest", "writeable_folder"]
-
 _NAME = "fastsvm-machine-code"
 PACKAGE = Path(__file__).parents[1]
 _MACHINERY = ("_compiled.compiler", "_compiled.numba_internals", "_compiled.processor")

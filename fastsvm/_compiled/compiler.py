@@ -22,19 +22,6 @@ from fastsvm._compiled.processor import JIT_DISABLED, PLAIN
 if not PLAIN:
     from fastsvm._compiled import numba_internals
 
-__all__ = [
-    "OPTIONS",
-    "Recording",
-    "generic",
-    "inlined",
-    "jit",
-    "jit_in_order",
-    "outlined",
-    "recorded",
-    "thread_count",
-    "writeable",
-]
-
 _config: Any = numba.config  # Numba sets its settings at import, so type checkers know none of them
 
 # Neither `nnan` nor `ninf`: infinity stands for "not a member" and "no bound".

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from numba.core.types import Type
     from numba.core.typing import Signature
 
-__all__ = ["OUTLINED", "Compiler", "compiled", "threads_are_started"]
-
 
 # Numba would do this in the first fit: it takes 40 MB, which are not within the `memory` of a fit.
 cpu_target.target_context.refresh()

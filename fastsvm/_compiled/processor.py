@@ -6,8 +6,6 @@ from typing import Any
 import numba
 from llvmlite import binding
 
-__all__ = ["HAS_WIDE_VECTORS", "JIT_DISABLED", "PLAIN", "VECTOR_BYTES", "processor_has"]
-
 _config: Any = numba.config  # Numba sets its settings at import, so type checkers know none of them
 JIT_DISABLED = bool(_config.DISABLE_JIT)
 PLAIN = JIT_DISABLED or os.environ.get("FASTSVM_PLAIN_NUMBA") == "1"

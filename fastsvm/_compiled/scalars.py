@@ -9,16 +9,6 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from fastsvm._compiled.processor import PLAIN, processor_has
 
-__all__ = [
-    "HAS_HALF_FLOATS",
-    "exp",
-    "half_as_single",
-    "lowest_bit",
-    "maximum",
-    "minimum",
-    "multiply_add",
-]
-
 
 def _extremum(name: str) -> Callable:
     """Return an intrinsic for llvm.minnum or llvm.maxnum.

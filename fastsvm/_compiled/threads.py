@@ -22,17 +22,6 @@ from fastsvm._compiled.compiler import thread_count
 from fastsvm._compiled.processor import VECTOR_BYTES
 from fastsvm.tuning import current_tuning
 
-__all__ = [
-    "Pool",
-    "at_most",
-    "borrowed_scratch",
-    "note_usual_limits",
-    "one_threaded_blas",
-    "scratch_array",
-    "spans",
-    "stoppable",
-]
-
 Result = TypeVar("Result")
 
 _WOKEN = 2  # One thread wakes so many helpers.

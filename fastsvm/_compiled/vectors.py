@@ -21,24 +21,6 @@ from fastsvm._compiled.processor import HAS_WIDE_VECTORS, PLAIN, VECTOR_BYTES
 if TYPE_CHECKING:
     from numba.core.base import BaseContext
 
-__all__ = [
-    "HAS_BYTE_SQUARES",
-    "LANES",
-    "PANEL_BYTES",
-    "PANEL_ROWS",
-    "PANEL_VECTORS",
-    "add_tile_1",
-    "add_tile_2",
-    "add_tile_5",
-    "add_to_lanes",
-    "byte_square_tile",
-    "pack_tile",
-    "panel_tile",
-    "product_tile_1",
-    "product_tile_2",
-    "product_tile_5",
-]
-
 _ROWS = 4  # A tile has so many rows, whose dot products with up to five others fit in the registers.
 
 

@@ -16,17 +16,6 @@ from fastsvm.kernel_matrix.rows_on_demand import PADDING
 from fastsvm.losses import Loss, is_piecewise, provides_newton
 from fastsvm.tuning import KernelTuning, LinearTuning
 
-__all__ = [
-    "KERNEL_SOLVERS",
-    "LINEAR_SOLVERS",
-    "KernelFacts",
-    "KernelSolver",
-    "LinearFacts",
-    "LinearSolver",
-    "kernel_solver",
-    "linear_solvers",
-]
-
 
 class LinearFacts(NamedTuple):
     """What decides how a linear machine is learnt."""

@@ -16,15 +16,6 @@ from fastsvm.estimators.kernel.kernel_parameter import Standardization, attribut
 from fastsvm.persistence.model_checks import check_fitted
 from fastsvm.sources import MemorySource, Source, feature_statistics
 
-__all__ = [
-    "KernelParts",
-    "Samples",
-    "kernel_model",
-    "landmark_model",
-    "linear_model",
-    "standardized",
-]
-
 Samples: TypeAlias = Any
 """An array, a CSR matrix, or what a kernel that is a function takes."""
 

@@ -26,16 +26,6 @@ from fastsvm.exchange.imported import linear_model
 from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, whole_labels
 from fastsvm.files.atomic_file import atomic_write
 
-__all__ = [
-    "ONE_CLASS",
-    "SOLVERS",
-    "LiblinearText",
-    "liblinear_text_of",
-    "model_of_liblinear_text",
-    "read_liblinear_text",
-    "write_liblinear_text",
-]
-
 ONE_CLASS = "ONECLASS_SVM"
 
 

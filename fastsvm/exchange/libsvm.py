@@ -22,17 +22,6 @@ from fastsvm.kernels import kernel_name
 from fastsvm.multiclass import class_pairs
 from fastsvm.sources import MemorySource, Origin, to_dense
 
-__all__ = [
-    "MACHINES",
-    "Layout",
-    "LibsvmText",
-    "layout_of",
-    "libsvm_text_of",
-    "model_of_libsvm_text",
-    "read_libsvm_text",
-    "write_libsvm_text",
-]
-
 _KERNELS = {
     "linear": (),
     "polynomial": ("degree", "gamma", "coef0"),

@@ -23,8 +23,6 @@ from fastsvm.exchange.range_text import write_range_text
 from fastsvm.exchange.text_lines import begins_with
 from fastsvm.sources import Origin
 
-__all__ = ["is_libsvm_text", "is_linear", "load_libsvm", "save_libsvm"]
-
 _LIBSVM, _LIBLINEAR = b"svm_type", b"solver_type"
 
 

@@ -14,8 +14,6 @@ from fastsvm.exchange.text_lines import TextLines
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.tuning import current_tuning
 
-__all__ = ["load_libsvm_range", "write_range_text"]
-
 _RARE = 100  # A scaler has arrays of all features, of which so many for each line are usual.
 
 

@@ -55,8 +55,6 @@ from fastsvm.exchange.libsvm import MACHINES, layout_of
 from fastsvm.kernels import KERNELS, Exponential, Laplacian, is_kernel, kernel_name
 from fastsvm.sources import to_dense
 
-__all__ = ["from_sklearn", "to_sklearn"]
-
 Twins: TypeAlias = dict[type[BaseEstimator], type[BaseEstimator]]
 """Estimators of scikit-learn by those here."""
 _NOT_SHARED = ("kernel", "probability", "memory", "cache_size")  # a cache has other defaults here

@@ -10,8 +10,6 @@ import numpy as np
 from fastsvm.files.atomic_file import check_input
 from fastsvm.tuning import current_tuning
 
-__all__ = ["Header", "TextLines", "ValueReaders", "begins_with", "whole_labels"]
-
 Header: TypeAlias = dict[str, Any]
 """The values of key words."""
 ValueReaders: TypeAlias = dict[str, Callable[[list[bytes]], object]]

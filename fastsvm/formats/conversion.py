@@ -18,8 +18,6 @@ from fastsvm.formats.writer import StoredLabels, write
 from fastsvm.progress_bar import progress_bar
 from fastsvm.tuning import StorageTuning, current_tuning
 
-__all__ = ["Summary", "convert"]
-
 _EXACT = "exact"
 _VISIBLE = 2e-5  # Rounding shows above this share of the range of a feature: some 1e-4 of its standard deviation.
 _MOST_FEATURES = 1 << 18  # So many features of sparse rows are watched one by one, with 24 bytes for each.

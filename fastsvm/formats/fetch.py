@@ -13,8 +13,6 @@ from fastsvm.formats.conversion import convert
 from fastsvm.progress_bar import progress_bar
 from fastsvm.tuning import current_tuning
 
-__all__ = ["DATASETS", "Dataset", "FetchError", "Remote", "download", "fetch"]
-
 _TIMEOUT = 60.0  # A server that sends nothing for so many seconds is given up.
 
 

@@ -19,8 +19,6 @@ import numpy as np
 from fastsvm.formats.readers.stream import Rows, stack
 from fastsvm.tuning import current_tuning
 
-__all__ = ["shuffled"]
-
 _BITS = 6  # There are 64 files per level, far fewer than a process may open.
 
 

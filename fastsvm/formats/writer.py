@@ -12,8 +12,6 @@ from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.formats.readers.stream import Header, Rows
 from fastsvm.tuning import current_tuning
 
-__all__ = ["StoredLabels", "write"]
-
 
 def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, "StoredLabels | None"]:
     """Write a data set to a new HDF5 file, its rows in the given order.

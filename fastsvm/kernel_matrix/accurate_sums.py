@@ -19,8 +19,6 @@ from fastsvm.linalg import double_floats as wide
 from fastsvm.linalg.double_floats import FINE, Wide
 from fastsvm.sources import Block, DenseBlock, to_dense
 
-__all__ = ["CACHED_VALUES", "SUMMED_ROWS", "Samples", "ValueBounds", "accurate_sums", "diagonal", "weighted_rows"]
-
 SUMMED_ROWS = 32
 """Kernel rows of a sum, of which there are many: it errs by as many roundings, not by those of all rows."""
 

@@ -28,8 +28,6 @@ from fastsvm.linalg.row_products import FEATURES, add_panel_products, add_rows, 
 from fastsvm.sources import Block
 from fastsvm.tuning import KernelTuning
 
-__all__ = ["PairCoefficients", "add_expansion", "expand", "expand_among", "task_columns"]
-
 _PIECE_COLUMNS = PANEL_BYTES // np.dtype(np.float64).itemsize  # They are a panel of sums.
 
 

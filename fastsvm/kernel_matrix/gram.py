@@ -22,8 +22,6 @@ from fastsvm.kernel_matrix.pairwise import (
 from fastsvm.sources import Block, Source
 from fastsvm.tuning import KernelTuning, current_tuning
 
-__all__ = ["Gram"]
-
 _DENSE = 8  # If one of so many columns or more is wanted, copying uses most of each line of the processor's cache.
 
 

@@ -7,8 +7,6 @@ import numpy as np
 from fastsvm.kernel_matrix.pairwise import SPAN
 from fastsvm.tuning import KernelTuning
 
-__all__ = ["Need", "Plan", "operand_rows", "plan"]
-
 _OPERAND_BYTES = 64 << 20  # Rows that are prepared at once take at most about so many bytes.
 _REAL = np.dtype(np.float64).itemsize
 _LEAST_WORKING_SET = 16  # A fit that has no memory for a working set of so many rows is refused.

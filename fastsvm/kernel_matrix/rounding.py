@@ -2,10 +2,6 @@
 
 import numpy as np
 
-__all__ = [
-    "BALANCED", "EXACT", "INVISIBLE", "NEAR", "NEAR_BOUND", "RETURNED", "ROUNDING", "SEEN", "SEEN_OBJECTIVE", "UNIT"
-]  # fmt: skip
-
 UNIT = float(np.finfo(np.float64).epsneg)
 """Largest relative error of one rounding."""
 

@@ -23,20 +23,6 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import MOST_COLUMNS, SPAN, PairwiseKernel, Rows
 from fastsvm.sources import Block, MemorySource
 
-__all__ = [
-    "CacheContents",
-    "CacheCounts",
-    "KernelProducts",
-    "KernelRows",
-    "PairedRows",
-    "ProblemRows",
-    "RecomputedRows",
-    "RowCache",
-    "SharedKernel",
-    "SharedPart",
-    "SquareRows",
-]
-
 
 class CacheCounts(NamedTuple):
     """Statistics of a cache: rows requested and found, and computed because they were missing."""

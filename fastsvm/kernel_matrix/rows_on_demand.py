@@ -20,18 +20,6 @@ from fastsvm.kernel_matrix.pairwise.base import ROUND
 from fastsvm.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid, kernel_value
 from fastsvm.sources import DenseBlock
 
-__all__ = [
-    "PADDING",
-    "KernelSquare",
-    "SmallKernel",
-    "diagonal_value",
-    "has_rows_on_demand",
-    "kernel_row",
-    "known_row",
-    "on_demand",
-    "rows_among",
-]
-
 _KINDS = None, RBF, Linear, Polynomial, Sigmoid  # None stands for given values.
 _SQUARE, _RBF, _LINEAR, _POLYNOMIAL, _SIGMOID = range(len(_KINDS))
 PADDING = 16

@@ -20,8 +20,6 @@ from fastsvm._compiled.compiler import writeable
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.tuning import StorageTuning, current_tuning
 
-__all__ = ["MemorySource", "Origin", "Reads", "Source", "SubsetSource", "View", "read_ahead"]
-
 Item = TypeVar("Item")
 Kind = TypeVar("Kind", bound=Block)
 _PATIENCE = 2.0  # So many seconds are waited: within the lock of HDF5, a garbage collection may wait for itself.

@@ -10,8 +10,6 @@ from scipy import sparse
 
 from fastsvm._compiled.compiler import jit, writeable
 
-__all__ = ["Block", "CSRBlock", "DenseBlock", "check_compressed", "index_type", "look_through", "stacked", "to_dense"]
-
 
 def to_dense(X: Any) -> np.ndarray:
     """Return a matrix, sparse or not, as an array."""

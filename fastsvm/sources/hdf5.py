@@ -20,23 +20,6 @@ from fastsvm.sources.block import CSRBlock, index_type, look_through
 from fastsvm.sources.tiled import TiledSource, block_bytes, check_unpacked, stored_type
 from fastsvm.tuning import current_tuning
 
-__all__ = [
-    "CLOSED",
-    "HDF5CSRSource",
-    "HDF5DenseSource",
-    "HDF5Source",
-    "attribute",
-    "check_heaps",
-    "check_storage",
-    "hdf5_source",
-    "in_use",
-    "kind_of",
-    "member",
-    "open_file",
-    "place_of",
-    "reading",
-]
-
 _KINDS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM, h5py.h5t.STRING)  # HDF5 stores bools as an enumeration
 _HEAP, _HEAP_HEADER = b"GCOL\1", 16
 _REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])  # to a string in a heap

@@ -20,8 +20,6 @@ from fastsvm.sources.hdf5 import (
     reading,
 )
 
-__all__ = ["Columns", "HDF5Data", "columns_of", "of_open_file", "open_hdf5", "read_column"]
-
 
 class HDF5Data:
     """The data set of an HDF5 file, to pass as X to `fit`, `predict` and `score`. `open_hdf5` returns one.

@@ -15,8 +15,6 @@ from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.statistics import SAMPLE_ROWS
 from fastsvm.tuning import current_tuning
 
-__all__ = ["Quantization", "find_quantization"]
-
 _LEVELS = np.iinfo(np.uint8).max + 1
 _FINE = 1e-2  # The tolerance is at most this share of the distance between levels.
 _ROUNDING = 4  # It is so many units in the last place of the largest level: values may be rounded several times.

@@ -8,8 +8,6 @@ from fastsvm.sources.base import Source, View
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.statistics import feature_statistics
 
-__all__ = ["ScaledSource"]
-
 
 class ScaledSource(View):
     """The rows of another source, shifted and scaled when a block is read; that source is not changed and not copied.

@@ -10,8 +10,6 @@ from fastsvm._compiled.compiler import jit, jit_in_order, writeable
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block
 
-__all__ = ["SAMPLE_ROWS", "FeatureStatistics", "check_finite", "error_in_file", "feature_statistics"]
-
 SAMPLE_ROWS = 63
 """So many rows tell a centre and levels of values. The number is odd, so that their median is one of them."""
 _TINY = np.finfo(np.float64).tiny

@@ -20,17 +20,6 @@ from fastsvm.sources.base import Kind, Source
 from fastsvm.sources.block import DenseBlock
 from fastsvm.tuning import StorageTuning
 
-__all__ = [
-    "DenseSource",
-    "ScratchSource",
-    "SlicedSource",
-    "TiledSource",
-    "block_bytes",
-    "check_unpacked",
-    "is_sliceable",
-    "stored_type",
-]
-
 
 class DenseSource(Source):
     """Dense rows elsewhere than in memory, of which a subclass fills arrays in `_filled`."""

@@ -10,9 +10,6 @@ import numpy as np
 from fastsvm.sources.base import Source, read_ahead
 from fastsvm.sources.block import Block
 
-__all__ = ["Window", "windows"]
-
-
 _BUFFERS = 3  # One buffer is filled, one waits, and one is in use.
 
 

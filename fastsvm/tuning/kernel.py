@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-__all__ = ["KernelTuning"]
-
 
 class KernelTuning(NamedTuple):
     """Which way a fit takes, and when a solver changes its way. Times are those of one core of 2024 in nanoseconds.

@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-__all__ = ["LinearTuning"]
-
 
 class LinearTuning(NamedTuple):
     """Which solver fits a linear machine.

@@ -16,8 +16,6 @@ from fastsvm.kernel_matrix.accurate_sums import CACHED_VALUES
 from fastsvm.sources import DenseBlock, Source
 from fastsvm.tuning import KernelTuning
 
-__all__ = ["Repeats"]
-
 _WORDS = {4: np.uint32, 8: np.uint64}
 
 

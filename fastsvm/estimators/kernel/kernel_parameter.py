@@ -41,37 +41,6 @@ from fastsvm.sources import (
 )
 from fastsvm.tuning import KernelTuning
 
-__all__ = [
-    "KERNEL_RULES",
-    "MOST_SINGLE",
-    "PRIVATE_ATTRIBUTES",
-    "KernelEstimator",
-    "KernelLike",
-    "ObjectSource",
-    "ResolvedKernel",
-    "Standardization",
-    "TrainingRows",
-    "attributes_of",
-    "bytes_for",
-    "centre_of",
-    "check_kernel",
-    "check_values",
-    "choose_precision",
-    "common_factor",
-    "geometry_attributes",
-    "geometry_of",
-    "has_single_range",
-    "is_precomputed",
-    "resolve_gamma",
-    "resolve_kernel",
-    "samples_for",
-    "training_pairwise",
-    "training_rows",
-    "user_pairwise",
-    "warn_of_lengths",
-]
-
-
 # For a smaller tolerance float32 is too coarse: gradients of order 1 have steps of its eps.
 _FINE = NEAR * float(np.finfo(np.float32).eps)
 # Where decision values are corrected at the end, their error may be so many times that which may be seen.

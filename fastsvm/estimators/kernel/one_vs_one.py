@@ -33,8 +33,6 @@ from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution,
 from fastsvm.solvers.kernel_dual.small import CERTIFICATE, SmallSMO, SmallState
 from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, drive
 
-__all__ = ["KernelFitState", "OneVsOneFit", "Outcome", "solve_paths"]
-
 _REASONS = list(StopReason)
 _CERTIFIED = slice(len(KernelSolution._fields) - 2)
 _STEPS, _IS_SOLVED, _IS_BLURRED = (CERTIFICATE.index(name) for name in ("n_steps", "is_solved", "is_blurred"))
@@ -46,7 +44,8 @@ class Multipliers(Protocol):
     """A state of a solver, a NamedTuple with multipliers."""
 
     @property
-    def alpha(self) -> np.ndarray: ...
+    def alpha(self) -> np.ndarray:
+        """The multipliers of the rows."""
 
 
 @storable("kernel problem")

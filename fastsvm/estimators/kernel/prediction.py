@@ -30,8 +30,6 @@ from fastsvm.kernels import Linear, is_kernel
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Quantization, Source, check_finite
 from fastsvm.tuning import current_tuning
 
-__all__ = ["Predictor", "by_range"]
-
 _SCORE_BYTES = 16 << 20  # Scores that are computed at once take so many bytes.
 _MOST_SINGLE = math.sqrt(MOST_SINGLE)  # The square of such a value of a row, and its products, are numbers of float32.
 

@@ -36,16 +36,6 @@ from fastsvm.solvers.outer_loop import Limits
 from fastsvm.sources import Source
 from fastsvm.tuning import KernelTuning, current_tuning
 
-__all__ = [
-    "Statement",
-    "check_memory",
-    "enough_memory",
-    "expected_seconds",
-    "plan_shared",
-    "prepare",
-    "warn_of_time",
-]
-
 # A row of a two-class problem has a number, label, bound, multiplier, and three of its coefficient.
 _PROBLEM_BYTES = np.dtype("7f8").itemsize
 _RECORD_BYTES = 300  # A two-class problem has its classes, and twice its certificate and its record in the history.

@@ -14,8 +14,6 @@ from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.kernel_dual.small import CERTIFICATE
 from fastsvm.solvers.outer_loop import Report
 
-__all__ = ["REFRESH_SECONDS", "KernelFitMonitor", "KernelMonitor"]
-
 REFRESH_SECONDS = 0.5
 """So often the bar is refreshed, and a worker keeps what it has reached for a checkpoint by another."""
 

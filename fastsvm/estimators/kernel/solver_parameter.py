@@ -18,20 +18,6 @@ from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
 from fastsvm.solvers.outer_loop import Solver
 from fastsvm.tuning import KernelTuning
 
-__all__ = [
-    "SOLVERS",
-    "KernelLike",
-    "KernelParameters",
-    "MachineParameters",
-    "Resources",
-    "SolverEntry",
-    "SolverOf",
-    "check_solver",
-    "is_dual",
-    "most_steps",
-    "solver_of",
-]
-
 _DEFAULTS = {"loss": "hinge", "fit_intercept": True, "learning_rate": None, "selection": "cyclic"}
 # They are LIBSVM's limit of steps for small problems, and for large ones its steps per sample.
 _LEAST_PAIR_STEPS = 10_000_000

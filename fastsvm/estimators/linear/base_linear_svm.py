@@ -37,8 +37,6 @@ from fastsvm.solvers.outer_loop import Report, StopReason
 from fastsvm.sources import Source
 from fastsvm.tuning import current_tuning
 
-__all__ = ["BaseLinearClassifier", "BaseLinearRegressor", "BaseLinearSVM"]
-
 _RULES = {
     "C": number(above=0),
     "dual": either(boolean, one_of("auto")),

@@ -33,8 +33,6 @@ from fastsvm.solvers.sgd.problem import LinearFunction, SGDState
 from fastsvm.solvers.sgd.solver import SGD
 from fastsvm.sources import ScaledSource, Source
 
-__all__ = ["BaseSGD"]
-
 _RULES = {
     "penalty": optional(one_of("l2", "l1", "elasticnet")),
     "alpha": number(least=0),

@@ -9,8 +9,6 @@ from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.training_task import Task, loss_of
 from fastsvm.losses import Loss
 
-__all__ = ["LinearOneClassSVM"]
-
 
 @documented
 class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):

@@ -8,8 +8,6 @@ from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.training_task import loss_of, loss_rule
 from fastsvm.losses import LOSSES, Loss, loss_names, provides_newton
 
-__all__ = ["LinearSVC"]
-
 
 @documented
 class LinearSVC(BaseLinearClassifier):

@@ -7,8 +7,6 @@ from fastsvm.estimators.fitting.validation import Rule, number
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
 from fastsvm.estimators.linear.training_task import loss_rule
 
-__all__ = ["LinearSVR"]
-
 
 @documented
 class LinearSVR(BaseLinearRegressor):

@@ -9,8 +9,6 @@ from fastsvm.estimators.linear.prediction import LinearProbabilities
 from fastsvm.estimators.linear.training_task import loss_of
 from fastsvm.losses import Loss
 
-__all__ = ["LogisticRegression"]
-
 
 @documented
 class LogisticRegression(LinearProbabilities, BaseLinearClassifier):

@@ -17,16 +17,6 @@ from fastsvm.losses import Loss, probabilities
 from fastsvm.memory import threads_within
 from fastsvm.sources import ScaledSource, Source, check_finite, is_stored, to_dense
 
-__all__ = [
-    "LinearClassifier",
-    "LinearModel",
-    "LinearProbabilities",
-    "LinearRegressor",
-    "dense_coef",
-    "for_rows_as_passed",
-    "scaled_type",
-]
-
 
 def _class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
     """Return the probabilities of the classes, which sum to 1, for scores of shape (n_samples, n_scores)."""

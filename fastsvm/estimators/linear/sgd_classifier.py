@@ -24,8 +24,6 @@ from fastsvm.estimators.linear.training_task import Task, loss_of, loss_rule, ta
 from fastsvm.losses import LOSSES, Loss, provides_probabilities
 from fastsvm.sources import Source
 
-__all__ = ["SGDClassifier"]
-
 
 def _has_probabilities(estimator: BaseEstimator) -> bool:
     """Return whether the loss defines probabilities."""

@@ -10,8 +10,6 @@ from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.prediction import LinearRegressor
 from fastsvm.estimators.linear.training_task import Task, loss_rule
 
-__all__ = ["SGDRegressor"]
-
 
 @documented
 class SGDRegressor(LinearRegressor, BaseSGD):

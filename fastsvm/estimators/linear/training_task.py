@@ -12,18 +12,6 @@ from fastsvm.estimators.fitting.validation import Rule
 from fastsvm.losses import Loss, is_loss, loss_named, loss_names
 from fastsvm.sources import DenseBlock, MemorySource, Source
 
-__all__ = [
-    "Task",
-    "distinct",
-    "fingerprint",
-    "in_pairs",
-    "loss_of",
-    "loss_rule",
-    "merged",
-    "seed_of",
-    "task_of_classes",
-]
-
 
 class Task(NamedTuple):
     """What is to be learnt.

@@ -30,9 +30,6 @@ from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses
 from fastsvm.sources import Source
 
-__all__ = ["DualExpansion", "Machine", "Support", "exact_bounds"]
-
-
 Answer: TypeAlias = Any
 """What a place answers, or the promise of it."""
 

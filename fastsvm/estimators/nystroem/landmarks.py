@@ -45,8 +45,6 @@ from fastsvm.sources import Block, DenseBlock, MemorySource, Source, check_finit
 from fastsvm.sources.tiled import ScratchSource
 from fastsvm.tuning import NystroemTuning, current_tuning
 
-__all__ = ["LANDMARK_RULES", "ROWS", "Chosen", "FeatureMap", "LandmarkEstimator", "choose", "stored_features"]
-
 ROWS = Rule(lambda value: hasattr(value, "shape") or isinstance(value, (list, tuple)), "rows of samples")
 """Rule of given landmarks."""
 LANDMARK_RULES = KERNEL_RULES | {

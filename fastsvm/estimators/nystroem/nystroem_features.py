@@ -32,8 +32,6 @@ from fastsvm.low_rank import NystroemMap
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.sources import Block, Source, check_finite, columns_of, of_open_file
 
-__all__ = ["NystroemFeatures"]
-
 _RULES = {"verbose": boolean, "random_state": seed}
 
 

@@ -44,8 +44,6 @@ from fastsvm.memory import parse_memory, threads_within
 from fastsvm.sources import Source, SubsetSource, is_stored
 from fastsvm.tuning import NystroemTuning, current_tuning
 
-__all__ = ["NystroemMachine"]
-
 _FOLDER = Rule(lambda value: isinstance(value, str), "the path of a folder")
 _RULES = {
     "landmarks": either(one_of("uniform", "rpcholesky", "support"), ROWS),

@@ -12,8 +12,6 @@ from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
 from fastsvm.losses import Loss
 from fastsvm.multiclass import elected, one_vs_rest_scores
 
-__all__ = ["NystroemSVC"]
-
 
 @documented
 class NystroemSVC(NystroemMachine, BaseLinearClassifier):

@@ -9,8 +9,6 @@ from fastsvm.estimators.kernel.machines.regressors import SVR
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
 
-__all__ = ["NystroemSVR"]
-
 
 @documented
 class NystroemSVR(NystroemMachine, BaseLinearRegressor):

@@ -17,8 +17,6 @@ from fastsvm.formats.readers.table_columns import TableColumns, choose_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read", "recognises"]
-
 _SUFFIXES = {".parquet", ".pq", ".feather", ".arrow", ".ipc"}
 _WORDS = re.compile(r"(\d+)")
 _PARQUET, _FILE, _STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"

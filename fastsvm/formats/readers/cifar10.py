@@ -17,8 +17,6 @@ from fastsvm.formats.readers.matrix import matrix_in
 from fastsvm.formats.readers.stream import Header, Options, Rows, Stream, head, opened
 from fastsvm.tuning import current_tuning
 
-__all__ = ["read", "recognises"]
-
 _BYTES = np.dtype([("label", np.uint8), ("pixels", np.uint8, (3, 32, 32))])  # of a record
 _RECORD, _PIXELS = _BYTES.itemsize, _BYTES["pixels"].itemsize
 _CLASSES = 10

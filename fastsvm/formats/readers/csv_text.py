@@ -18,8 +18,6 @@ from fastsvm.formats.readers.stream import Header, Lines, Options, Rows, Stream,
 from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, is_name, note_on_index
 from fastsvm.tuning import current_tuning
 
-__all__ = ["read", "recognises"]
-
 _DELIMITERS = "\t;,|"
 _CELL_BYTES = 64  # A cell takes so many bytes: a short str and the pointer to it.
 # A column that counts so many rows is an index, and a first line that counts so many columns has names.

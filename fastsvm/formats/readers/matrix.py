@@ -9,8 +9,6 @@ import numpy as np
 from fastsvm.formats.readers.stream import Header, Options, Rows, Stream, check_finite
 from fastsvm.tuning import current_tuning
 
-__all__ = ["Matrix", "label_type", "labels_of", "matrix_in", "rows_of"]
-
 
 class Matrix(NamedTuple):
     """An array in a file that is read in successive rows: `take(first, stop)` returns rows, and calls are in order."""

@@ -20,8 +20,6 @@ from fastsvm.formats.readers.matrix import Matrix, label_type, labels_of, matrix
 from fastsvm.formats.readers.stream import Header, Options, Rows, Stream
 from fastsvm.tuning import current_tuning
 
-__all__ = ["is_npy", "is_npz", "read_npy", "read_npz"]
-
 # NumPy raises any of these for headers that are truncated, impossible, or not Python literals.
 _NO_ARRAY = (
     ValueError, TypeError, OverflowError, EOFError, OSError, SyntaxError, MemoryError, RecursionError, TokenError

@@ -16,8 +16,6 @@ from fastsvm.tuning import StorageTuning, current_tuning
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["Header", "Lines", "Options", "Rows", "Stream", "check_finite", "compressed", "head", "opened", "stack"]
-
 _MODULES = {"gz": "gzip", "bz2": "bz2", "xz": "lzma", "zst": "compression.zstd"}  # a Python may lack some of them
 
 Text = TypeVar("Text", bytes, str)

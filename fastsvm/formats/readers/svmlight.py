@@ -17,8 +17,6 @@ from scipy import sparse
 from fastsvm.formats.readers.stream import Header, Lines, Options, Rows, Stream, head, opened
 from fastsvm.tuning import current_tuning
 
-__all__ = ["read", "recognises"]
-
 _LINE = re.compile(rb"[-+.\w,]+(\s+(qid|\d+):\S+)*(\s+\d+:?)?\s*")  # the last pair may be cut: that is an error, later
 _LARGEST = np.iinfo(np.int32).max
 _ASSUMED = "No index is 0, so the first feature has the index 1. If indices count from 0, pass first_index=0."

@@ -12,8 +12,6 @@ import numpy as np
 from fastsvm.formats.readers.stream import Header, Options
 from fastsvm.tuning import current_tuning
 
-__all__ = ["TableColumns", "choose_columns", "is_name", "note_on_index"]
-
 _LABELS = ("label", "labels", "target", "class", "y")
 """Usual names of a column of labels, in lower case."""
 _WEIGHT, _PERHAPS_WEIGHTS = "sample_weight", ("weight", "weights", "sample_weights")

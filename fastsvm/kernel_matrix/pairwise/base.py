@@ -14,22 +14,6 @@ from fastsvm.kernels import kernel_value
 from fastsvm.linalg.row_products import add_rows
 from fastsvm.sources import Block, Source
 
-__all__ = [
-    "COST_OF_UNKNOWN",
-    "LARGEST_VALUE",
-    "MOST_COLUMNS",
-    "ROUND",
-    "SPAN",
-    "TILED_ROWS",
-    "PairwiseKernel",
-    "Prepared",
-    "Rows",
-    "add_tile",
-    "map_rest",
-    "map_tile",
-    "rounds_and_rest",
-]
-
 COST_OF_UNKNOWN = 4.0
 """Nanoseconds that a kernel value is taken to cost if that depends on a user's function, or on how sparse rows are."""
 

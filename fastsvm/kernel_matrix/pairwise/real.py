@@ -26,8 +26,6 @@ from fastsvm.linalg.inverted_index import InvertedIndex, invert, write_indexed_p
 from fastsvm.linalg.row_products import add_products, add_rows, empty_panels, pack
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source
 
-__all__ = ["RealPairwise"]
-
 _COLUMNS = 512  # A tile has so many columns, which are packed for products at once.
 _TILE_ROWS = 48  # And so many rows.
 _COST_OF_BYTE = 1 / 400  # A product of two features takes so many nanoseconds for each byte of one.

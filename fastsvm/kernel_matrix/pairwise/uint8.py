@@ -13,8 +13,6 @@ from fastsvm.kernels import Kernel, in_precision, kernel_value
 from fastsvm.linalg.row_products import add_rows
 from fastsvm.sources import Block, Source
 
-__all__ = ["Uint8Pairwise", "multiplies_bytes"]
-
 _CACHED_BYTES = 192 << 10  # So many bytes of an operand are multiplied at a time, which fit the cache beside a tile.
 _TILE = PRODUCTS or INSTRUCTIONS["madd"]
 _ROWS, _WIDTH = _TILE.rows, _TILE.columns  # tile size: rows of the operand, rows of the block

@@ -7,8 +7,6 @@ import numpy as np
 from fastsvm.kernel_matrix.pairwise.base import COST_OF_UNKNOWN, LARGEST_VALUE, TILED_ROWS, Rows, add_tile
 from fastsvm.sources import Block, Source
 
-__all__ = ["PrecomputedPairwise", "UserPairwise"]
-
 
 class UserPairwise:
     """A kernel given as a function that returns the kernel matrix, shape (a, b), of two blocks of a and b rows.

@@ -39,8 +39,6 @@ from fastsvm.solvers.kernel_dual.problem import (
     solution_of,
 )
 
-__all__ = ["Coordinate", "Sweeps", "solve_block"]
-
 _SHARE = 0.3  # The next sweep skips rows that violate less than this share of the largest violation of a sweep.
 # The generator is that of Park and Miller 1988, revised 1993, modulo the prime 2³¹ − 1: products fit int64.
 _MULTIPLIER, _MODULUS = 48271, int(np.iinfo(np.int32).max)

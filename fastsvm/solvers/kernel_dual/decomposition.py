@@ -62,8 +62,6 @@ from fastsvm.solvers.kernel_dual.working_sets import SolveBlock, WorkingSetSteps
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning, current_tuning
 
-__all__ = ["Decomposition", "DecompositionMemory"]
-
 
 @storable("decomposition memory")
 class DecompositionMemory(NamedTuple):

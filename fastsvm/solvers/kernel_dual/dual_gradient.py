@@ -18,8 +18,6 @@ from fastsvm.linalg.double_floats import Wide, minus
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, certify, gap_of, levelled, violation
 from fastsvm.solvers.kernel_dual.working_sets import movable, settled
 
-__all__ = ["DualGradient", "GradientBounds", "rounding_is_visible", "sharpened"]
-
 _PATIENCE = 3  # Steps end once F in more digits showed so often that the gap did not fall by a share that is seen.
 _DECIDING_ROWS = 32  # F of so many rows of each of three kinds is computed in float64 before a fit ends.
 _DOUBT = 5  # The error to expect of others is so many times that of a few rows.

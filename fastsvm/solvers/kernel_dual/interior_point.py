@@ -63,8 +63,6 @@ from fastsvm.solvers.kernel_dual.problem import (
 )
 from fastsvm.tuning import KernelTuning
 
-__all__ = ["InteriorTrial", "badness", "interior_solution"]
-
 _STEPS = 100
 """A path has so many steps at most."""
 _BLIND = 1000

@@ -29,8 +29,6 @@ from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, 
 from fastsvm.solvers.kernel_dual.working_sets import WorkingSetSteps
 from fastsvm.tuning import KernelTuning
 
-__all__ = ["NewtonTrial", "moved", "newton_step"]
-
 # The ridge is relative to the trace, above the rounding error of values of so many bytes.
 _RIDGE = {4: 1e-8, 8: ROUNDING}
 

@@ -41,28 +41,6 @@ from fastsvm._compiled.scalars import maximum, minimum
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.rounding import BALANCED, RETURNED, ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
 
-__all__ = [
-    "Certificate",
-    "KernelDualState",
-    "KernelProblem",
-    "KernelSolution",
-    "Problems",
-    "bounds",
-    "certify",
-    "ends",
-    "feasible",
-    "filled",
-    "freedom",
-    "gap_of",
-    "is_certified",
-    "level",
-    "levelled",
-    "objective",
-    "primal_objective",
-    "solution_of",
-    "violation",
-]
-
 _FAR = np.inf  # It keeps a row out of a minimum or maximum.
 
 

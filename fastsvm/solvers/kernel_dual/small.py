@@ -48,8 +48,6 @@ from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_s
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning
 
-__all__ = ["CERTIFICATE", "SmallLimits", "SmallSMO", "SmallState", "newton_steps", "solve_problems"]
-
 CERTIFICATE = (
     "intercept", "objective", "duality_gap", "kkt_violation", "margin", "n_steps", "n_rows", "is_solved", "is_blurred"
 )  # fmt: skip

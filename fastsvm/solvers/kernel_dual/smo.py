@@ -26,8 +26,6 @@ from fastsvm.solvers.kernel_dual.problem import (
 )
 from fastsvm.solvers.kernel_dual.working_sets import reordered
 
-__all__ = ["SMO", "group_starts", "move_to_bounds", "pair_steps", "solve_block"]
-
 _FAR = np.inf  # It is added to keep a row out of a minimum or maximum.
 _PART = 128  # The rows of a part are searched one by one for the one that has the extremum.
 

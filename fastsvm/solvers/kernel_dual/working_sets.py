@@ -16,8 +16,6 @@ from fastsvm.kernel_matrix.rows import KernelProducts, KernelRows, PairedRows, R
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, freedom, gap_of, levelled
 from fastsvm.tuning import KernelTuning
 
-__all__ = ["SolveBlock", "WorkingBlock", "WorkingSetSteps", "movable", "reordered", "select", "settled"]
-
 SolveBlock = Callable[[np.ndarray, KernelProblem, np.ndarray, np.ndarray, float, int], int]
 """Solves a block's own problem in place: block of K, problem, α, F, gap, most steps; returns the number of steps."""
 

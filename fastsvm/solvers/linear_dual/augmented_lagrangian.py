@@ -77,8 +77,6 @@ from fastsvm.solvers.linear_dual.problem import (
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import CSRBlock
 
-__all__ = ["AGAIN", "Course", "FewSamples", "Solution", "chosen_loss", "newton_applies", "solve_scores", "solved"]
-
 AGAIN = 4
 """Newton steps that did not suffice are tried again after so many times the epochs so far."""
 

@@ -63,8 +63,6 @@ from fastsvm.solvers.linear_dual.problem import (
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Window, windows
 
-__all__ = ["LinearDualAscent", "LinearDualState", "epochs_on", "recorded"]
-
 _WIDTH = 16  # The number of weights is padded to a multiple of this, so that vectors have no rest.
 _COARSE = 1e-3  # Above this relative gap the metric is weakened if the gap was not halved for `_CREEPING` epochs.
 _CREEPING = 40

@@ -35,8 +35,6 @@ from fastsvm.solvers.linear_dual.epochs import Epochs, EpochState, PassState, sc
 from fastsvm.solvers.linear_dual.problem import MOST_AHEAD, PIECE_VALUES, LinearProblem, LinearSettings, class_bounds
 from fastsvm.sources import DenseBlock, Window
 
-__all__ = ["BlockGrams", "DenseEpochs", "GramRows"]
-
 
 class DenseEpochs(Epochs):
     """Runs epochs on blocks of consecutive dense rows; a window may have gaps."""

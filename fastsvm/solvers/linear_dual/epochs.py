@@ -27,18 +27,6 @@ from fastsvm.solvers.linear_dual.metric import Metric
 from fastsvm.solvers.linear_dual.problem import PIECE_VALUES, LinearProblem, LinearSettings, class_bounds
 from fastsvm.sources import CSRBlock, Window
 
-__all__ = [
-    "EpochState",
-    "Epochs",
-    "PassState",
-    "Shrinking",
-    "SparseEpochs",
-    "score_at",
-    "step_at",
-    "take_pass",
-    "weight_left",
-]
-
 _NEVER = np.iinfo(np.int32).max
 
 

@@ -17,19 +17,6 @@ from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.solvers.linear_dual.problem import PIECE_ROWS, PIECE_VALUES, ROUNDING, LinearProblem, explain
 from fastsvm.sources import CSRBlock, Window
 
-__all__ = [
-    "SAMPLED_ROWS",
-    "Metric",
-    "RowMoments",
-    "diagonal",
-    "mean_square",
-    "metric_of",
-    "metric_of_moments",
-    "moments_of",
-    "no_metric",
-    "principal",
-]
-
 _WEIGHT = 0.7  # The proximal term has this weight, in multiples of cost times mean ‖x‖².
 # There are at most so many principal directions. Without cached Gram matrices, as of rows on disk, each costs as much
 # as a score.

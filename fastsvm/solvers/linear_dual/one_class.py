@@ -47,8 +47,6 @@ from fastsvm.solvers.linear_dual.problem import (
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Block, CSRBlock, DenseBlock, check_finite
 
-__all__ = ["GivenSum", "GivenSumAscent", "GivenSumState", "exchange", "worst_pairs"]
-
 _LEAST = 4e-7  # In multiples of s² times the mean ‖x‖², this is less than the objective of rows away from the origin.
 
 

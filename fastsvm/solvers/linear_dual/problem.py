@@ -17,27 +17,6 @@ from fastsvm.solvers.outer_loop import Memoryless
 from fastsvm.sources import Block, CSRBlock, MemorySource, Source, Window, check_finite
 from fastsvm.tuning import LinearTuning
 
-__all__ = [
-    "ACCEPTED",
-    "MOST_AHEAD",
-    "OVERFLOW",
-    "PANEL",
-    "PARTS",
-    "PART_BYTES",
-    "PIECE_ROWS",
-    "PIECE_VALUES",
-    "ROUNDING",
-    "Certificate",
-    "CertificateSums",
-    "CertifiedSolver",
-    "LinearProblem",
-    "LinearSettings",
-    "class_bounds",
-    "explain",
-    "relative_gap",
-    "rows_of_piece",
-]
-
 ROUNDING = 512 * float(np.finfo(np.float64).eps)
 """Sums over many rows in float64 have a relative error of some hundred units of rounding."""
 

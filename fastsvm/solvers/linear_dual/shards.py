@@ -56,8 +56,6 @@ from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Window
 from fastsvm.tuning import LinearTuning
 
-__all__ = ["RoundOrder", "RoundSums", "RoundsMemory", "Shard", "ShardState", "ShardedAscent", "Shards", "Turns"]
-
 _PIECES = 4  # The rows of a shard are so many pieces: with one, a hinge takes twice the rounds, with more not fewer.
 
 

@@ -41,8 +41,6 @@ from fastsvm.solvers.linear_dual.problem import LinearProblem, LinearSettings, e
 from fastsvm.solvers.outer_loop import OutOfTime, Report, check_time
 from fastsvm.sources import CSRBlock
 
-__all__ = ["COLUMNS", "PassPlan", "WideAscent", "take_passes", "write_squares"]
-
 _PASSES = 10  # A round has at most so many passes, each of which costs as much as what comes before them.
 
 

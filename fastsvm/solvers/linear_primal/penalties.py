@@ -30,8 +30,6 @@ from fastsvm.solvers.linear_dual.problem import ACCEPTED, ROUNDING
 from fastsvm.solvers.linear_primal.quadratic_model import RIDGE
 from fastsvm.tuning import LinearTuning
 
-__all__ = ["FLAT", "INNER", "L1", "L2", "Line", "Penalty", "best_length", "suits"]
-
 INNER = 0.03
 """A model is minimised to this share of the violation at its centre, or of its square below 1 (Dembo, Eisenstat and
 Steihaug 1982, Inexact Newton methods)."""

@@ -64,8 +64,6 @@ from fastsvm.solvers.linear_primal.quadratic_model import QuadraticModel, empty_
 from fastsvm.solvers.outer_loop import OutOfTime, Report
 from fastsvm.sources import CSRBlock, DenseBlock, MemorySource, check_finite
 
-__all__ = ["LinearPrimalState", "ProximalNewton"]
-
 _NEAR = 0.8  # A feature may be added from this share of the bound of its gradient on, before it violates its condition.
 _MOST_FEATURES = 4096  # A working set has at most so many features: factors of larger Hessians take seconds.
 _LEAST_CURVATURE = 1e-3  # The curvature of a loss is at least this share of its slope, or steps would be too long.

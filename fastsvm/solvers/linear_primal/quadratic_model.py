@@ -20,8 +20,6 @@ from fastsvm.solvers.outer_loop import check_time
 from fastsvm.sources import CSRBlock, DenseBlock
 from fastsvm.tuning import LinearTuning
 
-__all__ = ["RIDGE", "QuadraticModel", "empty_model", "update_models"]
-
 _CHANGED = 0.2  # A row is added again if its curvature has changed by more than this share.
 _FEW_PRODUCTS = 512  # So many products of a row take less time than its loss: all rows are added anew.
 _CANCELLED = 1e-3  # So large a share of all that was added must be left, or rounding errors would count.

@@ -35,8 +35,6 @@ from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.multiclass import Expansion, class_pairs, elected, one_vs_rest_scores, pair_coefficients
 from fastsvm.solvers.kernel_dual.problem import Problems
 
-__all__ = ["SVC", "KernelClassifier", "NuSVC"]
-
 _PROBABILITIES = (
     "{name} has no probabilities of its own. Use sklearn.calibration.CalibratedClassifierCV({name}(), ensemble=False), "
     "which has predict_proba."

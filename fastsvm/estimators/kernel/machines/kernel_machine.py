@@ -49,8 +49,6 @@ from fastsvm.solvers.outer_loop import Limits, StopReason
 from fastsvm.sources import MemorySource, Source, is_stored, to_dense
 from fastsvm.tuning import current_tuning
 
-__all__ = ["KernelMachine"]
-
 _RULES = KERNEL_RULES | {
     "tol": number(above=0),
     "cache_size": optional(number(above=0)),

@@ -11,8 +11,6 @@ from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prepare import Statement
 from fastsvm.solvers.kernel_dual.problem import Problems
 
-__all__ = ["OneClassSVM"]
-
 
 @documented
 class OneClassSVM(OutlierDetector, KernelMachine):

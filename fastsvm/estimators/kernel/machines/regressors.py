@@ -13,8 +13,6 @@ from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prepare import Statement
 from fastsvm.solvers.kernel_dual.problem import Problems
 
-__all__ = ["SVR", "KernelRegressor", "NuSVR"]
-
 
 class KernelRegressor(Regressor, KernelMachine):
     """Regression by one decision function, whose coefficients are differences of multipliers.

@@ -24,8 +24,6 @@ from fastsvm.solvers.linear_primal.proximal_newton import ProximalNewton
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 from fastsvm.tuning import LinearTuning
 
-__all__ = ["LinearFit", "LinearFitState", "block_rows_of", "demands_of", "facts_of", "problem_of"]
-
 _SAMPLE_BYTES = 48, 8  # of a sample's label, weights, cost and number, and of its dual variable for each score
 _LARGEST = 1e130  # sum of all costs: its square, times that of a row's length, does not overflow
 _LEAST = float(np.finfo(np.float64).tiny)  # the least cost: smaller ones have fewer digits

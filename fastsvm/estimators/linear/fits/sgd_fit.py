@@ -25,8 +25,6 @@ from fastsvm.solvers.sgd.solver import SGD, uses_sparse_steps
 from fastsvm.sources import Block, Source, check_finite, to_dense
 from fastsvm.tuning import SGDTuning, current_tuning
 
-__all__ = ["LearningRate", "LossCurve", "SGDFitState", "SGDMonitor", "loss_of", "solver_of"]
-
 _MOST_POINTS = 10_000  # A loss curve has at most so many points.
 _COPIES = 2  # Steps are taken on a copy of the weights. Of more copies, only the features that occur are touched.
 
