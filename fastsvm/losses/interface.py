@@ -421,18 +421,19 @@ def register_loss(name: str, *, of: str, curvature: float, bounded: bool, **fixe
 
 
 def is_loss(value: object, *of: str, dual: bool = False) -> bool:
-    """Return whether a value is a registered loss for one of the kinds `of`; with `dual`, one with a dual."""
-    kind: Any = type(value)
-    return kind in LOSSES.values() and kind.of in of and (not dual or provides_dual(kind))
+    """Return whether a value is a registered loss, or its name, for one of the kinds `of`.
+
+    With `dual`, it must be one that dual ascent can minimise.
+    """
+    kind: Any = LOSSES.get(value) if isinstance(value, str) else type(value)
+    if kind not in LOSSES.values() or kind.of not in of:
+        return False
+    return not dual or (provides_dual(kind) and not (isinstance(value, str) and value in _FIXED))
 
 
 def loss_names(*of: str, dual: bool = False) -> list[str]:
     """Return the names of losses for the kinds `of`; with `dual`, of those that dual ascent can minimise."""
-
-    def fits(name: str) -> bool:
-        return LOSSES[name].of in of and (not dual or (provides_dual(LOSSES[name]) and name not in _FIXED))
-
-    return [name for name in LOSSES if fits(name)]
+    return [name for name in LOSSES if is_loss(name, *of, dual=dual)]
 
 
 def loss_named(name: str, **parameters: float) -> Loss:

@@ -252,7 +252,7 @@ def _finite(name: str, array: np.ndarray) -> None:
         raise ValueError(f"{name} holds NaN or infinity")
 
 
-def _holds(attributes: Attributes, name: str, holds: object, words: str) -> None:
+def _holds(attributes: Attributes, name: str, holds: object, words: object) -> None:
     if not holds:
         raise ValueError(f"{name} must be {words}, it is {_brief(attributes[name])}")
 

@@ -51,10 +51,10 @@ _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
 
 class Rule(NamedTuple):
-    """What a parameter must be: a test and the words for it."""
+    """What a parameter must be: a test, and the words for it as text or as what has them when it is printed."""
 
     holds: Callable[[object], bool]
-    words: str
+    words: object
 
 
 def number(
@@ -105,7 +105,7 @@ def optional(rule: Rule) -> Rule:
 
 def either(*rules: Rule) -> Rule:
     """Return the rule that is met if one of `rules` is."""
-    return Rule(lambda value: any(rule.holds(value) for rule in rules), " or ".join(rule.words for rule in rules))
+    return Rule(lambda value: any(rule.holds(value) for rule in rules), " or ".join(str(rule.words) for rule in rules))
 
 
 boolean = Rule(lambda value: type(value).__name__ in ("bool", "bool_"), "a bool")
@@ -184,13 +184,13 @@ def check_rows(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Source:
         raise TypeError(f"X is an HDF5 link, {X!r}; pass the dataset or group that it points to, such as file[name].")
     if reset:
         vars(estimator).pop("_origin", None)
+    if _is_plain(estimator, X, reset):
+        estimator.n_features_in_ = X.shape[1]
+        stored = MemorySource.of(X)
+        if not reset:
+            check_finite(stored.block, 0)
+        return stored
     if not is_stored(X):
-        if _is_plain(estimator, X, reset):
-            estimator.n_features_in_ = X.shape[1]
-            stored = MemorySource.of(X)
-            if not reset:
-                check_finite(stored.block, 0)
-            return stored
         if sparse.issparse(X):
             _check_convertible(X)
         _check_unmasked("X", X)

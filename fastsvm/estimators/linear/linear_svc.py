@@ -8,6 +8,12 @@ from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.training_task import loss_of, loss_rule
 from fastsvm.losses import LOSSES, Loss, loss_names, provides_newton
 
+_RULES = {
+    "penalty": one_of("l2", "l1"),
+    "loss": loss_rule("labels", dual=True),
+    "multi_class": loss_rule("classes", dual=True, others=("ovr",)),
+}
+
 
 @documented
 class LinearSVC(BaseLinearClassifier):
@@ -99,8 +105,7 @@ class LinearSVC(BaseLinearClassifier):
         self.window_visits = window_visits
 
     def _own_rules(self) -> dict[str, Rule]:
-        multi_class = loss_rule("classes", dual=True, others=("ovr",))
-        return {"penalty": one_of("l2", "l1"), "loss": loss_rule("labels", dual=True), "multi_class": multi_class}
+        return _RULES
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -7,6 +7,8 @@ from fastsvm.estimators.fitting.validation import Rule, number
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
 from fastsvm.estimators.linear.training_task import loss_rule
 
+_RULES = {"epsilon": number(least=0), "loss": loss_rule("numbers", dual=True)}
+
 
 @documented
 class LinearSVR(BaseLinearRegressor):
@@ -84,4 +86,4 @@ class LinearSVR(BaseLinearRegressor):
         self.window_visits = window_visits
 
     def _own_rules(self) -> dict[str, Rule]:
-        return {"epsilon": number(least=0), "loss": loss_rule("numbers", dual=True)}
+        return _RULES

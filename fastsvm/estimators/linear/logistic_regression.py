@@ -96,7 +96,7 @@ class LogisticRegression(LinearProbabilities, BaseLinearClassifier):
     def _own_rules(self) -> dict[str, Rule]:
         mixed = Rule(lambda value: value in (0, 1), "0 (penalty ½‖w‖²) or 1 (‖w‖₁), there is no mixture")
         solver = one_of("auto", "liblinear")
-        solver = solver._replace(words=solver.words + ", as the intercept is penalised and each class has a problem")
+        solver = solver._replace(words=f"{solver.words}, as the intercept is penalised and each class has a problem")
         return {"penalty": one_of("l2", "l1"), "l1_ratio": mixed, "solver": solver}
 
     def _has_l1_penalty(self) -> bool:

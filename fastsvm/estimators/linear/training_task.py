@@ -1,6 +1,5 @@
 """What a linear model is to learn: a loss, from rows, labels and weights."""
 
-import functools
 import hashlib
 from typing import Any, NamedTuple
 
@@ -107,22 +106,28 @@ def distinct(task: Task, most_values: int) -> tuple[np.ndarray, np.ndarray] | No
 # --- the parameter `loss` --------------------------------------------------------------------------------
 
 
+class _LossWords(NamedTuple):
+    """The words for a rule of losses, which may be registered after the rule was made."""
+
+    of: tuple[str, ...]
+    dual: bool
+    others: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = *self.others, *loss_names(*self.of, dual=self.dual)
+        return "one of " + ", ".join(map(repr, names)) + " or such a loss registered with register_loss"
+
+
 def loss_rule(*of: str, dual: bool = False, others: tuple[str, ...] = ()) -> Rule:
-    """Return the rule of a loss of some kinds of targets, as of now; `others` are words that are allowed beside.
+    """Return the rule of a loss of some kinds of targets; `others` are words that are allowed beside.
 
     With `dual`, it must have what dual coordinate ascent needs.
     """
-    return _rule(of, dual, (*others, *loss_names(*of, dual=dual)))
 
+    def holds(value: object) -> bool:
+        return is_loss(value, *of, dual=dual) or (isinstance(value, str) and value in others)
 
-@functools.cache
-def _rule(of: tuple[str, ...], dual: bool, names: tuple[str, ...]) -> Rule:
-    """Return the rule with the words that are allowed; to join them takes a part of a small fit."""
-
-    def holds(value: Any) -> bool:
-        return value in names if isinstance(value, str) else is_loss(value, *of, dual=dual)
-
-    return Rule(holds, "one of " + ", ".join(map(repr, names)) + " or such a loss registered with register_loss")
+    return Rule(holds, _LossWords(of, dual, others))
 
 
 def loss_of(value: Any, **parameters: float) -> Loss:

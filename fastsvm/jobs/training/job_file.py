@@ -268,7 +268,7 @@ class _Reader:
             except (ValueError, TypeError) as error:
                 raise ValueError(f"{self.where}: {section}.{key}: {error}") from error
 
-    def wrong(self, section: str, key: str, wanted: str, value: object) -> ValueError:
+    def wrong(self, section: str, key: str, wanted: object, value: object) -> ValueError:
         """Return the error of a value."""
         return ValueError(f"{self.where}: {section}.{key} must be {wanted}, found {value!r}.")
 
