@@ -32,7 +32,7 @@ class LinearTuning(NamedTuple):
     # time of the compiled call.
     small_values: int = 1 << 17
     # A fit of at most so many values in all scores ends within milliseconds, and needs no thread that can be stopped.
-    short_values: int = 1 << 14
+    short_values: int = 1 << 15
     # Newton steps on augmented Lagrangians may follow epochs.
     lagrangian: bool = True
     # Epochs solve subproblems with a proximal term, whose metric comes from the rows.

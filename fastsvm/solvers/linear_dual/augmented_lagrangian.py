@@ -5,14 +5,14 @@ Problem
     with the scores f = X w and the dual variables β. The loss is not one of all classes.
 
 Epochs
-    of dual coordinate ascent come first (Hsieh et al. 2008), until the gap falls slowly. There is one for a smooth loss
-    with more samples than features.
+    of dual coordinate ascent come first (Hsieh et al. 2008), until the gap falls slowly. There is one with many more
+    samples than features, where it takes as long as a Newton step.
 
 Envelopes
     Given variables β⁰ and a ridge h, each loss is replaced by the smooth
         max over β of  - f β - c_i ℓ*(-β / c_i) - ½ h (β - β⁰_i)²
     The maximisers β at the minimum are the next β⁰ (Rockafellar 1976). The rate of convergence improves as h decreases,
-    to a tenth each time. A smooth loss is its own envelope, with h = 0.
+    to a quarter each time. A smooth loss is its own envelope, with h = 0.
 
 Newton steps
     The slopes -β are piecewise linear, or nearly so. If no row changes its piece, the minimum is at w - d with
@@ -37,6 +37,7 @@ Cost
     exchanged if m < d. A copy of the rows in float64, and one of the free rows.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,10 +59,9 @@ from fastsvm.losses import (
     conjugate,
     conjugate_curvature,
     coordinate_update,
-    feasible,
     loss_value,
+    nearly,
     projected_gradient,
-    sums_of_rows,
     write_costs,
 )
 from fastsvm.solvers.linear_dual.problem import (
@@ -80,9 +80,8 @@ from fastsvm.sources import CSRBlock
 AGAIN = 4
 """Newton steps that did not suffice are tried again after so many times the epochs so far."""
 
-_MOST_EPOCHS = 200  # Epochs of few samples that reduce the gap fast end after at most so many.
 _SPEED = 8  # Products and factorisations take so many times less time for a multiplication than epochs.
-_LESS = 0.1  # The first ridge, in mean squares of the lengths of rows, and its factor after each envelope.
+_LESS = 0.25  # A ridge is this share of the one before; the first is its square, in mean squares of rows.
 _MAX_FAILURES = 3  # So many envelopes in a row without progress show that rounding errors prevent it.
 
 
@@ -98,11 +97,20 @@ class Course(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """Weights, shape (n_scores, n_weights), dual variables, shape (n_scores, n), and numbers of epochs and steps."""
+    """Weights, shape (n_scores, n_weights), dual variables, shape (n_scores, n), and `record`, shape (n_scores, 4).
+
+    A score's record has both objectives, the largest violation, and the number of epochs and steps. Where a sum is
+    given, it has the last alone.
+    """
 
     weights: np.ndarray
     dual: np.ndarray
-    n_steps: np.ndarray
+    record: np.ndarray
+
+    def certificate(self) -> Certificate:
+        """Return the certificate of these weights and variables."""
+        primal, dual, violation, _ = self.record.T
+        return Certificate(primal, dual, float(violation.max()))
 
 
 class _Envelope(NamedTuple):
@@ -138,7 +146,8 @@ def solved(problem: LinearProblem, rows: np.ndarray, dual: np.ndarray, course: C
 
     `rows` are those of the problem in float64 with the constant feature last, or others with the same dot products.
     """
-    k, solution = len(dual), Solution(np.empty((len(dual), rows.shape[1])), dual, np.zeros(len(dual)))
+    k = len(dual)
+    solution = Solution(np.empty((k, rows.shape[1])), dual, np.zeros((k, 4)))
     loss, demands = chosen_loss(problem.loss), Demands(*map(writeable, problem.demands))
     parts = spans(k, max(1, PIECE_VALUES // rows.size))  # those of the scores that are worth a thread
     pool.run(lambda a, b: solve_scores(loss, demands, rows, course, (a, b), solution), parts)
@@ -157,13 +166,32 @@ def solve_scores(loss, demands, rows, course, bounds, solution):
         write_costs(demands, 0, c, targets, costs)
         dual, weights, here = solution.dual[c], solution.weights[c], _Envelope(loss, targets, costs, center, 0.0, 0.0)
         _sum_rows(rows, dual, weights)
-        n_steps = _ascent(here, course, rows, squares, dual, weights, scores)
-        if is_smooth:
+        record = solution.record[c]
+        record[3] = _ascent(here, course, rows, squares, dual, weights, scores)
+        if course.most_epochs == 0:
             _write_scores(rows, weights, scores)
-            n_steps += _newton(here, course, rows, dual, weights, scores)
+        if is_smooth:
+            record[3] += _newton(here, course, rows, dual, weights, scores)
         else:
-            n_steps += _envelopes(here, course, rows, size, dual, weights, scores)
-        solution.n_steps[c] = n_steps
+            record[3] += _envelopes(here, course, rows, size, dual, weights, scores)
+        if course.total == 0:
+            position, others = np.empty(weights.size), np.empty(n)
+            _write_scores(rows, weights, scores)
+            _sum_rows(rows, dual, position)
+            _write_scores(rows, position, others)
+            _certify_score(here, dual, (weights, scores), (position, others), record)
+
+
+@jit
+def certify_scores(loss, demands, solution, scores, position, others):
+    """Certify a solution whose weights have some scores, and its variables, where Xᵀ β = position has others."""
+    k, n = solution.dual.shape
+    targets, costs = np.empty(n), np.empty(n)
+    for c in range(k):
+        write_costs(demands, 0, c, targets, costs)
+        here = _Envelope(loss, targets, costs, targets, 0.0, 0.0)
+        primal, dual = (solution.weights[c], scores[c]), (position[c], others[c])
+        _certify_score(here, solution.dual[c], primal, dual, solution.record[c])
 
 
 @jit
@@ -202,10 +230,32 @@ def _gap(here, dual, scores):
 
 
 @outlined
+def _certify_score(here, dual, at_weights, at_position, record):
+    """Write both objectives and the largest violation, from weights and Xᵀ β, each with its scores.
+
+    The dual objective is NaN if a score is not finite, of rows that cost nothing too.
+    """
+    (loss, targets, costs, _, _, _), (weights, scores) = here, at_weights
+    record[0] = _gap(here, dual, scores)[1] + _dot(weights, weights) / 2
+    position, scores = at_position
+    value, worst, is_finite = -_dot(position, position) / 2, 0.0, True
+    for i in range(dual.size):
+        is_finite &= np.isfinite(scores[i])
+        if costs[i] > 0:
+            value -= conjugate(loss, dual[i], targets[i], costs[i]) if dual[i] != 0 else 0.0
+            cost = nearly(costs[i], dual)
+            worst = max(worst, projected_gradient(loss, dual[i], scores[i], targets[i], cost))
+    record[1] = value if is_finite else np.nan
+    if value < 0:
+        record[1] = 0.0  # losses are not negative: this is a bound too
+    record[2] = worst
+
+
+@outlined
 def _ascent(here, course, rows, squares, dual, weights, scores):
     """Take epochs of coordinate ascent until the gap is rounding error or falls slowly; return their number."""
-    loss, targets, costs, (n, d), before = here.loss, here.targets, here.costs, rows.shape, np.inf
-    most_slow = 1 if box(loss, 1.0)[1] > 0 and n > d else 1 + min(n, d) // _SPEED
+    loss, targets, costs, (n, d), before = here.loss, here.targets, here.costs, rows.shape, 0.0
+    most_slow = 1 + min(n, d) ** 2 // (_SPEED * n)
     for epoch in range(course.most_epochs):
         stride, i = _stride_of(n, epoch), epoch % n
         for _ in range(n):
@@ -247,13 +297,13 @@ def _envelopes(here, course, rows, size, dual, weights, scores):
     `size` is the mean square of the lengths of rows.
     """
     loss, targets, costs, center, _, _ = here
-    last, n_steps, failures, ridge, before, best = weights.size - 1, 0, 0, _LESS * size, np.inf, np.inf
+    last, n_steps, failures, ridge, before, best = weights.size - 1, 0, 0, _LESS**2 * size, np.inf, np.inf
     constant = fixed = 0.0
     if course.total > 0:
         constant = _stretch(rows, size, ridge)
         weights[last] = -course.offset / constant
-    for k in range(MOST_STEPS):
         _write_scores(rows, weights, scores)
+    for k in range(MOST_STEPS):
         gap, objective = _gap(here, dual, scores)
         square = _dot(weights, weights) / 2
         if course.total > 0:
@@ -279,6 +329,7 @@ def _envelopes(here, course, rows, size, dual, weights, scores):
             center[i] = dual[i]
         envelope = _Envelope(loss, targets, costs, center, ridge, fixed)
         n_steps += _newton(envelope, course, rows, dual, weights, scores)
+        _write_scores(rows, weights, scores)  # without the errors of the steps
     if course.total > 0:
         weights[last] *= constant
     for i in range(dual.size):
@@ -331,7 +382,8 @@ def _newton(here, course, rows, dual, weights, scores):
         _precondition(here, rows, dual, direction)
         _write_scores(rows, direction, change)
         slope = _dot(weights, direction) - fixed * direction[d - 1]
-        length = _best_length(_Line(here, scores, change, slope, _dot(direction, direction)))
+        line = _Line(here, scores, change, slope, _dot(direction, direction))
+        length = _best_length(line, _dot(gradient, direction))
         if not 0 < length < np.inf:
             return step
         for k in range(d):
@@ -392,12 +444,17 @@ def _slope(line, t):
 
 
 @jit
-def _best_length(line):
-    """Return the length of the best step, or one at which the slope is small enough; 0 if none leads downhill."""
-    begin = slope_at(line, 0.0)
-    if not begin < 0:
-        return 0.0
-    at_end, enough = slope_at(line, 1.0), -ACCEPTED * begin
+def _best_length(line, begin):
+    """Return the length of the best step, or one at which the slope is small enough; 0 if none leads downhill.
+
+    `begin` is the slope at 0, of the gradient.
+    """
+    at_end = slope_at(line, 1.0)
+    if abs(at_end) > -ACCEPTED * begin:
+        begin = slope_at(line, 0.0)  # with rounding errors as large as those of the other slopes
+        if not begin < 0:
+            return 0.0
+    enough = -ACCEPTED * begin
     if abs(at_end) <= enough:
         return 1.0
     return illinois_root(line, Bracket(0.0, begin, 1.0, at_end), RootLimits(MOST_STEPS, MOST_STEPS, enough, 0.0))
@@ -427,8 +484,7 @@ class FewSamples(CertifiedSolver):
     """The solver of problems of few samples; `on_gram` for fewer samples than features."""
 
     def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool, on_gram: bool) -> None:
-        demands = Demands(*map(writeable, problem.demands))
-        super().__init__(problem._replace(loss=chosen_loss(problem.loss), demands=demands), settings, pool)
+        super().__init__(problem, settings, pool)
         self._on_gram = on_gram
 
     def init(self, dual: np.ndarray | None = None) -> FewSamplesState:
@@ -445,14 +501,13 @@ class FewSamples(CertifiedSolver):
     def step(self, state: FewSamplesState, most_steps: int) -> tuple[FewSamplesState, Report]:
         """Solve the problem, or return the state as it is if the solution is not within tolerance."""
         (n, d), settings = self.problem.source.shape, self.settings
-        is_short = self.n_scores * n * (d + 1) <= settings.tuning.short_values
-        if is_short:  # starting a thread would take as long as the fit
+        if self.n_scores * n * (d + 1) <= settings.tuning.short_values:  # starting a thread would take as long
             after, certificate = self._solved(np.zeros(1, np.int64))
         else:
             after, certificate = stoppable(self._solved, settings.deadline)
         gap = self.gap_of(certificate)
-        is_within = (gap if settings.criterion == "gap" else certificate.violation) <= settings.tol
-        if not (is_within and np.isfinite(certificate.primal).all() and np.isfinite(certificate.dual).all()):
+        bounded = gap if settings.criterion == "gap" else certificate.violation
+        if not (bounded <= settings.tol and math.isfinite(gap)):
             return state, Report(np.inf, 0.0, 1, within=False, converged=False, stalled=True)
         self.certificate = certificate
         return after, Report(gap, float(certificate.dual.sum()), 1, True, True, False)
@@ -467,21 +522,17 @@ class FewSamples(CertifiedSolver):
             used = _factor_of_gram(rows, self.pool) if self._on_gram else rows
         except linalg.LinAlgError:  # values overflow
             return self.init(), self._unknown()
-        course = Course(stop, most_epochs=_MOST_EPOCHS)
-        weights, dual, n_steps = solved(problem, used, np.zeros((k, n)), course, self.pool)
-        position = np.ascontiguousarray(dual @ rows)
+        solution = solved(problem, used, np.zeros((k, n)), Course(stop, most_epochs=MOST_STEPS), self.pool)
+        weights, beta, certificate = solution.weights, solution.dual.T, solution.certificate()
         if self._on_gram:
-            weights = _with_scores(used @ weights.T, rows, used)
-        every = np.concatenate([weights, position, position] if self._on_gram else [weights, position])
-        scores, beta = np.ascontiguousarray(every @ rows.T), np.ascontiguousarray(dual.T)
-        objectives = np.zeros((len(every) // k, k))
-        violation = _certify(problem.loss, problem.demands, every, scores, beta, objectives)
-        primal = objectives[0]
-        if self._on_gram:  # rounding errors decide, and the factor may be singular
-            is_lower = primal <= objectives[1]
-            primal, weights = np.where(is_lower, primal, objectives[1]), np.where(is_lower[:, None], weights, position)
-        state = FewSamplesState(weights, beta, primal, int(n_steps.max()))
-        return state, Certificate(primal, objectives[-1], violation)
+            weights, position = _with_scores(used @ weights.T, rows, used), np.ascontiguousarray(solution.dual @ rows)
+            certificate = _certified(problem, rows, solution._replace(weights=weights), position)
+            other = _certified(problem, rows, solution._replace(weights=position), position).primal
+            is_lower = certificate.primal <= other  # rounding errors decide
+            weights = np.where(is_lower[:, None], weights, position)
+            certificate = certificate._replace(primal=np.where(is_lower, certificate.primal, other))
+        n_steps = int(solution.record[:, 3].max())
+        return FewSamplesState(weights, beta, certificate.primal, n_steps), certificate
 
     def _unknown(self) -> Certificate:
         """Return what is known of a solution where values overflow."""
@@ -509,27 +560,13 @@ class FewSamples(CertifiedSolver):
         return state.weights
 
 
-@jit
-def _certify(loss, demands, every, scores, dual, objectives):
-    """Write the primal objectives of some weights and, last, the dual one; return the violation.
-
-    `every` has the weights with Σ β_i x_i last, and `scores` theirs. This is one call, as in `sums_of_rows`. The dual
-    objective is NaN if a score of the variables is not finite, of rows that cost nothing too.
-    """
-    (n, k), last = dual.shape, objectives.shape[0] - 1
-    conjugates = np.zeros(k)
-    violation = sums_of_rows(loss, demands, scores, dual, dual, objectives[:last], conjugates)
-    for place in range(every.shape[0]):
-        square = 0.0
-        for j in range(every.shape[1]):
-            square += every[place, j] ** 2
-        objectives[place // k, place % k] += square / 2
-    for c in range(k):
-        objectives[last, c] = max(0.0, -conjugates[c] - objectives[last, c])  # losses are not negative
-        for i in range(n):
-            if not np.isfinite(scores[last * k + c, i]):
-                objectives[last, c] = np.nan
-    return violation
+def _certified(problem: LinearProblem, rows: Any, solution: Solution, position: np.ndarray) -> Certificate:
+    """Return the certificate of a solution for rows, an array or a CSR matrix, with Xᵀ β = position."""
+    loss, demands = chosen_loss(problem.loss), Demands(*map(writeable, problem.demands))
+    scores, others = (np.ascontiguousarray(each @ rows.T) for each in (solution.weights, position))
+    solution = solution._replace(record=np.zeros_like(solution.record))
+    certify_scores(loss, demands, solution, scores, position, others)
+    return solution.certificate()
 
 
 def _with_scores(scores: np.ndarray, rows: Any, factor: np.ndarray) -> np.ndarray:
@@ -604,8 +641,3 @@ def _register(function: Any) -> None:
 
 for _function in (loss_value, coordinate_update, conjugate, projected_gradient, box):
     _register(_function)
-
-
-@feasible.register(ChosenLoss)
-def _feasible(loss, demands, dual):
-    return feasible(loss[1 + loss.number], demands, dual)

@@ -351,13 +351,13 @@ class LinearDualAscent(CertifiedSolver):
 
         solution = stoppable(steps, settings.deadline)
         dual = np.ascontiguousarray(solution.dual.T)
-        after = problem.certify([solution.weights], dual, solution.weights, self.pool)
-        higher, better = after.dual > state.dual_value, after.primal[0] < state.primal
+        after = solution.certificate()
+        higher, better = after.dual > state.dual_value, after.primal < state.primal
         state.dual[:, higher] = dual[:, higher]
         position = self._position_of(state.dual)
         best = np.where(better[:, None], self._padded(solution.weights), state.best)
         state = state._replace(
-            best=best, primal=np.where(better, after.primal[0], state.primal),
+            best=best, primal=np.where(better, after.primal, state.primal),
             dual_value=self._dual_value(self._conjugates(state.dual), position),
             next_finish=AGAIN * state.epoch, path=self.path(position, best, state.path),
         )  # fmt: skip

@@ -340,8 +340,7 @@ class CertifiedSolver(Memoryless):
 
     def dual_of(self, state: Any) -> np.ndarray:
         """Return the dual variables of a state, shape (n, n_scores)."""
-        dual: np.ndarray = state.dual
-        return dual
+        return np.ascontiguousarray(state.dual)
 
     def close(self) -> None:
         """Stop what works in the background, if the fit ends within a step."""

@@ -1,8 +1,6 @@
-import numpy as np
 import pytest
 
 from fastsvm.losses import (
-    Demands,
     EpsilonInsensitive,
     Hinge,
     Log,
@@ -11,7 +9,6 @@ from fastsvm.losses import (
     box,
     conjugate,
     coordinate_update,
-    feasible,
     loss_value,
     projected_gradient,
 )
@@ -31,8 +28,6 @@ def test_a_chosen_loss_is_the_loss(loss):
             assert projected_gradient(chosen, *arguments) == projected_gradient(loss, *arguments)
             assert coordinate_update(chosen, *arguments, 1.5) == coordinate_update(loss, *arguments, 1.5)
     assert box(chosen, 0.9) == box(loss, 0.9)
-    demands, dual = Demands(np.array([1.0, -1.0]), np.array([0.5, 0.0]), np.ones(1)), np.array([[3.0], [-3.0]])
-    np.testing.assert_array_equal(feasible(chosen, demands, dual), feasible(loss, demands, dual))
 
 
 def test_other_losses_are_themselves():
