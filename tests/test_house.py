@@ -49,9 +49,8 @@ MAY_ASK = {
     # Another way is faster for sparse rows, or for those that each pass reads from a file.
     "estimators/choice.py": 5,
     "estimators/kernel/prepare.py": 5,
-    "estimators/linear/base_linear_svm.py": 1,
-    "estimators/linear/fits/linear_fit.py": 6,
-    "estimators/linear/fits/sgd_fit.py": 2,
+    "estimators/linear/base_linear_svm.py": 7,
+    "estimators/linear/sgd_fit.py": 2,
     "estimators/nystroem/exact_bounds.py": 4,
     "estimators/nystroem/nystroem_machine.py": 2,
     "estimators/search/shared_fits.py": 1,

@@ -16,7 +16,7 @@ from fastsvm.estimators.fitting.progress import EpochMonitor, MonitoredFit
 from fastsvm.estimators.fitting.session import FitSession, warn_of_gap
 from fastsvm.estimators.fitting.validation import class_weights
 from fastsvm.estimators.linear import linear_svc, linear_svr
-from fastsvm.estimators.linear.fits.linear_fit import block_rows_of
+from fastsvm.estimators.linear.base_linear_svm import block_rows_of
 from fastsvm.estimators.linear.prediction import for_rows_as_passed
 from fastsvm.estimators.linear.training_task import seed_of
 from fastsvm.files.storable import storable

@@ -15,8 +15,8 @@ from fastsvm.dask.worker import ShardRows, task_of_labels, threads_of
 from fastsvm.estimators.fitting.session import warn_of_sgd
 from fastsvm.estimators.fitting.validation import Attributes, class_weights
 from fastsvm.estimators.linear import sgd_classifier
-from fastsvm.estimators.linear.fits.sgd_fit import solver_of
 from fastsvm.estimators.linear.prediction import scaled_type
+from fastsvm.estimators.linear.sgd_fit import solver_of
 from fastsvm.estimators.linear.training_task import Task, loss_of, seed_of
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss

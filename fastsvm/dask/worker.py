@@ -20,7 +20,7 @@ from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool
 from fastsvm.dask.tasks import Account, Result, counting, counting_rows
 from fastsvm.estimators.fitting.validation import Column, Samples, check_training_set
-from fastsvm.estimators.linear.fits.linear_fit import demands_of
+from fastsvm.estimators.linear.base_linear_svm import demands_of
 from fastsvm.estimators.linear.training_task import Task, in_pairs, task_of_classes
 from fastsvm.losses import Loss
 from fastsvm.solvers.linear_dual.problem import LinearProblem

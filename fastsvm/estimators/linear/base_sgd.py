@@ -22,8 +22,8 @@ from fastsvm.estimators.fitting.validation import (
     optional,
     seed,
 )
-from fastsvm.estimators.linear.fits.sgd_fit import LearningRate, LossCurve, SGDFitState, SGDMonitor, solver_of
 from fastsvm.estimators.linear.prediction import LinearModel, dense_coef
+from fastsvm.estimators.linear.sgd_fit import LearningRate, LossCurve, SGDFitState, SGDMonitor, solver_of
 from fastsvm.estimators.linear.training_task import Task, fingerprint, seed_of
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.memory import parse_memory, threads_within

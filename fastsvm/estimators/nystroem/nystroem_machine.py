@@ -26,8 +26,7 @@ from fastsvm.estimators.kernel.kernel_parameter import Standardization
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import check_memory
-from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
-from fastsvm.estimators.linear.fits.linear_fit import demands_of
+from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM, demands_of
 from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.estimators.linear.training_task import Task, distinct
 from fastsvm.estimators.nystroem.exact_bounds import DualExpansion, Machine, exact_bounds

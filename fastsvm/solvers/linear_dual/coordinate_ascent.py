@@ -43,6 +43,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm._compiled.processor import VECTOR_BYTES
 from fastsvm._compiled.threads import Pool, stoppable
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
@@ -63,7 +64,6 @@ from fastsvm.solvers.linear_dual.problem import (
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Window, windows
 
-_WIDTH = 16  # The number of weights is padded to a multiple of this, so that vectors have no rest.
 _COARSE = 1e-3  # Above this relative gap the metric is weakened if the gap was not halved for `_CREEPING` epochs.
 _CREEPING = 40
 _PATIENCE = 1000  # So many epochs without progress, beside as many as before, show that the fit has stalled.
@@ -129,8 +129,9 @@ class LinearDualAscent(CertifiedSolver):
 
     @staticmethod
     def width_of(n_features: int) -> int:
-        """Return the number of weights of a score, with that of the constant feature and padding."""
-        return -(-(n_features + 1) // _WIDTH) * _WIDTH
+        """Return the number of weights of a score: that of the constant feature, and padding for vectors of float32."""
+        lanes = VECTOR_BYTES // np.dtype(np.float32).itemsize
+        return -(-(n_features + 1) // lanes) * lanes
 
     # --- states ------------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.row_products import is_readable, write_runs_as_float32
 from fastsvm.losses import least_curvature
 from fastsvm.solvers.linear_dual.epochs import Epochs, EpochState, PassState, score_at, step_at, take_pass, weight_left
-from fastsvm.solvers.linear_dual.problem import MOST_AHEAD, PIECE_VALUES, LinearProblem, LinearSettings, class_bounds
+from fastsvm.solvers.linear_dual.problem import PARTS, PIECE_VALUES, LinearProblem, LinearSettings, class_bounds
 from fastsvm.sources import DenseBlock, Window
 
 
@@ -48,7 +48,7 @@ class DenseEpochs(Epochs):
         self._map = problem.shift.astype(self.real), problem.scale.astype(self.real)
         self._is_mapped = problem.scale.size > 0
         self._as_stored = dtype in (np.uint8, self.real) and not self._is_mapped
-        self._n_ahead = min(pool.n_threads + 2, MOST_AHEAD) if pool.n_threads > 1 else 1
+        self._n_ahead = min(pool.n_threads + 2, PARTS) if pool.n_threads > 1 else 1
         self._blocks_of_part, size = self._part_size(), settings.block_rows
         n_spare, n_blocks = self._n_ahead * self._blocks_of_part, -(len(dual) // -size)
         self._grams = BlockGrams(size, settings.kept_blocks, n_spare, n_blocks, problem.constant, self.real)

@@ -34,13 +34,10 @@ PANEL = 128
 """A piece of a product of matrices has so many rows or columns, which BLAS multiplies as fast as more."""
 
 PARTS = 8
-"""Threads share sums over sparse rows in at most so many parts, each of which has a sum of its own."""
+"""Threads share sums over sparse rows, or prepare parts of a window, in at most so many parts that memory holds."""
 
 PART_BYTES = 1 << 22
-"""Largest size of a part of a window. It stays in the processor's cache."""
-
-MOST_AHEAD = 8
-"""A window has so many of the largest parts, and at most so many are prepared at once."""
+"""Largest size of a part of a window, which has `PARTS` of them. It stays in the processor's cache."""
 
 OVERFLOW = (
     "Products of the rows overflow: their values are too large. Scale the features, for example with "

@@ -5,7 +5,7 @@ import pytest
 from sgd_models import made_sgd
 
 from fastsvm import SGDClassifier
-from fastsvm.estimators.linear.fits.sgd_fit import LossCurve
+from fastsvm.estimators.linear.sgd_fit import LossCurve
 
 
 def test_losses_of_incomplete_batches_are_means_too(two_300, stored):

@@ -12,7 +12,7 @@ from sgd_models import made_sgd
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fastsvm import SGDClassifier, SGDRegressor
-from fastsvm.estimators.linear.fits import sgd_fit
+from fastsvm.estimators.linear import sgd_fit
 from fastsvm.solvers.sgd.solver import SGD
 from fastsvm.sources import ScaledSource, as_source
 

@@ -1,1 +1,0 @@
-"""From the parameters of linear machines to runs of solvers, new or resumed."""
