@@ -257,9 +257,11 @@ def value(kernel, dot):
 
 @pytest.fixture
 def package(tmp_path):
-    """Return a copy of the package that is light to import, with a small compiled function in `probe.py`."""
-    copy = tmp_path / "copy" / "fastsvm"
-    shutil.copytree(Path(fastsvm.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    """Return a copy of the kernels and of what compiles them, with a small compiled function in `probe.py`."""
+    whole, copy = Path(fastsvm.__file__).parent, tmp_path / "copy" / "fastsvm"
+    for folder in ("_compiled", "tuning"):
+        shutil.copytree(whole / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(whole / "kernels.py", copy)
     (copy / "__init__.py").write_text("")
     (copy / "probe.py").write_text(PROBE)
     return copy

@@ -209,7 +209,7 @@ def test_ctrl_c_is_130_and_leaves_nothing(tmp_path, forks):
 
 
 def test_the_demo_prints_a_table(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(fastsvm.jobs.demo, "demo", partial(fastsvm.jobs.demo.demo, n_training=1400))
+    monkeypatch.setattr(fastsvm.jobs.demo, "demo", partial(fastsvm.jobs.demo.demo, n_training=300))
     assert main(["demo", "--folder", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     for words in ("times faster", "the same predictions", "kernel matrix would take", "certificate", "compiling, once"):

@@ -45,7 +45,7 @@ def run(capsys):
 
 
 def test_the_demo_replaces_no_files_of_others(tmp_path, run, monkeypatch):
-    monkeypatch.setattr(fastsvm.jobs.demo, "demo", partial(fastsvm.jobs.demo.demo, n_training=1400))
+    monkeypatch.setattr(fastsvm.jobs.demo, "demo", partial(fastsvm.jobs.demo.demo, n_training=300))
     (tmp_path / "train.h5").write_text("mine")
     (tmp_path / "file").write_text("mine")
     code, told = run("demo", "--folder", tmp_path)

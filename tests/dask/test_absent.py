@@ -15,5 +15,5 @@ except ImportError as error:
 """
 
 
-def test_the_error_names_the_extra(python):
-    assert "pip install 'fastsvm[dask]'" in python.run(CODE)
+def test_the_error_names_the_extra(importing):
+    assert "pip install 'fastsvm[dask]'" in importing.run(CODE)

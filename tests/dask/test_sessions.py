@@ -19,7 +19,7 @@ def fitted(client, digits):
     X, y = da.from_array(digits[0], chunks=(100, 64)), da.from_array(digits[1], chunks=100)
 
     def fit():
-        return LinearSVC("hinge", C=0.1, n_shards=3, tol=5e-3, random_state=0, client=client).fit(X, y)
+        return LinearSVC("hinge", C=0.05, n_shards=3, tol=5e-3, random_state=0, client=client).fit(X, y)
 
     return fit
 

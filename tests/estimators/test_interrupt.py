@@ -118,8 +118,10 @@ class Interrupting:
         return rbf_kernel(X, Z, gamma=0.5)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize("data", ["overlapping", "three_classes", "rows"])
+@pytest.mark.parametrize(
+    ("data", "share"),
+    [*((data, share) for data in ("overlapping", "three_classes") for share in (0.1, 0.9)), ("rows", 0.5)],
+)
 def test_an_interrupted_fit_resumes(data, share, request):
     X, y = request.getfixturevalue(data)
     whole = Interrupting(0)

@@ -90,6 +90,8 @@ KINDS = {
 }
 FORMS = ("float64", "CSR", "bytes")
 ONE_FORM = {
+    "coordinate": "bytes",
+    "primal": "CSR",
     "table": "float64",
     "standardised": "CSR",
     "search": "float64",
@@ -97,7 +99,13 @@ ONE_FORM = {
     "SGDRegressor": "float64",
 }
 CASES = [(name, form, False) for name, form in product(KINDS, FORMS) if ONE_FORM.get(name, form) == form]
-CASES += [(name, form, True) for name, form in product(("smo", "LinearSVC", "NystroemSVC", "SGDClassifier"), FORMS)]
+ON_DISK = {  # two forms of each
+    "smo": ("float64", "bytes"),
+    "LinearSVC": ("CSR", "bytes"),
+    "NystroemSVC": ("float64", "CSR"),
+    "SGDClassifier": ("float64", "CSR"),
+}
+CASES += [(name, form, True) for name, forms in ON_DISK.items() for form in forms]
 
 
 def budget_of(name, form, on_disk):

@@ -56,7 +56,7 @@ def disk(tmp_path_factory: Any, fork_server: Forks):
     disk.servant.close()
 
 
-@pytest.mark.parametrize(("chunk", "count"), [(k, max(1, count // 4)) for k, count in chunks()])
+@pytest.mark.parametrize(("chunk", "count"), [(k, max(1, count // 8)) for k, count in chunks()])
 def test_a_full_disk_loses_nothing(chunk, count, disk):
     finds = {re.sub("[0-9]+", "#", found): found for k in range(count) if (found := disk.try_case(chunk * CHUNK + k))}
     assert not finds, "\n".join(finds.values())

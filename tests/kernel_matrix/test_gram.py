@@ -39,8 +39,7 @@ def test_rows_beside_known_ones_have_the_bits_of_rows_of_bytes(name, n_known, mo
 
 
 @pytest.mark.usefixtures("copied")
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("n_known", [0, 500])
+@pytest.mark.parametrize(("n_known", "layout"), list(zip([0, 500], LAYOUTS, strict=True)))
 def test_many_rows_are_computed_in_parts_that_know_those_before(n_known, layout, monkeypatch):
     sizes, beside, n = [], Gram._beside, n_known + 3 * TILED_ROWS
 

@@ -159,7 +159,7 @@ def test_a_loss_of_labels_is_one_of_classification(rows):
     signs = 2.0 * labels - 1
 
     def objective(w):
-        return w @ w / 2 + sum(loss_value(SmoothHinge(0.5), f, y) for f, y in zip(X @ w, signs, strict=True))
+        return w @ w / 2 + sum(smooth_hinge(SmoothHinge(0.5), f, y) for f, y in zip(X @ w, signs, strict=True))
 
     assert exact.converged_
     assert exact.objective_ == pytest.approx(objective(exact.coef_[0]), rel=1e-12)

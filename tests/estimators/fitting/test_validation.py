@@ -125,7 +125,8 @@ def test_statistics_of_features_beyond_the_memory_are_refused_before_they_are_th
 
 
 def test_what_the_steps_of_a_linear_machine_take_counts():
-    wide = sparse.random(40, 2_000_000, 1e-6, "csr", random_state=0)
+    columns = np.random.default_rng(0).integers(0, 2_000_000, 80)
+    wide = sparse.csr_matrix((np.ones(80), columns, np.arange(0, 81, 2)), shape=(40, 2_000_000))
     LinearSVC(memory="100MB").fit(wide, np.arange(40) % 2)
     with pytest.raises(ValueError, match=r"of each would take 0\.096 GB, and memory allows 0\.05 GB"):
         LinearSVC(memory="50MB").fit(wide, np.arange(40) % 2)

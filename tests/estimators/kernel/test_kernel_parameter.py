@@ -13,15 +13,15 @@ from fastsvm.tuning import changed, tuned
 
 @pytest.fixture
 def in_float32():
-    """Kernel values are float32 though rows are few."""
-    with tuned(changed({"kernel": {"few_rows": 0}})):
+    """Kernel values are float32 though rows are few, and some hundred rows are more than are solved at once."""
+    with tuned(changed({"kernel": {"few_rows": 0, "block_rows": 400, "working_set": 200}})):
         yield
 
 
 @pytest.mark.usefixtures("in_float32")
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_float32_meets_the_tolerance(kernel, many):
-    X, y = many
+    X, y = (part[::4] for part in many)
     found = SVC(kernel=kernel, tol=1e-3, **KERNELS[kernel]).fit(X, y)
     wanted = svm.SVC(kernel=kernel, tol=1e-5, cache_size=500, **KERNELS[kernel]).fit(X, y)
     K, upper = kernel_matrix(kernel, X), np.ones(len(y))
@@ -48,13 +48,13 @@ def test_one_far_row_does_not_blur_the_others(far, row):
 
 @pytest.mark.usefixtures("in_float32")
 @pytest.mark.parametrize("scale", [2.0**-75, 2.0**75])
-@pytest.mark.parametrize("kernel", ["poly", "rbf", "laplacian", "exponential"])
+@pytest.mark.parametrize("kernel", ["poly", "rbf", "exponential"])
 def test_rows_may_be_of_any_size(kernel, scale):
     """Their squares, and the gamma that makes up for them, are no numbers of float32."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 3))
     y = (np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(300) > 0).astype(int)
-    is_root = kernel in ("laplacian", "exponential")
+    is_root = kernel == "exponential"
     wanted = SVC(kernel=kernel, gamma=0.5 if is_root else "scale").fit(X, y)
     found = SVC(kernel=kernel, gamma=0.5 / scale if is_root else "scale").fit(scale * X, y)
     assert found.converged_

@@ -51,10 +51,11 @@ def test_streaming_gives_the_model_of_rows_in_memory(tmp_path, many, many_fitted
     [SVC(C=10), SVC(C=10, solver="coordinate"), NuSVC(nu=0.3), SVR(C=10), NuSVR(C=10, nu=0.3), OneClassSVM(nu=0.1)],
     ids=lambda machine: type(machine).__name__ + machine.get_params().get("solver", ""),
 )
-def test_a_precomputed_matrix_of_more_samples_than_are_solved_at_once(machine):
+def test_a_precomputed_matrix_of_more_samples_than_are_solved_at_once(machine, choose):
+    choose(kernel={"few_rows": 200, "block_rows": 300, "working_set": 100})
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3300, 6))
-    y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=3300) > 0, 1, -1)
+    X = rng.normal(size=(700, 6))
+    y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=700) > 0, 1, -1)
     machine.set_params(kernel="precomputed", tol=1e-6).fit(rbf_kernel(X, gamma=0.2), y)
     same = clone(machine).set_params(kernel="rbf", gamma=0.2).fit(X, y)
     assert machine.objective_ == pytest.approx(same.objective_, rel=1e-7)

@@ -87,14 +87,15 @@ def test_a_large_mean_costs_no_digits(wine):
     np.testing.assert_allclose(model.decision_function(rows), model.decision_function(rows.astype(float)), atol=1e-12)
 
 
-def test_rows_of_a_file_and_rows_larger_than_the_memory(tmp_path, many):
-    X, y = many
+def test_rows_of_a_file_and_rows_larger_than_the_memory(tmp_path, many, choose):
+    choose(kernel={"few_rows": 200, "block_rows": 400, "working_set": 200})
+    X, y = (part[::4] for part in many)
     X = np.hstack([X * [1, 1e3, 1e-2, 1, 50, 1] + 5, np.zeros((len(X), 994))])
     wanted = SVC(gamma=0.1, tol=1e-6, standardize=True).fit(X, y)
     found = wanted.decision_function(X)
     with h5py.File(tmp_path / "rows.h5", "w") as file:
         file["X"], file["y"] = X, y
-    for memory in ("30MB", "200MB"):
+    for memory in ("8MB", "60MB"):
         with open_hdf5(tmp_path / "rows.h5") as data:
             streamed = SVC(gamma=0.1, tol=1e-6, standardize=True, memory=memory).fit(data)
             np.testing.assert_allclose(streamed.decision_function(data), found, atol=ATOL, err_msg=memory)

@@ -234,7 +234,7 @@ def test_bad_data_are_refused(name):
             model.fit(*given)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", ["squared_hinge", "crammer_singer"])
 def test_a_warm_start_after_refused_data_begins_anew(name, request):
     X, y = data_of(name, request)
     X, y = np.tile(X, (100, 1)) + np.linspace(0, 0.01, 100 * len(X))[:, None], np.tile(y, 100)  # no rows are equal

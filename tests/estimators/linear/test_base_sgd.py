@@ -249,19 +249,14 @@ def test_weights_to_begin_with(three_300, line_300):
         made_sgd("hinge").fit(X, y, coef[:2])
 
 
-@pytest.mark.parametrize(
-    ("layout", "loss"),
-    [("dense", "squared_error"), ("float32", "squared_error"), ("CSR", "squared_error"), ("dense", "squared_hinge"),
-     ("CSR", "squared_hinge")],
-)  # fmt: skip
+@pytest.mark.parametrize(("layout", "loss"), [("dense", "squared_error"), ("CSR", "squared_hinge")])
 def test_weights_that_grow_beyond_bounds(layout, loss, line_300):
     X, y = line_300
     y = y if loss in REGRESSION else (y > 0) * 1
-    rows = {"dense": X, "float32": X.astype(np.float32)}.get(layout)
     if layout == "CSR":
-        rows = sparse.csr_array((X.ravel(), np.tile(np.arange(5), 300), 5 * np.arange(301)), shape=(300, 500))
+        X = sparse.csr_array((X.ravel(), np.tile(np.arange(5), 300), 5 * np.arange(301)), shape=(300, 500))
     with pytest.raises(ValueError, match="weights diverged"):
-        made_sgd(loss, learning_rate="constant", eta0=1e3).fit(rows, y)
+        made_sgd(loss, learning_rate="constant", eta0=1e3).fit(X, y)
 
 
 BAD = {

@@ -45,13 +45,12 @@ def test_targets_may_be_in_any_unit(unit, rate, line_300):
     np.testing.assert_allclose(model.intercept_ / unit, wanted.intercept_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("loss", ["huber", "epsilon_insensitive"])
-def test_slopes_of_the_first_batch_may_cancel(loss):
+def test_slopes_of_the_first_batch_may_cancel():
     X = sparse.random_array((400, 1000), density=0.005, rng=np.random.default_rng(0), format="csr")
     y = np.tile([50.0, -50.0], 200)  # in each batch a slope and its opposite
     given = {"shuffle": False, "batch_size": 2, "max_iter": 3, "tol": None}
-    model = SGDRegressor(loss, **given).fit(X, y)
-    wanted = SGDRegressor(loss, **given).fit(X.toarray(), y)
+    model = SGDRegressor("epsilon_insensitive", **given).fit(X, y)
+    wanted = SGDRegressor("epsilon_insensitive", **given).fit(X.toarray(), y)
     assert model.objective_ == pytest.approx(wanted.objective_, rel=0.1)
 
 

@@ -62,9 +62,7 @@ def nested(request):
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(
-    ("method", "C"), [(SMO, 0.1), (SMO, 10.0), (SMO, 1e3), (SMO, 1e4), (Coordinate, 0.1), (Coordinate, 10.0)]
-)
+@pytest.mark.parametrize(("method", "C"), [(SMO, 0.1), (SMO, 10.0), (SMO, 1e3), (Coordinate, 0.1), (Coordinate, 10.0)])
 def test_the_optimum_is_that_of_small_sets(method, C, dtype, nested):
     X, y = rows_of(600)
     upper = np.full(600, C)

@@ -199,7 +199,8 @@ def test_a_fit_out_of_epochs_resumes(name, request):
 def test_a_fit_out_of_time_resumes(three, stored):
     X, y = three[0][:60], three[1][:60]
     data = stored(X, y)
-    model = made("hinge", tol=1e-2, memory=3000, warm_start=True, max_time=1e-9)
+    given = {"C": 0.1, "tol": 1e-2}
+    model = made("hinge", memory=3000, warm_start=True, max_time=1e-9, **given)
     count = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -209,7 +210,7 @@ def test_a_fit_out_of_time_resumes(three, stored):
             assert model.duality_gap_ > 0
             assert count < 5000
     assert count > model.n_iter_  # several windows an epoch
-    assert model.objective_ == pytest.approx(made("hinge", tol=1e-2).fit(X, y).objective_, rel=2e-2)
+    assert model.objective_ == pytest.approx(made("hinge", **given).fit(X, y).objective_, rel=2e-2)
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -17,7 +17,7 @@ from fastsvm.solvers.sgd.solver import SGD
 from fastsvm.sources import ScaledSource, as_source
 
 
-@pytest.mark.parametrize("loss", ["hinge", "softmax", "squared_error"])
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
 def test_rows_in_any_layout_give_the_same_model(loss, three_300, stored):
     X, y = three_300
     parameters = {"max_iter": 5, "tol": None}
@@ -54,16 +54,15 @@ def test_labels_that_come_with_the_rows(three_300, stored):
     assert model.score(data) == model.score(X, np.array(["a", "b", "c"])[y]) > 0.7
 
 
-@pytest.mark.parametrize("loss", ["hinge", "softmax"])
-def test_bytes_that_are_scaled_are_standardised_rows(loss):
+def test_bytes_that_are_scaled_are_standardised_rows():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 400)
     X = np.clip(rng.normal(120, 40, (400, 6)) + 40 * np.eye(6)[y], 0, 255).astype(np.uint8)
     shift, scale = X.mean(axis=0), 1 / X.std(axis=0)
     parameters = {"max_iter": 5, "tol": None}
     scaled = ScaledSource(as_source(X), shift, scale)
-    wanted = made_sgd(loss, **parameters).fit((X - shift) * scale, y)
-    model = made_sgd(loss, **parameters).fit(scaled, y)
+    wanted = made_sgd("hinge", **parameters).fit((X - shift) * scale, y)
+    model = made_sgd("hinge", **parameters).fit(scaled, y)
     assert_same(model, wanted, 2e-5)
     assert model.objective_ == pytest.approx(wanted.objective_, rel=1e-5)
     np.testing.assert_allclose(
