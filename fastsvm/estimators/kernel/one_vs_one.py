@@ -48,6 +48,14 @@ class Multipliers(Protocol):
         """The multipliers of the rows."""
 
 
+class _Running(NamedTuple):
+    """A problem that is being solved, and its steps so far."""
+
+    solver: Solver
+    state: Multipliers
+    n_steps: int
+
+
 @storable("kernel problem")
 class ProblemCheckpoint(NamedTuple):
     """A problem that is being solved: state, steps so far, the solver's other memory, and the cached rows."""
@@ -178,7 +186,7 @@ class OneVsOneFit:
         self._begin: dict[int, np.ndarray] = {}
         self._n_before: dict[int, int] = {}  # steps of problems that were begun as small ones
         self._solved = Solutions(problems.starts)
-        self._current: dict[int, tuple[Solver, Multipliers]] = {}
+        self._current: dict[int, _Running] = {}
         self._snapshots: dict[int, ProblemCheckpoint] = {}
         self._kept_at: dict[int, float] = {}  # when the snapshots were taken
         self._passes = 0.0
@@ -237,7 +245,7 @@ class OneVsOneFit:
         """Return α of all rows, a row for each class but one; problems not yet begun have that of their start."""
         starts, rows = self.problems[:2]
         alpha = self._solved.alpha.copy()
-        reached = self._begin | {number: state.alpha for number, (_, state) in self._current.items()}
+        reached = self._begin | {number: one.state.alpha for number, one in self._current.items()}
         for number, values in reached.items():
             if number not in self._solved:
                 alpha[starts[number] : starts[number + 1]] = values
@@ -365,17 +373,14 @@ class OneVsOneFit:
         means = Resources(self.plan, self._pool, number, limits.deadline, self.gram.tuning)
         solver = self._solver_of(self.problems.problem(number), rows, means)
         state, before = self._initial_state(number, solver, rows)
-        self._current[number] = solver, state
-        reached = before
+        self._current[number] = _Running(solver, state, before)
 
         def observe(state: Multipliers, report: Report) -> bool:
-            nonlocal reached
-            self._current[number] = solver, state
+            self._current[number] = _Running(solver, state, self._current[number].n_steps + report.n_steps)
             self._check_finite(number, report.objective)
             stop = monitor.observe(number, report, rows.counts, self.gram.source.reads.nbytes)
-            reached += report.n_steps
             if monitor.checkpointer is not None and not report.converged:
-                self._offer_checkpoint(monitor, number, report, reached, rows)
+                self._offer_checkpoint(monitor, number, report, rows)
             return stop
 
         limits = limits._replace(max_steps=max(0, limits.max_steps - before))
@@ -414,12 +419,10 @@ class OneVsOneFit:
             solver.recall(snapshot.memory)
         return copied(snapshot.state), snapshot.n_steps
 
-    def _offer_checkpoint(
-        self, monitor: KernelMonitor, number: int, report: Report, n_steps: int, rows: ProblemRows
-    ) -> None:
+    def _offer_checkpoint(self, monitor: KernelMonitor, number: int, report: Report, rows: ProblemRows) -> None:
         """Offer a checkpoint of all problems, those of other workers as of their last snapshots."""
         assert monitor.checkpointer is not None
-        solver, state = self._current[number]
+        solver, state, n_steps = self._current[number]
 
         def keep() -> None:
             self._kept_at[number] = time.perf_counter()
@@ -441,9 +444,12 @@ class OneVsOneFit:
         if len(found) < self.problems.n_problems:
             found = found.copy()
             for number in np.flatnonzero(found.reasons == _OPEN).tolist():
-                if number in current:
-                    solver, state = current[number]
-                    found[number] = solver.finish(state), StopReason.CALLBACK, 0
+                if number in current:  # a callback asks for the model
+                    solver, state, n_steps = current[number]
+                    found[number] = solver.finish(state), StopReason.CALLBACK, n_steps
+                elif number in self._n_before:
+                    solution = self._judged(number, self._begin[number])
+                    found[number] = solution, self._untouched, self._n_before[number]
                 else:
                     found.reasons[number] = _REASONS.index(self._untouched)
                     found.certificate[number], begun[number] = self._not_begun(number), False
@@ -527,6 +533,8 @@ def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelM
     def worker() -> None:
         arena = np.empty(arena_bytes, np.uint8)
         while not monitor.stopped:
+            if time.perf_counter() >= limits.deadline and any(len(fit._solved) for fit in fits):
+                return
             try:
                 path, number = waiting.popleft()
             except IndexError:  # nothing is left, or another worker took it
@@ -536,8 +544,6 @@ def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelM
             except BaseException:
                 monitor.stopped = True  # the other workers
                 raise
-            if time.perf_counter() >= limits.deadline:
-                return
 
     try:
         fits[0].gram.pool.run(worker, [()] * fits[0].plan.workers)
