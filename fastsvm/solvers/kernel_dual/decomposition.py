@@ -165,8 +165,8 @@ class Decomposition(ABC):
         level, low, high = levelled(self.problem, state.alpha, state.gradient)
         if verdict is _Verdict.CONFIRMED:
             return state, self._report(state, self._polish(state))
-        if verdict is _Verdict.ROUNDING:
-            return state, self._report(state, high - low)
+        if verdict is _Verdict.ROUNDING:  # even if F, which may err by more than the tolerance, shows no gap
+            return state, self._report(state, high - low)._replace(converged=False, stalled=True)
         self.working_sets.n_sets += 1
         self._consider_all_rows(state, level, (low + high) / 2)
         before = objective(self.problem, state.alpha, state.gradient)
