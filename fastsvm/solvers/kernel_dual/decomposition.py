@@ -51,12 +51,12 @@ from fastsvm.solvers.kernel_dual.problem import (
     KernelDualState,
     KernelProblem,
     KernelSolution,
-    ends,
+    duality_gap_is_within,
     feasible,
     gap_of,
-    is_certified,
     levelled,
     objective,
+    worst_ends,
 )
 from fastsvm.solvers.kernel_dual.working_sets import SolveBlock, WorkingSetSteps
 from fastsvm.solvers.outer_loop import Report
@@ -203,11 +203,11 @@ class Decomposition(ABC):
     def _confirm(self, state: KernelDualState) -> _Verdict:
         """Confirm or refuse the state as a solution; F may be corrected and the aim lowered."""
         while True:
-            low, high = ends(self.problem, state.alpha, state.gradient)
+            low, high = worst_ends(self.problem, state.alpha, state.gradient)
             if self.gradient.is_rounding(high - low) and not (high - low <= self.tol and self._is_certified(state)):
                 if not self.gradient.refines(state):
                     return _Verdict.ROUNDING
-                low, high = ends(self.problem, state.alpha, state.gradient)
+                low, high = worst_ends(self.problem, state.alpha, state.gradient)
                 if high - low > self.tol:
                     return _Verdict.CONTINUE
             while 0 < high - low <= self._aim and not self._is_certified(state):
@@ -220,7 +220,7 @@ class Decomposition(ABC):
                 if not self.gradient.confirm(state):
                     return _Verdict.CONFIRMED
                 self._best, self._lowest = -np.inf, np.inf  # those were of another F
-                low, high = ends(self.problem, state.alpha, state.gradient)
+                low, high = worst_ends(self.problem, state.alpha, state.gradient)
                 enough = self.tol - 2 * self.gradient.doubt
                 if not enough > 0:
                     return _Verdict.ROUNDING
@@ -284,4 +284,4 @@ class Decomposition(ABC):
         return gap_of(self.problem, state)
 
     def _is_certified(self, state: KernelDualState) -> bool:
-        return is_certified(self.problem, state, self.tol)
+        return duality_gap_is_within(self.problem, state, self.tol)

@@ -41,8 +41,6 @@ from fastsvm._compiled.scalars import maximum, minimum
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.rounding import BALANCED, RETURNED, ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
 
-_FAR = np.inf  # It keeps a row out of a minimum or maximum.
-
 
 class KernelProblem(NamedTuple):
     """What a machine asks of its multipliers; arrays are float64 of shape (n,), and the signs `y` ±1.
@@ -196,7 +194,7 @@ def _merge_classes(order, ends, upper, pairs, out):
 
 @storable("kernel dual state")
 class KernelDualState(NamedTuple):
-    """Multipliers α, gradient F, and the last working set."""
+    """Multipliers α, the gradient times y, which is F, and the last working set."""
 
     alpha: np.ndarray
     gradient: np.ndarray
@@ -220,7 +218,7 @@ class KernelSolution(NamedTuple):
 
 
 def feasible(problem: KernelProblem, alpha: np.ndarray) -> np.ndarray:
-    """Return multipliers near `alpha` that satisfy the constraints: clipped, then the larger class scaled down."""
+    """Return multipliers near `alpha` that satisfy the constraints: clipped, and a class scaled or groups `filled`."""
     alpha, positive = np.clip(alpha, 0, problem.upper), problem.y > 0
     if problem.total > 0:
         for rows in (positive, ~positive) if problem.groups == 2 else (slice(None),):
@@ -282,26 +280,26 @@ def _excess(problem, group, alpha):
 
 
 @jit
-def bounds(problem, group, alpha, gradient):
+def group_ends(problem, group, alpha, gradient):
     """Return the least F of a group that may rise and the greatest that may fall, 0 among both if there is no group."""
     y, upper = problem.y, problem.upper
-    low, high = _FAR, -_FAR
+    low, high = np.inf, -np.inf
     for i in range(y.size):
         rises, falls = freedom(y[i], alpha[i], upper[i])
         is_in = _is_in(problem, group, i)
-        low = minimum(low, gradient[i] if rises and is_in else _FAR)
-        high = maximum(high, gradient[i] if falls and is_in else -_FAR)
+        low = minimum(low, gradient[i] if rises and is_in else np.inf)
+        high = maximum(high, gradient[i] if falls and is_in else -np.inf)
     if problem.groups == 0:
         return minimum(low, 0.0), maximum(high, 0.0)
     return low, high
 
 
 @jit
-def ends(problem, alpha, gradient):
+def worst_ends(problem, alpha, gradient):
     """Return the least F that may rise and the greatest that may fall, in the group whose gap is largest."""
-    low, high = _FAR, -_FAR
+    low, high = np.inf, -np.inf
     for group in range(max(1, problem.groups)):
-        bottom, top = bounds(problem, group, alpha, gradient)
+        bottom, top = group_ends(problem, group, alpha, gradient)
         if group == 0 or top - bottom > high - low:
             low, high = bottom, top
     return low, high
@@ -309,7 +307,7 @@ def ends(problem, alpha, gradient):
 
 def gap_of(problem: KernelProblem, state: KernelDualState) -> float:
     """Return the gap of a state, at least 0."""
-    low, high = ends(problem, state.alpha, state.gradient)
+    low, high = worst_ends(problem, state.alpha, state.gradient)
     return max(0.0, high - low)
 
 
@@ -318,17 +316,17 @@ def violation(problem, alpha, gradient, error):
     """Return a bound on the gap where F may err by `error`."""
     worst, below, above = 0.0, gradient - error, gradient + error
     for group in range(max(1, problem.groups)):
-        low, _ = bounds(problem, group, alpha, below)
-        _, high = bounds(problem, group, alpha, above)
+        low, _ = group_ends(problem, group, alpha, below)
+        _, high = group_ends(problem, group, alpha, above)
         worst = max(worst, high - low)
     return worst
 
 
 def levelled(problem: KernelProblem, alpha: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Return F, of two groups less the middle of each, with the least that may rise and the greatest that may fall."""
+    """Return F and its worst ends; if there are two groups, each is shifted so that its middle is 0."""
     if problem.groups < 2:
-        return gradient, *ends(problem, alpha, gradient)
-    (low, high), (bottom, top) = (bounds(problem, group, alpha, gradient) for group in range(2))
+        return gradient, *worst_ends(problem, alpha, gradient)
+    (low, high), (bottom, top) = (group_ends(problem, group, alpha, gradient) for group in range(2))
     above, below = _middle(low, high), _middle(bottom, top)
     level_of_row = np.where(problem.y > 0, above, below)
     return gradient - level_of_row, min(low - above, bottom - below), max(high - above, top - below)
@@ -359,10 +357,10 @@ def primal_objective(problem: KernelProblem, state: KernelDualState, rho: float)
     return float(state.alpha @ (y * (F + problem.target))) / 2 + loss
 
 
-def is_certified(problem: KernelProblem, state: KernelDualState, tol: float) -> bool:
+def duality_gap_is_within(problem: KernelProblem, state: KernelDualState, tol: float) -> bool:
     """Return whether the duality gap is within tolerance, relative to the primal objective.
 
-    With an intercept, or given totals, the gap of F bounds the violation, and the duality gap follows.
+    With an intercept, or given totals, the gap of F decides, and the duality gap is only reported.
     """
     if problem.groups > 0:
         return True
@@ -371,7 +369,7 @@ def is_certified(problem: KernelProblem, state: KernelDualState, tol: float) -> 
 
 
 @jit
-def level(problem, group, alpha, gradient):
+def group_level(problem, group, alpha, gradient):
     """Return the mean of F over the free rows of a group, else the middle of the interval that is optimal.
 
     An interval with one end is represented by its number nearest to 0, or by its end where totals are given.
@@ -383,11 +381,11 @@ def level(problem, group, alpha, gradient):
             total += gradient[i]
     if n_free > 0:
         return total / n_free
-    low, high = bounds(problem, group, alpha, gradient)
+    low, high = group_ends(problem, group, alpha, gradient)
     if low < np.inf and high > -np.inf:
         return (low + high) / 2
     nearest = min(max(0.0, high), low)
-    if problem.total == 0 or low == -high:
+    if problem.total == 0 or (low == np.inf and high == -np.inf):
         return nearest
     return low if low < np.inf else high
 
@@ -415,28 +413,28 @@ def certify(problem, alpha, gradient, error, tol):
     tube, is not less than 0, where rounding or an early end may lead to less.
     """
     y, upper, target = problem.y, problem.upper, problem.target
-    levels, is_tube, share = np.zeros(2), False, 16 * UNIT
+    levels, is_tube, sum_error = np.zeros(2), False, 16 * UNIT
     for group in range(problem.groups):
-        levels[group] = level(problem, group, alpha, gradient)
+        levels[group] = group_level(problem, group, alpha, gradient)
     last = levels[1] if problem.groups == 2 else levels[0]
     for i in range(alpha.size):
-        is_tube = is_tube or target[i] != 0
-        share += UNIT * (alpha[i] != 0)  # of the absolute values of a sum's terms, its error
+        is_tube = is_tube or target[i] != 0  # of the machines with two groups, regression alone has targets
+        sum_error += UNIT * (alpha[i] != 0)  # relative to the absolute values of the terms
     rho, margin = (levels[0] + last) / 2, (levels[0] - last) / 2
     margin = min(0.0, margin) if is_tube else max(0.0, margin)
-    of_coef = RETURNED * (problem.groups == 2)
+    coef_error = RETURNED * (problem.groups == 2)
     raw, duality_gap, slack = 0.0, 0.0, 0.0
     for i in range(alpha.size):
         missing = y[i] * (target[i] - gradient[i])
         away, doubt = -y[i] * (gradient[i] - rho - margin * y[i]), error[i] + 2 * UNIT * (abs(rho) + abs(margin))
         raw += upper[i] * max(0.0, away) - alpha[i] * away
-        duality_gap += max((upper[i] - alpha[i]) * (away + doubt), alpha[i] * (doubt - away)) * (1 + share)
-        slack += alpha[i] * (error[i] + share * abs(missing)) / 2 + of_coef * alpha[i] * (abs(away) + doubt)
+        duality_gap += max((upper[i] - alpha[i]) * (away + doubt), alpha[i] * (doubt - away)) * (1 + sum_error)
+        slack += alpha[i] * (error[i] + sum_error * abs(missing)) / 2 + coef_error * alpha[i] * (abs(away) + doubt)
     for group in range(problem.groups):
         duality_gap += abs((rho + margin if group == 0 else rho - margin) * _excess(problem, group, alpha))
     dual = objective(problem, alpha, gradient)
     worst = violation(problem, alpha, gradient, error)
-    low, high = ends(problem, alpha, gradient)
+    low, high = worst_ends(problem, alpha, gradient)
     seen_in_gap = duality_gap + slack - raw > SEEN * raw + SEEN_OBJECTIVE * abs(dual)
     seen_in_violation = worst - max(0.0, high - low) > SEEN * tol
     return Certificate(rho, margin, dual, duality_gap + slack, worst, seen_in_violation, seen_in_gap)

@@ -7,7 +7,15 @@ from kernel_rows import cache
 from sklearn.svm import OneClassSVM
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, bounds, ends, feasible, filled, levelled
+from fastsvm.solvers.kernel_dual.problem import (
+    KernelProblem,
+    Problems,
+    feasible,
+    filled,
+    group_ends,
+    levelled,
+    worst_ends,
+)
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 
@@ -63,10 +71,10 @@ def test_levels_are_taken_from_each_class_by_itself():
     level, *found = levelled(problem, alpha, gradient)
     np.testing.assert_array_equal(level, [-1.5, -0.5, 1.5, -1.0, 0.0, 2.0])
     assert found == [-1.5, 1.5]
-    assert [bounds(problem, group, alpha, gradient) for group in (0, 1)] == [(9.0, 12.0), (-3.0, -3.0)]
-    assert ends(problem, alpha, gradient) == (9.0, 12.0)
-    assert ends(problem._replace(groups=1), alpha, gradient) == (-3.0, 12.0)
-    assert ends(problem._replace(groups=0), alpha, gradient - 20) == (-23.0, 0.0)
+    assert [group_ends(problem, group, alpha, gradient) for group in (0, 1)] == [(9.0, 12.0), (-3.0, -3.0)]
+    assert worst_ends(problem, alpha, gradient) == (9.0, 12.0)
+    assert worst_ends(problem._replace(groups=1), alpha, gradient) == (-3.0, 12.0)
+    assert worst_ends(problem._replace(groups=0), alpha, gradient - 20) == (-23.0, 0.0)
 
 
 def test_problems_are_taken_and_sorted():
