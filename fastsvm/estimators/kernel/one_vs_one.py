@@ -220,7 +220,7 @@ class OneVsOneFit:
 
     def has_as_many(self, multipliers: np.ndarray) -> bool:
         """Return whether multipliers of an earlier fit are as many as those of this one."""
-        return np.shape(multipliers) == (self._n_others, len(self.labels) * self.problems.rows_of_sample)
+        return np.shape(multipliers) == (self._n_others, len(self.labels) * self.problems.multipliers_per_sample)
 
     def start(self, multipliers: np.ndarray) -> None:
         """Begin at the multipliers of an earlier fit, as `multipliers` returns them."""
@@ -251,7 +251,7 @@ class OneVsOneFit:
                 alpha[starts[number] : starts[number + 1]] = values
         if self.problems.n_problems > 1:
             return by_class(alpha, rows, starts, self.labels, self._n_others + 1)
-        full = np.zeros((1, len(self.labels) * self.problems.rows_of_sample))
+        full = np.zeros((1, len(self.labels) * self.problems.multipliers_per_sample))
         full[0, self.problems.places(len(self.labels))] = alpha
         return full
 
@@ -278,8 +278,8 @@ class OneVsOneFit:
         problems, tuning = self.problems.take(numbers), self.gram.tuning
         solver = SmallSMO(problems, small, self._tol, limits.max_steps, self.gram.pool, tuning)
         begin = {place: self._begin[k] for place, k in enumerate(numbers.tolist()) if k in self._begin}
-        n_rows, at_once = len(self.labels) * problems.rows_of_sample, 1 if monitor.sees_each else max(1, len(numbers))
-        n_seen = 0
+        n_multipliers, n_seen = len(self.labels) * problems.multipliers_per_sample, 0
+        at_once = 1 if monitor.sees_each else max(1, len(numbers))
 
         def watch(state: SmallState, report: Report) -> bool:
             nonlocal n_seen
@@ -287,7 +287,7 @@ class OneVsOneFit:
             for a, b in spans(n_seen - before, at_once):
                 some = slice(before + a, before + b)
                 self._take_over(problems, numbers, state, some, limits.max_steps)
-                self._passes += (problems.starts[some.stop] - problems.starts[some.start]) / n_rows
+                self._passes += (problems.starts[some.stop] - problems.starts[some.start]) / n_multipliers
                 if self._is_asked_to_stop(numbers[some], state.certificate[some], monitor):
                     return True
             return False
@@ -331,7 +331,7 @@ class OneVsOneFit:
 
     def _judged(self, number: int, alpha: np.ndarray) -> KernelSolution:
         """Return the solution of a small problem with its certificate and its intercept from F in more digits."""
-        problem, k = self.problems.problem(number), self.problems.rows_of_sample
+        problem, k = self.problems.problem(number), self.problems.multipliers_per_sample
         gram = self.gram.part(self.problems.samples_of(number), True)
         bounds = GradientBounds(problem, gram.samples, gram.value_bounds())
         beta = (alpha * problem.y).reshape(k, -1).sum(axis=0)
@@ -359,7 +359,7 @@ class OneVsOneFit:
             rows = RecomputedRows(self.gram.part(samples, in_memory=True))
         else:
             rows = RowCache(self.gram.part(samples, self.plan.part_loaded, self._pool), arena)
-        return rows if self.problems.rows_of_sample == 1 else PairedRows(rows)
+        return rows if self.problems.multipliers_per_sample == 1 else PairedRows(rows)
 
     def follow(self, number: int, before: "OneVsOneFit") -> None:
         """Begin a problem at its solution for other bounds; multipliers at their bounds take the new ones."""
@@ -464,7 +464,7 @@ class OneVsOneFit:
             labels = self.labels[self._repeats.first]
             within = np.flatnonzero(np.bincount(rows[is_within], minlength=len(labels))[self._repeats.first])
             starts, rows, beta = self._repeated(beta, certificates)
-        if self.problems.rows_of_sample > 1:
+        if self.problems.multipliers_per_sample > 1:
             starts = np.array([0, len(rows)])
         reason = StopReason.of_all(_REASONS[number] for number in set(found.reasons.tolist()))
         intercept, objective, gap, violation, margin = certificates.T.copy()

@@ -256,12 +256,12 @@ class SharedFits:
     def _in_place(self, split: int, stated: Statement) -> Problems:
         """Return the problems of a fit in the order of the kernel matrix, with the rows and signs of its split."""
         problems = stated.problems(stated.labels, stated.upper)
-        problems = problems.sorted_by(self._place[problems.rows])
+        problems = problems.sorted_by(self._place[problems.samples])
         first = self._problems.setdefault(split, problems)
-        if not (np.array_equal(problems.rows, first.rows) and np.array_equal(problems.y, first.y)):
+        if not (np.array_equal(problems.samples, first.samples) and np.array_equal(problems.y, first.y)):
             return problems
         target = first.y if problems.target is problems.y else problems.target
-        return problems._replace(rows=first.rows, y=first.y, target=target)
+        return problems._replace(samples=first.samples, y=first.y, target=target)
 
     def _shared(
         self, group: KernelGroup, stated: dict[Part, Statement], problems: dict[Part, Problems]
@@ -287,7 +287,7 @@ class SharedFits:
         longest, n_problems = max(int(one.sizes.max()) for one in every), sum(one.n_problems for one in every)
         budget -= sum(len(one.y) for one in every) * self._tuning.search.multiplier_bytes
         budget -= 8 * n_problems * max(len(self.splits[part.split].test) for part in problems)  # decision values
-        plan = plan_shared(first, gram, longest, every[0].rows_of_sample, budget)
+        plan = plan_shared(first, gram, longest, every[0].multipliers_per_sample, budget)
         if plan is None:
             return None
         if len(self._arena) < plan.tile_bytes:

@@ -62,34 +62,35 @@ class KernelProblem(NamedTuple):
 class Problems(NamedTuple):
     """The problems of a fit, one after the other: the multipliers of each begin at its entry of `starts`.
 
-    `rows` are the numbers of the samples, each with `rows_of_sample` multipliers. If that is 2, there is one problem,
+    `samples` are their numbers, each with `multipliers_per_sample` multipliers. If these are 2, there is one problem,
     which has the first ones of all samples before the second ones. `classes`, shape (n_problems, 2), has the positive
     and the negative class.
     """
 
     starts: np.ndarray
-    rows: np.ndarray
+    samples: np.ndarray
     y: np.ndarray
     upper: np.ndarray
     target: np.ndarray
     totals: np.ndarray
     classes: np.ndarray
-    rows_of_sample: int = 1
+    multipliers_per_sample: int = 1
     groups: int = 1
 
     @classmethod
     def of_pairs(cls, labels: np.ndarray, upper: np.ndarray, n_classes: int) -> "Problems":
         """Return the problems of all pairs of classes, the first class positive; samples labelled -1 are in none."""
-        starts, rows, y, bounds_of_rows, classes = _rows_of_pairs(labels, upper, n_classes)
-        return cls(starts, rows, y, bounds_of_rows, y, np.zeros(len(classes)), classes)
+        starts, samples, y, bounds, classes = _samples_of_pairs(labels, upper, n_classes)
+        return cls(starts, samples, y, bounds, y, np.zeros(len(classes)), classes)
 
     @classmethod
     def only(
-        cls, rows: np.ndarray, y: np.ndarray, upper: np.ndarray, target: np.ndarray, total: float, groups: int
+        cls, samples: np.ndarray, y: np.ndarray, upper: np.ndarray, target: np.ndarray, total: float, groups: int
     ) -> "Problems":
         """Return one problem."""
         starts, classes = np.array([0, len(y)]), np.zeros((1, 2), np.int64)
-        return cls(starts, rows, y, upper, target, np.array([total]), classes, len(y) // max(1, len(rows)), groups)
+        per_sample = len(y) // max(1, len(samples))
+        return cls(starts, samples, y, upper, target, np.array([total]), classes, per_sample, groups)
 
     @property
     def n_problems(self) -> int:
@@ -99,11 +100,12 @@ class Problems(NamedTuple):
     @property
     def sizes(self) -> np.ndarray:
         """Number of samples of each problem."""
-        return (self.starts[1:] - self.starts[:-1]) // self.rows_of_sample
+        return (self.starts[1:] - self.starts[:-1]) // self.multipliers_per_sample
 
     def samples_of(self, number: int) -> np.ndarray:
         """Return the numbers of the samples of a problem."""
-        return self.rows if self.rows_of_sample > 1 else self.rows[self.starts[number] : self.starts[number + 1]]
+        part = slice(self.starts[number], self.starts[number + 1])
+        return self.samples if self.multipliers_per_sample > 1 else self.samples[part]
 
     def problem(self, number: int) -> KernelProblem:
         """Return a problem by itself."""
@@ -112,11 +114,12 @@ class Problems(NamedTuple):
 
     def places(self, n: int) -> np.ndarray:
         """Return the places of the multipliers of an only problem among those of all n samples."""
-        return self.rows if self.rows_of_sample == 1 else np.concatenate([self.rows, n + self.rows])
+        return self.samples if self.multipliers_per_sample == 1 else np.concatenate([self.samples, n + self.samples])
 
     def per_sample(self, values: np.ndarray) -> np.ndarray:
         """Return the sum of the values of each sample's multipliers."""
-        return values if self.rows_of_sample == 1 else values[: len(self.rows)] + values[len(self.rows) :]
+        n = len(self.samples)
+        return values if self.multipliers_per_sample == 1 else values[:n] + values[n:]
 
     def take(self, numbers: np.ndarray) -> "Problems":
         """Return some of the problems."""
@@ -130,27 +133,27 @@ class Problems(NamedTuple):
 
     def among(self, is_chosen: np.ndarray) -> "Problems":
         """Return the problems of the samples in a mask of all; totals stay."""
-        ends = np.concatenate([[0], np.cumsum(is_chosen[self.rows])])
-        samples = np.flatnonzero(is_chosen[self.rows])
-        starts = self.rows_of_sample * ends[self.starts // self.rows_of_sample]
-        return self._at(samples)._replace(starts=starts)
+        ends = np.concatenate([[0], np.cumsum(is_chosen[self.samples])])
+        chosen = np.flatnonzero(is_chosen[self.samples])
+        starts = self.multipliers_per_sample * ends[self.starts // self.multipliers_per_sample]
+        return self._at(chosen)._replace(starts=starts)
 
     def sorted_by(self, key: np.ndarray) -> "Problems":
         """Return the problems with the samples of each, to which `key` has an entry, in rising order of the key."""
         order = np.lexsort((key, np.repeat(np.arange(self.n_problems), self.sizes)))
         return self._at(order)
 
-    def _at(self, samples: np.ndarray) -> "Problems":
-        """Return the problems with some of the samples, by their places in `rows`; `starts` stay."""
-        places = (samples + len(self.rows) * np.arange(self.rows_of_sample)[:, None]).ravel()
+    def _at(self, chosen: np.ndarray) -> "Problems":
+        """Return the problems with some of the samples, by their places in `samples`; `starts` stay."""
+        places = (chosen + len(self.samples) * np.arange(self.multipliers_per_sample)[:, None]).ravel()
         y, is_same = self.y[places], self.target is self.y
         return self._replace(
-            rows=self.rows[samples], y=y, upper=self.upper[places], target=y if is_same else self.target[places]
+            samples=self.samples[chosen], y=y, upper=self.upper[places], target=y if is_same else self.target[places]
         )
 
 
 @jit
-def _rows_of_pairs(labels, upper, n_classes):
+def _samples_of_pairs(labels, upper, n_classes):
     """Return where each pair of classes starts, the rows of all with signs and bounds, and its classes, in a call."""
     ends = np.zeros(n_classes + 1, np.int64)
     for i in range(labels.size):

@@ -141,11 +141,11 @@ def solve_problems(kernel, problems, limits, memory, state, first, last):
 
     `memory` is for the kernel rows of one problem. Of two groups of rows, those with y = 1 are put first.
     """
-    k = problems.rows_of_sample
+    k = problems.multipliers_per_sample
     for number in range(first, last):
         a, b = problems.starts[number], problems.starts[number + 1]
         y, upper, target = problems.y[a:b], problems.upper[a:b], problems.target[a:b]
-        places, alpha, order = problems.rows[a // k : b // k], state.alpha[a:b], np.arange(b - a)
+        places, alpha, order = problems.samples[a // k : b // k], state.alpha[a:b], np.arange(b - a)
         is_sorted = problems.groups < 2 or k > 1
         if not is_sorted:
             order = _by_class(y)

@@ -86,11 +86,11 @@ def test_problems_are_taken_and_sorted():
     np.testing.assert_array_equal(problems.sizes, [2, 1, 3])
     some = problems.take(np.array([2, 0]))
     np.testing.assert_array_equal(some.starts, [0, 3, 5])
-    np.testing.assert_array_equal(some.rows, [2, 4, 1, 3, 5])
+    np.testing.assert_array_equal(some.samples, [2, 4, 1, 3, 5])
     np.testing.assert_array_equal(some.problem(1).upper, [0, 1])
     np.testing.assert_array_equal(some.classes, [[1, 2], [0, 1]])
     by_class = problems.sorted_by(-y)
-    np.testing.assert_array_equal(by_class.rows, [3, 5, 0, 1, 2, 4])
+    np.testing.assert_array_equal(by_class.samples, [3, 5, 0, 1, 2, 4])
     np.testing.assert_array_equal(by_class.y, [1, -1, 1, 1, -1, -1])
     assert by_class.target is by_class.y
 
@@ -100,7 +100,7 @@ def test_two_multipliers_of_a_sample_stay_together():
     problems = Problems(
         np.array([0, 6]), np.array([4, 2, 9]), y, np.arange(6.0), np.zeros(6), np.zeros(1), np.zeros((1, 2)), 2
     )
-    found = problems.sorted_by(problems.rows)
+    found = problems.sorted_by(problems.samples)
     np.testing.assert_array_equal(found.upper, [1, 0, 2, 4, 3, 5])
     np.testing.assert_array_equal(found.places(10), [2, 4, 9, 12, 14, 19])
     np.testing.assert_array_equal(found.per_sample(found.upper), [5, 3, 7])
