@@ -3,7 +3,9 @@
 import time
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
 
 State = TypeVar("State")
 Start = TypeVar("Start", contravariant=True)
@@ -91,6 +93,11 @@ class Memoryless:
 
     def recall(self, memory: None) -> None:
         """Do nothing."""
+
+
+def copied(state: Any) -> Any:
+    """Return a copy of a state, whose arrays change in place."""
+    return type(state)(*(value.copy() if isinstance(value, np.ndarray) else value for value in state))
 
 
 def drive(

@@ -24,7 +24,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     training_rows,
     warn_of_lengths,
 )
-from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
+from fastsvm.estimators.kernel.one_vs_one import KernelFit
 from fastsvm.estimators.kernel.progress import KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import MachineParameters, is_dual, most_steps, solver_of
 from fastsvm.kernel_matrix.gram import Gram
@@ -76,7 +76,7 @@ def prepare(
     pool: Pool,
     observed: bool,
     tuning: KernelTuning,
-) -> tuple[OneVsOneFit, Source, Attributes]:
+) -> tuple[KernelFit, Source, Attributes]:
     """Return a fit within `budget` bytes, the samples in their own type, and the attributes that are known already.
 
     If the fit is `observed`, there are callbacks, which only one thread may call.
@@ -120,7 +120,7 @@ def prepare(
     check_values(gram, rows.statistics.sq_norm)
     small, make = _small(estimator, gram, problems, budget - held), solver_of(estimator)
     try:
-        task = OneVsOneFit(gram, problems, labels, plan_of_memory, make, repeats, small, estimator.tol)
+        task = KernelFit(gram, problems, labels, plan_of_memory, make, repeats, small, estimator.tol)
     except ValueError:  # too little memory beside the samples, which may do where they are read in each pass
         if data.stored is None:
             raise
@@ -227,7 +227,7 @@ def _planned(estimator: MachineParameters, budget: int, need: Need, tuning: Kern
     return plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20), tuning)
 
 
-def expected_seconds(estimator: MachineParameters, task: OneVsOneFit) -> float:
+def expected_seconds(estimator: MachineParameters, task: KernelFit) -> float:
     """Return the expected seconds of a fit. The fit of a part of the samples is timed."""
     share = min(1.0, task.gram.tuning.timed_samples / int(task.problems.sizes.max()))
     part, begin = task.part(share), time.perf_counter()
@@ -235,7 +235,7 @@ def expected_seconds(estimator: MachineParameters, task: OneVsOneFit) -> float:
     return (time.perf_counter() - begin) * share**-_EXPONENT
 
 
-def warn_of_time(estimator: MachineParameters, task: OneVsOneFit, other: str) -> None:
+def warn_of_time(estimator: MachineParameters, task: KernelFit, other: str) -> None:
     """Warn if a fit of many samples is expected to take long, and name the `other` estimator that takes less time."""
     n, tuning = int(task.problems.sizes.max()), task.gram.tuning
     if n < tuning.many_samples or estimator.solver != "smo" or estimator.max_time is not None:

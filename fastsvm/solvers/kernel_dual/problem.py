@@ -443,6 +443,15 @@ def certify(problem, alpha, gradient, error, tol):
     return Certificate(rho, margin, dual, duality_gap + slack, worst, seen_in_violation, seen_in_gap)
 
 
+def solution_at_zero(problem: KernelProblem) -> KernelSolution:
+    """Return multipliers that are zero, with a certificate, of which nothing is known where totals are given."""
+    alpha, none = np.zeros(len(problem.y)), np.empty(0, np.int64)
+    if problem.total > 0:
+        return KernelSolution(alpha, none, 0.0, 0.0, np.inf, np.inf)
+    state = KernelDualState(alpha, -problem.target, none)
+    return KernelSolution(alpha, none, 0.0, 0.0, primal_objective(problem, state, 0.0), gap_of(problem, state))
+
+
 def solution_of(problem: KernelProblem, state: KernelDualState, error: np.ndarray, tol: float) -> KernelSolution:
     """Return the solution of a problem; arguments are as for `certify`."""
     found = certify(problem, state.alpha, state.gradient, error, tol)

@@ -42,7 +42,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import Loss
-from fastsvm.solvers.outer_loop import Memoryless, Report
+from fastsvm.solvers.outer_loop import Memoryless, Report, copied
 from fastsvm.solvers.sgd.dense_steps import DenseModel, DenseSteps
 from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, averaging_weights
@@ -118,7 +118,7 @@ class SGD(Memoryless):
 
     def with_weights(self, state: SGDState, last: LinearFunction, mean: LinearFunction) -> SGDState:
         """Return the state with other weights and another average, after as many steps and with the same rates."""
-        model = _copied(state.model)
+        model = copied(state.model)
         model.write(last, mean)
         return state._replace(model=model)
 
@@ -196,7 +196,7 @@ class SGD(Memoryless):
     def _copy(self, model: DenseModel | SparseModel) -> DenseModel | SparseModel:
         """Return a copy that steps may change, in the memory of the copy before the last one: new memory is slow."""
         if len(self._copies) < 2:
-            self._copies.append(_copied(model))
+            self._copies.append(copied(model))
             return self._copies[-1]
         copy = self._copies[self._copies[0] is model]
         for to, array in zip(copy, model, strict=True):
@@ -306,11 +306,6 @@ class SGD(Memoryless):
         length = float(np.abs(coef).sum()) if penalty.l1 > 0 else 0.0
         square = float(np.vdot(coef, coef)) if penalty.l2 > 0 else 0.0  # which may overflow
         return penalty.l2 / 2 * square + penalty.l1 * length
-
-
-def _copied(model: DenseModel | SparseModel) -> DenseModel | SparseModel:
-    """Return a deep copy."""
-    return type(model)(*(array.copy() for array in model))
 
 
 def _finite(linear: LinearFunction) -> LinearFunction:
