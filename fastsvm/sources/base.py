@@ -360,7 +360,7 @@ class View(Source):
         self.source, self.reads, self.ahead = source, source.reads, source.ahead
         self.sparse, self.resident, self.held = source.sparse, source.resident, source.held
         self.feature_names, self.origin = source.feature_names, source.origin
-        self.block_rows = source.block_rows
+        self.block_rows, self.chunk_rows = source.block_rows, source.chunk_rows
 
     def check_unchanged(self) -> None:
         """Raise ValueError if the file with the rows has changed since the source was made."""
@@ -400,9 +400,13 @@ class SubsetSource(View):
         """Return the source of the rows `indices` of this subset."""
         return SubsetSource(self.source, self.indices[indices])
 
-    def within(self, memory: int) -> Source:
+    def in_blocks(self, most_bytes: int) -> "SubsetSource":
+        """Return the source with blocks of at most `most_bytes`, or of as many rows as a chunk has."""
+        return SubsetSource(self.source.in_blocks(most_bytes), self.indices)
+
+    def within(self, memory: int) -> "SubsetSource":
         """Return the source for a fit with so much memory, of which blocks of rows are a small part."""
-        return Source.within(SubsetSource(self.source.within(memory), self.indices), memory)
+        return SubsetSource(self.source.within(memory), self.indices)
 
     def digest(self) -> str:
         """Return a digest of the source and of the row numbers."""
