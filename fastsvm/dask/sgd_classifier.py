@@ -273,7 +273,7 @@ def _descend_shard(
         solver = _solver(rows, plan, number, pool)
         state = solver.init()
         if last is not None and common is not None:
-            state = solver.moved(last.state, *common)
+            state = solver.with_weights(last.state, *common)
         try:
             state, _, _ = drive(solver, state, Limits(1, np.inf), lambda state, report: False)
         finally:

@@ -129,7 +129,7 @@ class KernelFacts(NamedTuple):
     sizes: np.ndarray  # Each problem has so many samples.
     n_samples: int  # These are the samples of all problems.
     n_features: int
-    rows_of_sample: int  # A sample has 1 or 2 multipliers.
+    multipliers_per_sample: int  # A sample has 1 or 2 multipliers.
     ns_of_value: float  # A kernel value that is computed with many others takes so many nanoseconds.
     is_exact: bool  # Kernel values are float64, of samples in memory.
     on_demand: bool  # Compiled code computes rows of the kernel from such samples one by one.
@@ -144,7 +144,7 @@ class KernelFacts(NamedTuple):
     @property
     def small_bytes(self) -> int:
         """Bytes of the rows that the problems keep which are solved at once."""
-        return 8 * self.n_threads * self.longest * (self.rows_of_sample * self.longest + PADDING)
+        return 8 * self.n_threads * self.longest * (self.multipliers_per_sample * self.longest + PADDING)
 
 
 class KernelSolver(NamedTuple):
@@ -157,7 +157,7 @@ class KernelSolver(NamedTuple):
 
 def _is_small(facts: KernelFacts, tuning: KernelTuning, n_values: int) -> bool:
     """Return whether problems are small, and memory holds so many values for them."""
-    is_few = facts.longest * facts.rows_of_sample <= tuning.few_rows
+    is_few = facts.longest * facts.multipliers_per_sample <= tuning.few_rows
     return tuning.small and facts.is_exact and is_few and facts.small_bytes + 8 * n_values <= facts.memory
 
 

@@ -3,7 +3,9 @@
 import time
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
 
 State = TypeVar("State")
 Start = TypeVar("Start", contravariant=True)
@@ -22,7 +24,7 @@ class StopReason(StrEnum):
 
     @classmethod
     def of_all(cls, reasons: Iterable["StopReason"]) -> "StopReason":
-        """Return why a fit of several problems ended: what cut it short comes before what one problem met."""
+        """Return why several problems ended: the first of callback, max_time, max_iter, stalled that occurred."""
         met = set(reasons)
         order = cls.CALLBACK, cls.MAX_TIME, cls.MAX_ITER, cls.STALLED
         return next((one for one in order if one in met), cls.CONVERGED)
@@ -31,9 +33,9 @@ class StopReason(StrEnum):
 class Report(NamedTuple):
     """Result of one outer step."""
 
-    gap: float  # The distance from optimality is in the unit of the tolerance.
+    gap: float  # Distance from optimality, comparable with the tolerance; NaN if unknown, as in gradient descent.
     objective: float  # Dual solvers report the dual objective.
-    n_steps: int  # So many inner steps were taken.
+    n_steps: int  # So many units of work were done, as the solver counts them: steps, epochs or problems.
     within: bool  # The gap is within tolerance.
     converged: bool  # Convergence is verified.
     stalled: bool  # The step made no progress although the gap is not within tolerance.
@@ -41,7 +43,7 @@ class Report(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Largest number of inner steps, and the time (of time.perf_counter) at which to stop."""
+    """Largest number of steps, in the solver's unit, and the time (of time.perf_counter) at which to stop."""
 
     max_steps: int
     deadline: float
@@ -61,7 +63,7 @@ class Steps(Protocol[State]):
     """The part of a solver that the loop uses."""
 
     def step(self, state: State, most_steps: int) -> tuple[State, Report]:
-        """Take at most `most_steps` inner steps; return the new state and a report."""
+        """Do at most `most_steps` units of work; return the new state and a report."""
 
 
 class Solver(Steps[State], Protocol[State, Start, Solution, Memory]):
@@ -77,14 +79,14 @@ class Solver(Steps[State], Protocol[State, Start, Solution, Memory]):
         """Return the solution at a state, with its certificate."""
 
     def memory(self) -> Memory:
-        """Return what the solver stores outside the state, as a storable record, or None."""
+        """Return what decides the next steps beside the state, as a storable record, or None."""
 
     def recall(self, memory: Memory) -> None:
         """Restore the memory of another solver of the same problem."""
 
 
 class Memoryless:
-    """Base of solvers that store nothing outside the state."""
+    """Base of solvers that store nothing outside the state that decides the next steps."""
 
     def memory(self) -> None:
         """Return None."""
@@ -93,11 +95,16 @@ class Memoryless:
         """Do nothing."""
 
 
+def copied(state: Any) -> Any:
+    """Return a copy of a state, whose arrays change in place."""
+    return type(state)(*(value.copy() if isinstance(value, np.ndarray) else value for value in state))
+
+
 def drive(
     solver: Steps[State], state: State, limits: Limits, watch: Callable[[State, Report], bool]
 ) -> tuple[State, StopReason, int]:
-    """Step until convergence, a limit, or `watch` returns true; return state, reason, and number of inner steps."""
-    n_steps = 0
+    """Step until convergence, a limit, or `watch` returns true; return state, reason, and units of work."""
+    n_steps, is_late = 0, False
     while True:
         state, report = solver.step(state, limits.max_steps - n_steps)
         n_steps += report.n_steps
@@ -106,7 +113,8 @@ def drive(
             return state, StopReason.CONVERGED, n_steps
         if stop:
             return state, StopReason.CALLBACK, n_steps
-        if report.within and report.n_steps > 0:  # the next step verifies it
+        if report.within and report.n_steps > 0 and not is_late:  # the next step verifies it, even if time is up
+            is_late = time.perf_counter() >= limits.deadline
             continue
         if n_steps >= limits.max_steps:
             return state, StopReason.MAX_ITER, n_steps

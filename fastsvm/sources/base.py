@@ -1,6 +1,4 @@
-"""The interface of all sources of rows, views of sources, and those that its methods return: of rows in memory, and
-of some rows.
-"""
+"""`Source`, the interface of all sources of rows; `View`, `MemorySource` and `SubsetSource`."""
 
 import hashlib
 import queue
@@ -22,7 +20,7 @@ from fastsvm.tuning import StorageTuning, current_tuning
 
 Item = TypeVar("Item")
 Kind = TypeVar("Kind", bound=Block)
-_PATIENCE = 2.0  # So many seconds are waited: within the lock of HDF5, a garbage collection may wait for itself.
+_PATIENCE = 2.0  # Seconds to wait for the reader: a garbage collection within the lock of HDF5 would wait for ever.
 
 
 def read_ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
@@ -102,8 +100,8 @@ class Source(ABC):
     dtype: np.dtype  # Values are stored in this type.
     sparse: bool = False  # Blocks of sparse sources are in compressed sparse row form.
     resident: bool = False  # The rows of a resident source are in memory already.
-    block: Block | None = None  # It holds all rows, where they are in memory as they are read.
-    held: int = 0  # So many bytes of rows count as memory of a fit, which has read them from a file.
+    block: Block | None = None  # All rows, if they are in memory unscaled.
+    held: int = 0  # Bytes of rows that were loaded from a file, which count towards the memory of a fit.
     ahead: bool = False  # A thread reads the blocks of a pass, one ahead.
     chunk_rows: int = 1  # So many rows are read together.
     gathered_share: float = 0.0  # Up to this share of the rows takes less time to gather than all rows to read.
@@ -142,10 +140,10 @@ class Source(ABC):
 
     @cached_property
     def values_per_row(self) -> float:
-        """Stored values of a row in the mean. Bytes would depend on the types of a sparse matrix's indices."""
+        """Stored values of a row in the mean; a sparse one takes its own bytes and those of an int32 index."""
         if not self.sparse:
             return float(self.shape[1])
-        return self.nbytes / (np.dtype(self.dtype).itemsize + 4) / max(1, self.shape[0])
+        return self.nbytes / (np.dtype(self.dtype).itemsize + np.dtype(np.int32).itemsize) / max(1, self.shape[0])
 
     @property
     def nonzeros_per_row(self) -> float:
@@ -223,7 +221,7 @@ class Source(ABC):
         return source
 
     def in_memory(self) -> "MemorySource":
-        """Return a source of the same rows in memory, in the type in which they are stored."""
+        """Return a source of the rows alone in memory, in the type in which they are stored: no names, no origin."""
         return MemorySource(self.read(0, len(self)))
 
     def as_stored(self) -> tuple["Source", np.ndarray, np.ndarray]:
@@ -231,7 +229,7 @@ class Source(ABC):
         return self.in_memory() if self.resident else self, np.empty(0), np.empty(0)
 
     def loaded(self) -> "Source":
-        """Return the source with its rows in memory, as if they had been there before; a view stays a view of them."""
+        """Return the source with its rows in memory, as if they had been there before; a scaled view stays one."""
         if self.resident:
             return self
         source = self.in_memory()
@@ -362,7 +360,7 @@ class View(Source):
         self.source, self.reads, self.ahead = source, source.reads, source.ahead
         self.sparse, self.resident, self.held = source.sparse, source.resident, source.held
         self.feature_names, self.origin = source.feature_names, source.origin
-        self.block_rows = source.block_rows
+        self.block_rows, self.chunk_rows = source.block_rows, source.chunk_rows
 
     def check_unchanged(self) -> None:
         """Raise ValueError if the file with the rows has changed since the source was made."""
@@ -402,9 +400,13 @@ class SubsetSource(View):
         """Return the source of the rows `indices` of this subset."""
         return SubsetSource(self.source, self.indices[indices])
 
-    def within(self, memory: int) -> Source:
+    def in_blocks(self, most_bytes: int) -> "SubsetSource":
+        """Return the source with blocks of at most `most_bytes`, or of as many rows as a chunk has."""
+        return SubsetSource(self.source.in_blocks(most_bytes), self.indices)
+
+    def within(self, memory: int) -> "SubsetSource":
         """Return the source for a fit with so much memory, of which blocks of rows are a small part."""
-        return Source.within(SubsetSource(self.source.within(memory), self.indices), memory)
+        return SubsetSource(self.source.within(memory), self.indices)
 
     def digest(self) -> str:
         """Return a digest of the source and of the row numbers."""

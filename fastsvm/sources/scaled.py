@@ -34,7 +34,6 @@ class ScaledSource(View):
         wider = max(1.0, (self.dtype.itemsize + 4) / (source.dtype.itemsize + 4))
         self.nbytes = int(source.nbytes * wider) if self.sparse else dense
         self.values_per_row = source.values_per_row if self.sparse else float(source.shape[1])
-        self.chunk_rows = source.chunk_rows
 
     @classmethod
     def standardized(

@@ -134,3 +134,8 @@ def test_standardised_over_all_shards(client, digits, kind, tmp_path):
     np.testing.assert_allclose(model.decision_function(X), local.decision_function(X), atol=0.2)
     fastsvm.save(model.to_local(), tmp_path / "a.model")
     np.testing.assert_array_equal(fastsvm.load(tmp_path / "a.model").predict(X), model.predict(X))
+
+
+def test_the_advice_of_a_fit_without_time_names_parameters_that_there_are(client, digits):
+    with pytest.warns(Warning, match=r"\(max_time\).*What to try: raise max_time\.$"):
+        made(max_time=1e-9, client=client).fit(*arrays(*digits))

@@ -119,7 +119,7 @@ FEW = KernelFacts(np.array([150]), 150, 4, 1, 0.3, is_exact=True, on_demand=True
         (FEW._replace(is_exact=False), "smo"),
         (FEW._replace(memory=10**4), "smo"),
         (FEW._replace(sizes=np.array([2049]), n_samples=2049), "smo"),
-        (FEW._replace(sizes=np.array([1100]), n_samples=1100, rows_of_sample=2), "smo"),
+        (FEW._replace(sizes=np.array([1100]), n_samples=1100, multipliers_per_sample=2), "smo"),
         (FEW._replace(sizes=np.full(45, 200), n_samples=1000, n_features=3000, ns_of_value=4.0), "small-matrix"),
         (FEW._replace(sizes=np.array([2000]), n_samples=2000, n_features=5000, ns_of_value=900.0), "small-matrix"),
     ],

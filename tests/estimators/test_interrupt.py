@@ -172,7 +172,7 @@ class Recorder:
 
     def __init__(self, stop_after=np.inf, error_after=np.inf):
         self.stop_after, self.error_after = stop_after, error_after
-        self.calls, self.scores, self.tasks = [], [], []
+        self.calls, self.scores, self.tasks, self.n_iter = [], [], [], []
 
     def setup(self, estimator, context):
         self.calls.append("setup")
@@ -191,6 +191,7 @@ class Recorder:
         self.tasks.append(context.task_id)
         self.scores.append(fitted_estimator.predict(self.rows).shape)
         self.last_objective = fitted_estimator.objective_
+        self.n_iter.append(fitted_estimator.n_iter_)
         if len(self.tasks) >= self.error_after:
             raise RuntimeError("mine")
         return len(self.tasks) >= self.stop_after
@@ -218,6 +219,7 @@ def test_the_model_of_every_iteration_can_predict(rows):
     assert recorder.scores == [(5,)] * len(recorder.tasks)
     assert recorder.last_objective == pytest.approx(model.objective_, rel=1e-9)
     np.testing.assert_array_equal(recorder.last.predict(rows[0]), model.predict(rows[0]))
+    np.testing.assert_array_equal(np.concatenate(recorder.n_iter), model.history_["iteration"])
 
 
 def test_callbacks_do_not_change_the_model(rows):

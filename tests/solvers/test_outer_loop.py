@@ -48,6 +48,14 @@ def test_a_gap_within_tolerance_is_verified_by_another_step_whatever_the_limits(
     assert drive(Verifying(), 0, Limits(3, 0.0), lambda state, report: False) == (2, StopReason.CONVERGED, 3)
 
 
+def test_time_is_up_although_each_step_is_within_tolerance():
+    class Refusing(Counting):
+        def step(self, state, most_steps):
+            return state + 1, STEP._replace(within=True, converged=state > 9)
+
+    assert drive(Refusing(), 0, Limits(10**7, 0.0), lambda state, report: False) == (2, StopReason.MAX_TIME, 6)
+
+
 def test_a_solver_without_memory_recalls_it():
     solver = Memoryless()
     assert solver.recall(solver.memory()) is None

@@ -221,3 +221,10 @@ def test_the_first_windows_of_consecutive_rows_may_be_left_out(first, source):
     assert len(rest) == max(0, len(whole) - first)
     for found, wanted in zip(rest, whole[first:], strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_windows_of_a_subset_are_as_long_as_the_chunks_of_its_file(file, choose):
+    choose(storage={"block_bytes": 130, "run_bytes": 1})
+    source = SubsetSource(as_source(file["chunked"]), np.arange(1, N))
+    lengths = [len(window.rows) for window in windows(source, np.arange(N - 1), SEED, 1)]
+    assert sum(lengths) == N - 1 and lengths.count(3) >= len(lengths) - 1

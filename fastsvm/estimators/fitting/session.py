@@ -1,15 +1,16 @@
 """One fit of an estimator, from its beginning to its last warning.
 
 A fit works on a copy of the estimator, so that the estimator has the whole new model or the one before. Its session
-has the deadline, callbacks, checkpoints and warm starts; warnings stand at the line of the user's program.
+has the deadline, callbacks, checkpoints and warm starts; warnings point at the user's line.
 """
 
 import contextlib
 import functools
+import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -60,7 +61,7 @@ class Checkpointer(Protocol):
         """Take a checkpoint if one is due. The fit calls this between two steps; an exception ends the fit.
 
         `tree` returns the checkpoint: a tree of numbers, words, arrays and NamedTuples with all that a fit needs to
-        resume. Its arrays are valid until `observe` returns. `facts` tells the progress of the fit, such as its epoch
+        resume. Its arrays are valid until `observe` returns. `facts` tell the progress of the fit, such as its epoch
         and objective.
         """
 
@@ -135,8 +136,8 @@ class FitSession:
     """What fits of all estimators do alike: deadline, callbacks, checkpoints, warm starts and the last warning.
 
     A fit calls `begin` once its data are checked, solves its problem within `solving`, sets its attributes, and calls
-    `finish`. `max_time` begins with the session; `deadline` is a moment of time.perf_counter. There are at most
-    `max_subtasks` steps.
+    `finish`. The time of `max_time` is counted from the construction of the session; `deadline` is a moment of
+    time.perf_counter. There are at most `max_subtasks` steps.
     """
 
     def __init__(self, estimator: BaseEstimator, max_subtasks: int | None = None) -> None:
@@ -156,13 +157,13 @@ class FitSession:
         """Whether scikit-learn's callbacks are told of the steps."""
         return self._context is not None
 
-    def warm_start(self, name: str) -> Any:
-        """Return the private attribute `name`, in which the last fit left its state; None without `warm_start`."""
-        return getattr(self.estimator, name, None) if self.estimator.warm_start else None
+    def warm_start(self, attribute: str) -> Any:
+        """Return the private attribute in which the last fit left its state; None without `warm_start`."""
+        return getattr(self.estimator, attribute, None) if self.estimator.warm_start else None
 
-    def initial_state(self, name: str) -> Any:
-        """Return the state to resume from: a checkpoint, else the warm start in `name`, else None."""
-        return self.warm_start(name) if self.resume_from is None else self.resume_from
+    def initial_state(self, attribute: str) -> Any:
+        """Return the state to resume from: a checkpoint, else the warm start in a private attribute, else None."""
+        return self.warm_start(attribute) if self.resume_from is None else self.resume_from
 
     def begin(self) -> None:
         """Tell scikit-learn's callbacks, if there are any, that the fit begins."""
@@ -170,35 +171,36 @@ class FitSession:
             self._context = self.estimator._init_callback_context(max_subtasks=self._max_subtasks)
             self._context.call_on_fit_task_begin(estimator=self.estimator)
 
-    def report_to_callbacks(self, name: str, attributes: Callable[[], dict]) -> bool:
+    def report_to_callbacks(self, task_name: str, attributes: Callable[[], dict]) -> bool:
         """Tell the callbacks that a step such as an "epoch" ended, and return whether one of them asks to stop."""
         if self._context is None:
             return False
-        task = self._context.subcontext(task_name=name)
+        task = self._context.subcontext(task_name=task_name)
         task.call_on_fit_task_begin(estimator=self.estimator)
         return bool(task.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes=attributes))
 
     @contextmanager
-    def solving(self, monitor: FitMonitor, name: str, reached: Callable[[], object]) -> Iterator[None]:
-        """Close the monitor in any case, and keep `reached()` in an attribute for a `warm_start`."""
-        try:
-            yield
-        finally:
-            setattr(self.estimator, name, reached() if self.estimator.warm_start else None)
-            monitor.close()
+    def solving(self, monitor: FitMonitor, attribute: str, reached: Callable[[], object]) -> Iterator[None]:
+        """Close the monitor in any case, and keep `reached()` in a private attribute for a `warm_start`."""
+        with contextlib.closing(monitor):
+            try:
+                yield
+            finally:
+                setattr(self.estimator, attribute, reached() if self.estimator.warm_start else None)
 
     def finish(self, monitor: FitMonitor, warn: Callable[[BaseEstimator], None]) -> None:
         """Set `history_`, tell the callbacks that the fit ended, and warn if it did not converge."""
         self.estimator.history_ = monitor.history()
         if self._context is not None:
-            self._context.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes=dict)
+            # The estimator has its fitted attributes: a callback need not reconstruct them.
+            self._context.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes=lambda: {})
         warn(self.estimator)
 
 
 class IterativeEstimator(PublicEstimator, CallbackSupportMixin):
     """An estimator whose fit takes steps until it converges, and tells callbacks of them.
 
-    The class attributes say what it learns, as `check_training_set` takes it.
+    `of_classes`: y has class labels. `has_targets`: y is used at all.
 
     Parameters
     ----------
@@ -275,33 +277,29 @@ shape (n_samples, n_features)
 
 
 # Between a warning and the call of a fit are the files of the package and those of the fit's decorators.
-_FILES_OF_FITS = str(Path(__file__).parents[2]), with_callbacks.__code__.co_filename, contextlib.__file__
+_FILES_OF_FITS = str(Path(__file__).parents[2]) + os.sep, with_callbacks.__code__.co_filename, contextlib.__file__
 
-_ADVICE = {
-    StopReason.MAX_ITER: (
-        "raise max_iter",
-        "scale the features (standardize=True)",
-        "lower C",
-        "choose another solver",
-    ),
-    StopReason.MAX_TIME: ("raise max_time", "resume with warm_start=True", "choose another solver"),
-    StopReason.CALLBACK: ("a callback asked to stop",),
-    StopReason.STALLED: ("no step improves in floating point: scale the features (standardize=True)", "raise tol"),
+# What to try after a stop: texts, each with the parameters that it needs.
+_SCALE = "scale the features (standardize=True)", "standardize"
+_RESUME = "resume with warm_start=True", "warm_start"
+_ADVICE = {StopReason.MAX_TIME: (("raise max_time",), _RESUME), StopReason.CALLBACK: (_RESUME,)}
+_KERNEL_ADVICE = _ADVICE | {
+    StopReason.MAX_ITER: (("raise max_iter",), _SCALE, ("lower C", "C"), ("choose another solver", "solver")),
+    StopReason.MAX_TIME: (("raise max_time",), _RESUME, ("choose another solver", "solver")),
+    StopReason.STALLED: (_SCALE, ("raise tol, as no step improves in floating point",)),
 }
-_NOT_OF_ALL = {  # advice, and the parameter that it takes
-    "lower C": "C",
-    "choose another solver": "solver",
-    "resume with warm_start=True": "warm_start",
+_RATE_ADVICE = _KERNEL_ADVICE | {
+    StopReason.MAX_ITER: (("raise max_iter",), ("leave out learning_rate",)),
+    StopReason.STALLED: (("lower learning_rate",),),
 }
-_SGD_ADVICE = {
-    StopReason.MAX_ITER: "raise max_iter or tol, or scale the features",
-    StopReason.MAX_TIME: "raise max_time, or resume with warm_start=True",
-    StopReason.CALLBACK: "resume with warm_start=True; a callback asked to stop",
-    StopReason.STALLED: "choose a learning_rate that falls, or lower eta0, at which the objective no longer falls",
+_SGD_ADVICE = _ADVICE | {
+    StopReason.MAX_ITER: (("raise max_iter or tol",), _SCALE),
+    StopReason.STALLED: (("choose a learning_rate that falls",), ("lower eta0",)),
 }
-_GAP_ADVICE = _SGD_ADVICE | {
-    StopReason.MAX_ITER: "raise max_iter or tol, scale the features (standardize=True), or lower C",
-    StopReason.STALLED: "raise tol, scale the features (standardize=True), or pass float64 samples",
+_GAP_ADVICE = _ADVICE | {
+    # Standardising moves the origin, from which a machine of one class separates the samples: it has no C.
+    StopReason.MAX_ITER: (("raise max_iter or tol",), (*_SCALE, "C"), ("lower C", "C")),
+    StopReason.STALLED: (("raise tol",), (*_SCALE, "C"), ("pass float64 samples",)),
 }
 
 
@@ -313,29 +311,28 @@ def warn_caller(text: str, category: type[Warning]) -> None:
     warnings.warn(text, category, stacklevel=level)
 
 
-def _warn_of_stop(model: BaseEstimator, steps: str, lack: str, advice: str) -> None:
+def _warn_of_stop(model: BaseEstimator, steps: str, lack: str, advice: Mapping[StopReason, Sequence]) -> None:
     """Warn that a fit stopped after so many steps, with what it lacks and what the user may try."""
+    usable = {name for name in model.get_params(deep=False) if name != "standardize" or _may_be_scaled(model)}
+    *others, last = (text for text, *needed in advice[StopReason(model.stop_reason_)] if usable.issuperset(needed))
     warn_caller(
         f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {steps}: {lack}. "
-        f"What to try: {advice}.",
+        f"What to try: {', '.join(others)}{', or ' if others else ''}{last}.",
         ConvergenceWarning,
     )
+
+
+def _may_be_scaled(model: BaseEstimator) -> bool:
+    """Return whether a fit with `standardize=True` would be another one."""
+    return not model.standardize and getattr(model, "kernel", None) != "precomputed"
 
 
 def warn_of_violation(model: BaseEstimator) -> None:
     """Warn if the optimality conditions of a kernel machine are violated by more than `tol`."""
     if not model.converged_:
         lack = f"the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}"
-        _warn_of_stop(model, f"{np.sum(model.n_iter_)} iterations", lack, _advice(model))
-
-
-def _advice(model: BaseEstimator) -> str:
-    reason = StopReason(model.stop_reason_)
-    if model.learning_rate is not None and reason in (StopReason.MAX_ITER, StopReason.STALLED):
-        return "lower learning_rate" if reason is StopReason.STALLED else "raise max_iter, or leave out learning_rate"
-    parameters = model.get_params(deep=False)
-    *first, last = [advice for advice in _ADVICE[reason] if _NOT_OF_ALL.get(advice, "tol") in parameters]
-    return f"{', '.join(first)}, or {last}" if first else last
+        advice = _KERNEL_ADVICE if model.learning_rate is None else _RATE_ADVICE
+        _warn_of_stop(model, f"{np.sum(model.n_iter_)} iterations", lack, advice)
 
 
 def warn_of_margin(model: BaseEstimator) -> None:
@@ -347,8 +344,8 @@ def warn_of_margin(model: BaseEstimator) -> None:
         f"{type(model).__name__} found no margin in {np.count_nonzero(none)} of {len(none)} two-class problems: "
         f"{model._margin.min():.3g} is not larger than the violation of the optimality conditions, "
         f"{model.kkt_violation_:.3g}. Its decision values are rounding errors. What to try: raise nu, or "
-        f"another kernel; if samples are tiny, lower tol, which is {model.tol:g}, or scale the features "
-        "(standardize=True).",
+        f"another kernel; if samples are tiny, lower tol, which is {model.tol:g}"
+        + (", or scale the features (standardize=True)." if _may_be_scaled(model) else "."),
         ConvergenceWarning,
     )
 
@@ -358,18 +355,15 @@ def warn_of_sgd(model: BaseEstimator) -> None:
     if not model.converged_:
         more = "" if model.tol is None else f" by more than tol={model.tol:g}"
         lack = f"its objective, {model.objective_:.6g}, may still decrease{more}"
-        _warn_of_stop(model, f"{model.n_iter_} epochs", lack, _SGD_ADVICE[StopReason(model.stop_reason_)])
+        _warn_of_stop(model, f"{model.n_iter_} epochs", lack, _SGD_ADVICE)
 
 
 def warn_of_gap(model: BaseEstimator) -> None:
     """Warn if the criterion of a linear SVM is not within its tolerance."""
     if model.converged_:
         return
-    goal, reason = f"tol allows a share of {model.tol:g}", StopReason(model.stop_reason_)
-    advice = _GAP_ADVICE[reason]
-    if reason is StopReason.MAX_ITER and "C" not in model.get_params(deep=False):
-        advice = "raise max_iter or tol"
+    goal = f"tol allows a share of {model.tol:g}"
     if model.criterion == "gradient":
         goal = f"the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}"
     lack = f"its objective, {model.objective_:.6g}, may be too high by {model.duality_gap_:.3g}; {goal}"
-    _warn_of_stop(model, f"{model.n_iter_} epochs", lack, advice)
+    _warn_of_stop(model, f"{model.n_iter_} epochs", lack, _GAP_ADVICE)

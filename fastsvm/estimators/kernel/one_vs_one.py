@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,15 +29,15 @@ from fastsvm.kernel_matrix.rows_on_demand import SmallKernel
 from fastsvm.kernels import in_python
 from fastsvm.multiclass import by_class, by_pair, disjoint_order
 from fastsvm.solvers.kernel_dual.dual_gradient import GradientBounds, sharpened
-from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution, Problems, gap_of, solution_of
+from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution, Problems, solution_at_zero, solution_of
 from fastsvm.solvers.kernel_dual.small import CERTIFICATE, SmallSMO, SmallState
-from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, drive
+from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, copied, drive
 
 _REASONS = list(StopReason)
-_CERTIFIED = slice(len(KernelSolution._fields) - 2)
+_CERTIFIED = slice(len(KernelSolution._fields) - 2)  # columns of intercept, objective, gap, violation and margin
+_ERRORS, _LEVELS = [2, 3], [0, 4]  # of gap and violation, and of intercept and margin
 _STEPS, _IS_SOLVED, _IS_BLURRED = (CERTIFICATE.index(name) for name in ("n_steps", "is_solved", "is_blurred"))
 _OPEN = len(_REASONS)  # It stands in place of the number of a reason.
-_NOT_BEGUN = 0.0, 0.0, np.inf, np.inf, 0.0
 
 
 class Multipliers(Protocol):
@@ -46,6 +46,14 @@ class Multipliers(Protocol):
     @property
     def alpha(self) -> np.ndarray:
         """The multipliers of the rows."""
+
+
+class _Running(NamedTuple):
+    """A problem that is being solved, and its steps so far."""
+
+    solver: Solver
+    state: Multipliers
+    n_steps: int
 
 
 @storable("kernel problem")
@@ -72,14 +80,13 @@ class Solutions:
 
     The multipliers of a problem begin at its entry of `starts`, shape (n_problems + 1,). `within` marks rows on or
     within the margin. `certificate` has intercept, objective, duality gap, violation and margin in its columns, and
-    `reasons` numbers of stop reasons, `_OPEN` for problems that are not solved.
+    `reasons` numbers of stop reasons, `_OPEN` for problems that are not solved, whose certificates are undefined.
     """
 
     def __init__(self, starts: np.ndarray) -> None:
         self.starts, n_problems = starts, len(starts) - 1
         self.alpha, self.within = np.zeros(starts[-1]), np.zeros(starts[-1], bool)
-        self.certificate, self.n_steps = np.empty((n_problems, len(_NOT_BEGUN))), np.zeros(n_problems, np.int64)
-        self.certificate[:] = _NOT_BEGUN
+        self.certificate, self.n_steps = np.empty((n_problems, _CERTIFIED.stop)), np.zeros(n_problems, np.int64)
         self.reasons = np.full(n_problems, _OPEN, np.int8)
 
     def _part(self, number: int) -> slice:
@@ -100,14 +107,14 @@ class Solutions:
         solution = KernelSolution(self.alpha[part], self.within[part], *self.certificate[number].tolist())
         return solution, _REASONS[self.reasons[number]], int(self.n_steps[number])
 
-    def __setitem__(self, number: int, found: tuple[KernelSolution, StopReason, int]) -> None:
-        (alpha, within, *certificate), reason, n_steps = found
+    def __setitem__(self, number: int, ended: tuple[KernelSolution, StopReason, int]) -> None:
+        (alpha, within, *certificate), reason, n_steps = ended
         part = self._part(number)
         self.alpha[part], self.within[part], self.certificate[number] = alpha, False, certificate
         self.within[part][within] = True  # a mask, or the numbers of rows
         self.n_steps[number], self.reasons[number] = n_steps, _REASONS.index(StopReason(reason))
 
-    def put(self, numbers: np.ndarray, alpha: np.ndarray, found: np.ndarray, reasons: np.ndarray) -> None:
+    def put(self, numbers: np.ndarray, alpha: np.ndarray, certificates: np.ndarray, reasons: np.ndarray) -> None:
         """Take over small problems, with the rows of their `CERTIFICATE`, but those that are still open."""
         sizes, ended = self.starts[numbers + 1] - self.starts[numbers], reasons != _OPEN
         if numbers[-1] - numbers[0] + 1 == len(numbers):
@@ -116,17 +123,17 @@ class Solutions:
             places = np.arange(len(alpha)) + np.repeat(self.starts[numbers] - np.cumsum(sizes) + sizes, sizes)
         if not ended.all():
             alpha = np.where(np.repeat(ended, sizes), alpha, 0.0)
-            numbers, found, reasons = numbers[ended], found[ended], reasons[ended]
+            numbers, certificates, reasons = numbers[ended], certificates[ended], reasons[ended]
         self.alpha[places], self.within[places] = alpha, alpha > 0
-        self.certificate[numbers], self.n_steps[numbers] = found[:, _CERTIFIED], found[:, _STEPS]
+        self.certificate[numbers], self.n_steps[numbers] = certificates[:, _CERTIFIED], certificates[:, _STEPS]
         self.reasons[numbers] = reasons
 
     def copy(self) -> "Solutions":
         """Return a copy, to be added to."""
-        found = Solutions(self.starts)
+        other = Solutions(self.starts)
         for name in ("alpha", "within", "certificate", "n_steps", "reasons"):
-            getattr(found, name)[:] = getattr(self, name)
-        return found
+            getattr(other, name)[:] = getattr(self, name)
+        return other
 
 
 class Outcome(NamedTuple):
@@ -153,7 +160,7 @@ class Outcome(NamedTuple):
     passes: int
 
 
-class OneVsOneFit:
+class KernelFit:
     """The problems of a fit over the rows of one kernel matrix.
 
     `labels` has the class number of every row, -1 for rows that are in no problem, as those that `repeats` merged.
@@ -178,14 +185,14 @@ class OneVsOneFit:
         self._begin: dict[int, np.ndarray] = {}
         self._n_before: dict[int, int] = {}  # steps of problems that were begun as small ones
         self._solved = Solutions(problems.starts)
-        self._current: dict[int, tuple[Solver, Multipliers]] = {}
+        self._current: dict[int, _Running] = {}
         self._snapshots: dict[int, ProblemCheckpoint] = {}
         self._kept_at: dict[int, float] = {}  # when the snapshots were taken
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why the other problems were not begun
         self.solved_by: str | None = None  # the name of the solver of small problems, if it solved them all
         if small is None or problems.n_problems > 1:
-            _ = self.plan  # is made before the fit begins, so that it does not begin in vain
+            _ = self.plan  # If memory does not suffice, the error comes before the fit begins.
 
     @functools.cached_property
     def plan(self) -> Plan:
@@ -197,13 +204,13 @@ class OneVsOneFit:
         """Threads of one problem."""
         return self.gram.pool if self.plan.workers == 1 else Pool(1)
 
-    def part(self, share: float) -> "OneVsOneFit":
+    def part(self, share: float) -> "KernelFit":
         """Return the fit of a random share of the samples, with the sizes of this one."""
         few = np.where(np.random.default_rng(0).random(len(self.labels)) < share, self.labels, -1)
         problems = self.problems.among(few >= 0)
         counts = np.bincount(few[few >= 0], minlength=int(problems.classes.max()) + 1)
         problems = problems.take(np.flatnonzero(counts[problems.classes].all(axis=1)))  # a class may have no sample
-        return OneVsOneFit(self.gram, problems, few, lambda: self.plan, self._solver_of)
+        return KernelFit(self.gram, problems, few, lambda: self.plan, self._solver_of)
 
     @property
     def _n_others(self) -> int:
@@ -212,16 +219,15 @@ class OneVsOneFit:
 
     def has_as_many(self, multipliers: np.ndarray) -> bool:
         """Return whether multipliers of an earlier fit are as many as those of this one."""
-        return np.shape(multipliers) == (self._n_others, len(self.labels) * self.problems.rows_of_sample)
+        return np.shape(multipliers) == (self._n_others, len(self.labels) * self.problems.multipliers_per_sample)
 
     def start(self, multipliers: np.ndarray) -> None:
         """Begin at the multipliers of an earlier fit, as `multipliers` returns them."""
-        starts, rows = self.problems[:2]
         if self.problems.n_problems == 1:
             self._begin[0] = multipliers[0, self.problems.places(len(self.labels))]
         else:
-            alpha = by_pair(multipliers, rows, starts, self.labels)
-            self._begin = dict(enumerate(np.split(alpha, starts[1:-1])))
+            alpha = by_pair(multipliers, self.problems.samples, self.problems.starts, self.labels)
+            self._begin = dict(enumerate(np.split(alpha, self.problems.starts[1:-1])))
 
     def resume(self, checkpoint: KernelFitState) -> None:
         """Resume a fit of the same problems."""
@@ -235,15 +241,15 @@ class OneVsOneFit:
 
     def multipliers(self) -> np.ndarray:
         """Return α of all rows, a row for each class but one; problems not yet begun have that of their start."""
-        starts, rows = self.problems[:2]
+        starts, samples = self.problems.starts, self.problems.samples
         alpha = self._solved.alpha.copy()
-        reached = self._begin | {number: state.alpha for number, (_, state) in self._current.items()}
+        reached = self._begin | {number: one.state.alpha for number, one in self._current.items()}
         for number, values in reached.items():
             if number not in self._solved:
                 alpha[starts[number] : starts[number + 1]] = values
         if self.problems.n_problems > 1:
-            return by_class(alpha, rows, starts, self.labels, self._n_others + 1)
-        full = np.zeros((1, len(self.labels) * self.problems.rows_of_sample))
+            return by_class(alpha, samples, starts, self.labels, self._n_others + 1)
+        full = np.zeros((1, len(self.labels) * self.problems.multipliers_per_sample))
         full[0, self.problems.places(len(self.labels))] = alpha
         return full
 
@@ -270,8 +276,8 @@ class OneVsOneFit:
         problems, tuning = self.problems.take(numbers), self.gram.tuning
         solver = SmallSMO(problems, small, self._tol, limits.max_steps, self.gram.pool, tuning)
         begin = {place: self._begin[k] for place, k in enumerate(numbers.tolist()) if k in self._begin}
-        n_rows, at_once = len(self.labels) * problems.rows_of_sample, 1 if monitor.sees_each else max(1, len(numbers))
-        n_seen = 0
+        n_multipliers, n_seen = len(self.labels) * problems.multipliers_per_sample, 0
+        at_once = 1 if monitor.sees_each else max(1, len(numbers))
 
         def watch(state: SmallState, report: Report) -> bool:
             nonlocal n_seen
@@ -279,8 +285,8 @@ class OneVsOneFit:
             for a, b in spans(n_seen - before, at_once):
                 some = slice(before + a, before + b)
                 self._take_over(problems, numbers, state, some, limits.max_steps)
-                self._passes += (problems.starts[some.stop] - problems.starts[some.start]) / n_rows
-                if self._is_asked_to_stop(numbers[some], state.certificate[some], monitor):
+                self._passes += (problems.starts[some.stop] - problems.starts[some.start]) / n_multipliers
+                if self._report_small(numbers[some], state.certificate[some], monitor):
                     return True
             return False
 
@@ -290,28 +296,28 @@ class OneVsOneFit:
         self, problems: Problems, numbers: np.ndarray, state: SmallState, some: slice, max_steps: int
     ) -> None:
         """Keep the solutions of some small problems, and where the others are to begin."""
-        found, starts = state.certificate[some], problems.starts
-        for k in np.flatnonzero(~np.isfinite(found[:, _CERTIFIED]).all(axis=1)).tolist():
-            self._check_finite(int(numbers[some][k]), *found[k, _CERTIFIED].tolist())
-        for k in np.flatnonzero(found[:, _IS_BLURRED]).tolist():
+        certificates, starts = state.certificate[some], problems.starts
+        for k in np.flatnonzero(~np.isfinite(certificates[:, _CERTIFIED]).all(axis=1)).tolist():
+            self._check_finite(int(numbers[some][k]), *certificates[k, _CERTIFIED].tolist())
+        for k in np.flatnonzero(certificates[:, _IS_BLURRED]).tolist():
             part = slice(starts[some.start + k], starts[some.start + k + 1])
             judged = self._judged(int(numbers[some][k]), state.alpha[part])
-            found[k, _CERTIFIED], found[k, _IS_SOLVED] = judged[2:], judged.kkt_violation <= self._tol
-        is_solved, n_steps = found[:, _IS_SOLVED] > 0, found[:, _STEPS]
+            certificates[k, _CERTIFIED], certificates[k, _IS_SOLVED] = judged[2:], judged.kkt_violation <= self._tol
+        is_solved, n_steps = certificates[:, _IS_SOLVED] > 0, certificates[:, _STEPS]
         ended = is_solved | (n_steps >= max_steps)
         reasons = np.where(is_solved, _REASONS.index(StopReason.CONVERGED), _REASONS.index(StopReason.MAX_ITER))
         alpha = state.alpha[starts[some.start] : starts[some.stop]]
-        self._solved.put(numbers[some], alpha, found, np.where(ended, reasons, _OPEN))
+        self._solved.put(numbers[some], alpha, certificates, np.where(ended, reasons, _OPEN))
         for k in np.flatnonzero(~ended).tolist():
             part, number = slice(starts[some.start + k], starts[some.start + k + 1]), int(numbers[some][k])
             self._begin[number], self._n_before[number] = state.alpha[part].copy(), int(n_steps[k])
 
-    def _is_asked_to_stop(self, numbers: np.ndarray, found: np.ndarray, monitor: KernelMonitor) -> bool:
-        """Tell the monitor of small problems, and offer a checkpoint."""
-        stop = monitor.observe_small(numbers, found, self.gram.source.reads.nbytes)
+    def _report_small(self, numbers: np.ndarray, certificates: np.ndarray, monitor: KernelMonitor) -> bool:
+        """Report small problems to the monitor, offer a checkpoint, and return whether to stop."""
+        stop = monitor.observe_small(numbers, certificates, self.gram.source.reads.nbytes)
         monitor.count_solved(int(np.count_nonzero(self._solved.reasons[numbers] != _OPEN)))
         if monitor.checkpointer is not None:
-            last = dict(zip(CERTIFICATE, found[-1].tolist(), strict=True))
+            last = dict(zip(CERTIFICATE, certificates[-1].tolist(), strict=True))
             facts = self._facts(int(last["n_steps"]), last["kkt_violation"], last["objective"])
             monitor.checkpointer.observe(lambda: (self.checkpoint(), monitor.records()), facts)
         return stop
@@ -323,7 +329,7 @@ class OneVsOneFit:
 
     def _judged(self, number: int, alpha: np.ndarray) -> KernelSolution:
         """Return the solution of a small problem with its certificate and its intercept from F in more digits."""
-        problem, k = self.problems.problem(number), self.problems.rows_of_sample
+        problem, k = self.problems.problem(number), self.problems.multipliers_per_sample
         gram = self.gram.part(self.problems.samples_of(number), True)
         bounds = GradientBounds(problem, gram.samples, gram.value_bounds())
         beta = (alpha * problem.y).reshape(k, -1).sum(axis=0)
@@ -351,9 +357,9 @@ class OneVsOneFit:
             rows = RecomputedRows(self.gram.part(samples, in_memory=True))
         else:
             rows = RowCache(self.gram.part(samples, self.plan.part_loaded, self._pool), arena)
-        return rows if self.problems.rows_of_sample == 1 else PairedRows(rows)
+        return rows if self.problems.multipliers_per_sample == 1 else PairedRows(rows)
 
-    def follow(self, number: int, before: "OneVsOneFit") -> None:
+    def follow(self, number: int, before: "KernelFit") -> None:
         """Begin a problem at its solution for other bounds; multipliers at their bounds take the new ones."""
         alpha, part = before._solved[number][0].alpha, slice(*self.problems.starts[number : number + 2])
         old, new = before.problems.upper[part], self.problems.upper[part]
@@ -365,17 +371,14 @@ class OneVsOneFit:
         means = Resources(self.plan, self._pool, number, limits.deadline, self.gram.tuning)
         solver = self._solver_of(self.problems.problem(number), rows, means)
         state, before = self._initial_state(number, solver, rows)
-        self._current[number] = solver, state
-        reached = before
+        self._current[number] = _Running(solver, state, before)
 
         def observe(state: Multipliers, report: Report) -> bool:
-            nonlocal reached
-            self._current[number] = solver, state
+            self._current[number] = _Running(solver, state, self._current[number].n_steps + report.n_steps)
             self._check_finite(number, report.objective)
             stop = monitor.observe(number, report, rows.counts, self.gram.source.reads.nbytes)
-            reached += report.n_steps
             if monitor.checkpointer is not None and not report.converged:
-                self._offer_checkpoint(monitor, number, report, reached, rows)
+                self._offer_checkpoint(monitor, number, report, rows)
             return stop
 
         limits = limits._replace(max_steps=max(0, limits.max_steps - before))
@@ -414,12 +417,10 @@ class OneVsOneFit:
             solver.recall(snapshot.memory)
         return copied(snapshot.state), snapshot.n_steps
 
-    def _offer_checkpoint(
-        self, monitor: KernelMonitor, number: int, report: Report, n_steps: int, rows: ProblemRows
-    ) -> None:
+    def _offer_checkpoint(self, monitor: KernelMonitor, number: int, report: Report, rows: ProblemRows) -> None:
         """Offer a checkpoint of all problems, those of other workers as of their last snapshots."""
         assert monitor.checkpointer is not None
-        solver, state = self._current[number]
+        solver, state, n_steps = self._current[number]
 
         def keep() -> None:
             self._kept_at[number] = time.perf_counter()
@@ -436,20 +437,23 @@ class OneVsOneFit:
 
     def outcome(self) -> Outcome:
         """Return the solutions so far; problems not yet begun have no support vectors and intercept 0."""
-        found, current = self._solved, {k: one for k, one in self._current.items() if k not in self._solved}
+        solutions, current = self._solved, {k: one for k, one in self._current.items() if k not in self._solved}
         begun = np.ones(self.problems.n_problems, bool)
-        if len(found) < self.problems.n_problems:
-            found = found.copy()
-            for number in np.flatnonzero(found.reasons == _OPEN).tolist():
-                if number in current:
-                    solver, state = current[number]
-                    found[number] = solver.finish(state), StopReason.CALLBACK, 0
+        if len(solutions) < self.problems.n_problems:
+            solutions = solutions.copy()
+            for number in np.flatnonzero(solutions.reasons == _OPEN).tolist():
+                if number in current:  # a callback asks for the model
+                    solver, state, n_steps = current[number]
+                    solutions[number] = solver.finish(state), StopReason.CALLBACK, n_steps
+                elif number in self._n_before:
+                    solution = self._judged(number, self._begin[number])
+                    solutions[number] = solution, self._untouched, self._n_before[number]
                 else:
-                    found.reasons[number] = _REASONS.index(self._untouched)
-                    found.certificate[number], begun[number] = self._not_begun(number), False
-        starts, rows, y, *_ = self.problems
-        certificates = found.certificate.copy()
-        beta, is_within = self.problems.per_sample(found.alpha * y), self.problems.per_sample(found.within)
+                    solutions[number] = solution_at_zero(self.problems.problem(number)), self._untouched, 0
+                    begun[number] = False
+        starts, rows = self.problems.starts, self.problems.samples
+        certificates, is_within = solutions.certificate.copy(), self.problems.per_sample(solutions.within)
+        beta = self.problems.per_sample(solutions.alpha * self.problems.y)
         if self._repeats is None:
             labels, is_inside = self.labels, np.zeros(len(self.labels), bool)
             is_inside[rows[is_within]] = True
@@ -458,17 +462,17 @@ class OneVsOneFit:
             labels = self.labels[self._repeats.first]
             within = np.flatnonzero(np.bincount(rows[is_within], minlength=len(labels))[self._repeats.first])
             starts, rows, beta = self._repeated(beta, certificates)
-        if self.problems.rows_of_sample > 1:
+        if self.problems.multipliers_per_sample > 1:
             starts = np.array([0, len(rows)])
-        reason = StopReason.of_all(_REASONS[number] for number in set(found.reasons.tolist()))
+        reason = StopReason.of_all(_REASONS[number] for number in set(solutions.reasons.tolist()))
         intercept, objective, gap, violation, margin = certificates.T.copy()
-        certificate = intercept, objective, gap, violation, margin, found.n_steps, begun
+        certificate = intercept, objective, gap, violation, margin, solutions.n_steps, begun
         return Outcome(starts, rows, beta, labels, within, *certificate, reason, round(self._passes))
 
     def _repeated(self, beta: np.ndarray, certificate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return starts, rows and coefficients of all rows, and add the rounding of their sums to the certificate."""
         assert self._repeats is not None
-        found = []
+        parts = []
         ends = np.cumsum(self.problems.sizes)
         for number, mine in enumerate(np.split(beta, ends[:-1])):
             full = np.zeros(len(self.labels))
@@ -476,12 +480,12 @@ class OneVsOneFit:
             alpha = self._repeats.spread(np.abs(full))
             off = self._repeats.rounding(np.abs(full), alpha)
             if off.any():
-                certificate[number, 2:4] += self._of_rounding(number, off, certificate[number])
+                certificate[number, _ERRORS] += self._of_rounding(number, off, certificate[number])
             spread = np.sign(full[self._repeats.first]) * alpha
             rows = np.flatnonzero(spread)
-            found.append((rows, spread[rows]))
-        starts = np.array([0, *accumulate(len(rows) for rows, _ in found)])
-        return starts, np.concatenate([rows for rows, _ in found]), np.concatenate([beta for _, beta in found])
+            parts.append((rows, spread[rows]))
+        starts = np.array([0, *accumulate(len(rows) for rows, _ in parts)])
+        return starts, np.concatenate([rows for rows, _ in parts]), np.concatenate([beta for _, beta in parts])
 
     @functools.cached_property
     def _value_sizes(self) -> np.ndarray:
@@ -493,20 +497,11 @@ class OneVsOneFit:
         """Return what a problem's multipliers that are `off` by so much may add to its gap and its violation."""
         sizes, upper = self._value_sizes, self.problems.problem(number).upper
         of_decisions = float(sizes[self.problems.samples_of(number)].max() * (off @ sizes))
-        of_levels = float(off.sum()) * float(np.abs(certificate[[0, 4]]).sum())
+        of_levels = float(off.sum()) * float(np.abs(certificate[_LEVELS]).sum())
         return 2 * of_decisions * float(upper.sum()) + of_levels, 2 * of_decisions
 
-    def _not_begun(self, number: int) -> tuple[float, ...]:
-        """Return intercept and certificate of multipliers that are zero; with a given total, nothing is known."""
-        problem = self.problems.problem(number)
-        if problem.total > 0:
-            return _NOT_BEGUN
-        zeros = np.zeros(len(problem.y))
-        loss = float(problem.upper @ np.maximum(0, problem.y * problem.target))
-        return 0.0, 0.0, loss, gap_of(problem, KernelDualState(zeros, -problem.target, zeros)), 0.0
 
-
-def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelMonitor) -> bool:
+def solve_paths(paths: list[list[KernelFit]], limits: Limits, monitor: KernelMonitor) -> bool:
     """Solve the problems of many fits and return whether none is left.
 
     The fits of a path differ in their bounds: each problem is solved for one after the other, from the solution before,
@@ -516,7 +511,7 @@ def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelM
     waiting = deque((path, number) for path in paths for number in path[0].waiting())
     arena_bytes = max(fit.arena_bytes for fit in fits)
 
-    def solve(path: list[OneVsOneFit], number: int, arena: np.ndarray) -> None:
+    def solve(path: list[KernelFit], number: int, arena: np.ndarray) -> None:
         rows, before = path[0].rows_of(number, arena), None
         for fit in path:
             if before is not None:
@@ -527,6 +522,8 @@ def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelM
     def worker() -> None:
         arena = np.empty(arena_bytes, np.uint8)
         while not monitor.stopped:
+            if time.perf_counter() >= limits.deadline and any(len(fit._solved) for fit in fits):
+                return
             try:
                 path, number = waiting.popleft()
             except IndexError:  # nothing is left, or another worker took it
@@ -536,8 +533,6 @@ def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelM
             except BaseException:
                 monitor.stopped = True  # the other workers
                 raise
-            if time.perf_counter() >= limits.deadline:
-                return
 
     try:
         fits[0].gram.pool.run(worker, [()] * fits[0].plan.workers)
@@ -545,8 +540,3 @@ def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelM
         monitor.stopped = True  # the workers, if it was this thread that was interrupted
         raise
     return not waiting
-
-
-def copied(state: Any) -> Any:
-    """Return a copy of a state, whose arrays are changed in place."""
-    return type(state)(*(value.copy() if isinstance(value, np.ndarray) else value for value in state))

@@ -24,7 +24,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     training_rows,
     warn_of_lengths,
 )
-from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
+from fastsvm.estimators.kernel.one_vs_one import KernelFit
 from fastsvm.estimators.kernel.progress import KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import MachineParameters, is_dual, most_steps, solver_of
 from fastsvm.kernel_matrix.gram import Gram
@@ -76,7 +76,7 @@ def prepare(
     pool: Pool,
     observed: bool,
     tuning: KernelTuning,
-) -> tuple[OneVsOneFit, Source, Attributes]:
+) -> tuple[KernelFit, Source, Attributes]:
     """Return a fit within `budget` bytes, the samples in their own type, and the attributes that are known already.
 
     If the fit is `observed`, there are callbacks, which only one thread may call.
@@ -108,7 +108,7 @@ def prepare(
         counts = np.bincount(labels[labels >= 0], minlength=1)  # of each class; the largest two are a problem
         n = sum(sorted(counts.tolist())[-2:])
         recomputable = is_dual(estimator) and pairwise.parallel and (rows.source.resident or n == len(rows.source))
-        need = _need(rows.source, pairwise, counts, n, problems.rows_of_sample, recomputable)
+        need = _need(rows.source, pairwise, counts, n, problems.multipliers_per_sample, recomputable)
         # Pairs of classes are solved side by side where kernel values take so little time that threads would wait.
         is_divided = len(counts) > 2 and isinstance(pairwise, Uint8Pairwise) and not observed
         workers = pool.n_threads if is_divided and rows.source.resident else 1
@@ -120,7 +120,7 @@ def prepare(
     check_values(gram, rows.statistics.sq_norm)
     small, make = _small(estimator, gram, problems, budget - held), solver_of(estimator)
     try:
-        task = OneVsOneFit(gram, problems, labels, plan_of_memory, make, repeats, small, estimator.tol)
+        task = KernelFit(gram, problems, labels, plan_of_memory, make, repeats, small, estimator.tol)
     except ValueError:  # too little memory beside the samples, which may do where they are read in each pass
         if data.stored is None:
             raise
@@ -136,7 +136,7 @@ def _small(estimator: MachineParameters, gram: Gram, problems: Problems, budget:
         return None
     (n, d), pairwise, tuning = gram.source.shape, gram.pairwise, gram.tuning
     facts = KernelFacts(
-        sizes=problems.sizes, n_samples=n, n_features=d, rows_of_sample=problems.rows_of_sample,
+        sizes=problems.sizes, n_samples=n, n_features=d, multipliers_per_sample=problems.multipliers_per_sample,
         ns_of_value=pairwise.cost(d), is_exact=pairwise.dtype == np.float64 and gram.resident,
         on_demand=isinstance(pairwise, RealPairwise) and has_rows_on_demand(pairwise.kernel), memory=budget // 2,
         n_threads=gram.pool.n_threads,
@@ -154,14 +154,14 @@ def _small(estimator: MachineParameters, gram: Gram, problems: Problems, budget:
     return None
 
 
-def plan_shared(estimator: MachineParameters, gram: Gram, n: int, rows_of_sample: int, budget: int) -> Plan | None:
+def plan_shared(estimator: MachineParameters, gram: Gram, n: int, per_sample: int, budget: int) -> Plan | None:
     """Return the plan of fits that take kernel rows from one matrix, whose share is `tile_bytes`, of `budget` bytes.
 
     As many workers are planned as leave memory for the matrix; None if not even half of it fits beside one. The largest
     problem has `n` rows.
     """
     whole = len(gram) ** 2 * gram.dtype.itemsize
-    need = _need(gram.source, gram.pairwise, np.array([n]), n, rows_of_sample)
+    need = _need(gram.source, gram.pairwise, np.array([n]), n, per_sample)
     need = need._replace(copied_bytes=0, tile_bytes=whole)
     limit = whole if estimator.cache_size is None else int(estimator.cache_size * 2**20)
     for workers in range(gram.pool.n_threads if budget > 0 else 0, 0, -1):
@@ -192,9 +192,9 @@ def check_memory(source: Source, n: int, n_classes: int, budget: int) -> None:
     plan(budget, need, None, current_tuning().kernel)
 
 
-def _problem_bytes(n_classes: int, n: int, rows_of_sample: int) -> int:
+def _problem_bytes(n_classes: int, n: int, per_sample: int) -> int:
     """Return the bytes of the problems of all pairs of classes, or of one, of `n` samples in all."""
-    states = _STATES[rows_of_sample] * max(1, n_classes - 1)
+    states = _STATES[per_sample] * max(1, n_classes - 1)
     return _PROBLEM_BYTES * states * n + _RECORD_BYTES * max(1, n_classes * (n_classes - 1) // 2)
 
 
@@ -203,7 +203,7 @@ def _need(
     pairwise: PairwiseKernel,
     counts: np.ndarray,
     n: int,
-    rows_of_sample: int,
+    per_sample: int,
     recomputable: bool = False,
 ) -> Need:
     """Return what is asked for by problems of classes of `counts` rows, the largest of `n` rows."""
@@ -213,7 +213,7 @@ def _need(
         n_rows=n,
         row_bytes=pairwise.row_bytes(source),
         value_bytes=pairwise.dtype.itemsize,
-        problem_bytes=_problem_bytes(len(counts), int(counts.sum()), rows_of_sample) + converted,
+        problem_bytes=_problem_bytes(len(counts), int(counts.sum()), per_sample) + converted,
         stored_bytes=source.stored_bytes,
         n_stored_rows=len(source),
         copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
@@ -227,7 +227,7 @@ def _planned(estimator: MachineParameters, budget: int, need: Need, tuning: Kern
     return plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20), tuning)
 
 
-def expected_seconds(estimator: MachineParameters, task: OneVsOneFit) -> float:
+def expected_seconds(estimator: MachineParameters, task: KernelFit) -> float:
     """Return the expected seconds of a fit. The fit of a part of the samples is timed."""
     share = min(1.0, task.gram.tuning.timed_samples / int(task.problems.sizes.max()))
     part, begin = task.part(share), time.perf_counter()
@@ -235,7 +235,7 @@ def expected_seconds(estimator: MachineParameters, task: OneVsOneFit) -> float:
     return (time.perf_counter() - begin) * share**-_EXPONENT
 
 
-def warn_of_time(estimator: MachineParameters, task: OneVsOneFit, other: str) -> None:
+def warn_of_time(estimator: MachineParameters, task: KernelFit, other: str) -> None:
     """Warn if a fit of many samples is expected to take long, and name the `other` estimator that takes less time."""
     n, tuning = int(task.problems.sizes.max()), task.gram.tuning
     if n < tuning.many_samples or estimator.solver != "smo" or estimator.max_time is not None:

@@ -248,7 +248,7 @@ shape (n_samples, n_features)
                 finished = reason in (StopReason.CONVERGED, StopReason.MAX_ITER, StopReason.STALLED)
             self.__dict__.update(attributes(state))
             self.objective_ = solver.final_objective(state)
-        self._state, self._rate, self._curve = solver.released(state), LearningRate.of(solver), monitor.curve
+        self._state, self._rate, self._curve = solver.for_other_solver(state), LearningRate.of(solver), monitor.curve
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.stop_reason_, self.loss_curve_ = str(reason), monitor.curve.values()
         session.finish(monitor, warn_of_sgd)

@@ -32,7 +32,7 @@ from fastsvm.estimators.kernel.machines.classifiers import SVC, NuSVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.machines.one_class_svm import OneClassSVM
 from fastsvm.estimators.kernel.machines.regressors import SVR, NuSVR
-from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, solve_paths
+from fastsvm.estimators.kernel.one_vs_one import KernelFit, solve_paths
 from fastsvm.estimators.kernel.prepare import Statement, plan_shared
 from fastsvm.estimators.kernel.progress import KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
@@ -219,7 +219,7 @@ class SharedFits:
             return
         kernel, geometry, plan = shared
         tasks = {
-            part: OneVsOneFit(kernel, problems, stated[part].labels, lambda: plan, solver_of(self.models[part.model]))
+            part: KernelFit(kernel, problems, stated[part].labels, lambda: plan, solver_of(self.models[part.model]))
             for part, problems in tasks_of.items()
         }
         paths = [[tasks[part] for part in path] for path in self._paths(list(tasks))]
@@ -256,12 +256,12 @@ class SharedFits:
     def _in_place(self, split: int, stated: Statement) -> Problems:
         """Return the problems of a fit in the order of the kernel matrix, with the rows and signs of its split."""
         problems = stated.problems(stated.labels, stated.upper)
-        problems = problems.sorted_by(self._place[problems.rows])
+        problems = problems.sorted_by(self._place[problems.samples])
         first = self._problems.setdefault(split, problems)
-        if not (np.array_equal(problems.rows, first.rows) and np.array_equal(problems.y, first.y)):
+        if not (np.array_equal(problems.samples, first.samples) and np.array_equal(problems.y, first.y)):
             return problems
         target = first.y if problems.target is problems.y else problems.target
-        return problems._replace(rows=first.rows, y=first.y, target=target)
+        return problems._replace(samples=first.samples, y=first.y, target=target)
 
     def _shared(
         self, group: KernelGroup, stated: dict[Part, Statement], problems: dict[Part, Problems]
@@ -287,7 +287,7 @@ class SharedFits:
         longest, n_problems = max(int(one.sizes.max()) for one in every), sum(one.n_problems for one in every)
         budget -= sum(len(one.y) for one in every) * self._tuning.search.multiplier_bytes
         budget -= 8 * n_problems * max(len(self.splits[part.split].test) for part in problems)  # decision values
-        plan = plan_shared(first, gram, longest, every[0].rows_of_sample, budget)
+        plan = plan_shared(first, gram, longest, every[0].multipliers_per_sample, budget)
         if plan is None:
             return None
         if len(self._arena) < plan.tile_bytes:
@@ -315,7 +315,7 @@ class SharedFits:
 
         return [sorted(path, key=followed) for _, _, path in paths]
 
-    def _model(self, part: Part, task: OneVsOneFit, stated: Statement, geometry: Attributes) -> FoldModel:
+    def _model(self, part: Part, task: KernelFit, stated: Statement, geometry: Attributes) -> FoldModel:
         """Return the fitted model of a part, with indices relative to its training set."""
         train = self.splits[part.split].train
         machine = self.models[part.model]
@@ -332,7 +332,7 @@ class SharedFits:
         return model
 
     def _decisions(
-        self, kernel: SharedKernel, task: OneVsOneFit, models: list[FoldModel], test: np.ndarray
+        self, kernel: SharedKernel, task: KernelFit, models: list[FoldModel], test: np.ndarray
     ) -> list[np.ndarray]:
         """Return the decision values of the rows `test` for each model; `task` has the labels and pairs of all."""
         pairs, labels = task.problems.classes.tolist(), task.labels

@@ -34,7 +34,7 @@ from fastsvm.solvers.kernel_dual.problem import (
     KernelProblem,
     KernelSolution,
     freedom,
-    level,
+    group_level,
     objective,
     solution_of,
 )
@@ -185,5 +185,5 @@ class Coordinate(Decomposition):
         state, error = self.gradient.certain(state)
         found = solution_of(self.problem, state, error, self.tol)
         with_intercept = self.problem._replace(groups=1)
-        intercept = -level(with_intercept, 0, state.alpha, state.gradient) if self._fit_intercept else 0.0
+        intercept = -group_level(with_intercept, 0, state.alpha, state.gradient) if self._fit_intercept else 0.0
         return found._replace(intercept=intercept)

@@ -11,7 +11,7 @@ Where kernel values are cheap
     (`RecomputedRows`). A working set has thousands of rows, and is solved by working sets of its own
     (`working_sets`), so that F of all rows changes a few dozen times, not some hundred. The first sets are smaller
     and have none, while most multipliers that change go to a bound and stay there. Where rows are long and
-    values not dear, whole rows are computed after a set is solved, for its rows that changed. Kernel values are float32
+    values cheap, whole rows are computed after a set is solved, for its rows that changed. Kernel values are float32
     even where their rounding is visible. What it does to F is corrected in float64 where it matters (`dual_gradient`).
 
 Where that is slow
@@ -27,7 +27,7 @@ End
     error of F but not within tolerance, steps follow an F in more digits, and the fit ends once they gain nothing.
 
 Cost
-    q n kernel values for new rows at most, q n multiplications for F, some 10 q steps of O(q) each.
+    A working set takes q n kernel values for new rows at most, q n multiplications for F, and some 10 q steps of O(q).
 
 Memory
     24 n bytes, 2 q² values, and the cache of rows.
@@ -51,12 +51,12 @@ from fastsvm.solvers.kernel_dual.problem import (
     KernelDualState,
     KernelProblem,
     KernelSolution,
-    ends,
+    duality_gap_is_within,
     feasible,
     gap_of,
-    is_certified,
     levelled,
     objective,
+    worst_ends,
 )
 from fastsvm.solvers.kernel_dual.working_sets import SolveBlock, WorkingSetSteps
 from fastsvm.solvers.outer_loop import Report
@@ -71,10 +71,10 @@ class DecompositionMemory(NamedTuple):
     drift: float  # It is Σ |coef| of all that was added to F since F was recomputed.
     since_newton: int  # So many steps were taken since the last Newton step.
     failures: int  # So many Newton steps in a row gained little.
-    n_sets: int
+    n_sets: int  # So many working sets were solved.
     all_considered: bool  # It was decided whether all kernel rows should be computed.
     random: Mapping[str, object] | None = None  # It is the state of the random number generator, if there is one.
-    n_steps: int = 0
+    n_steps: int = 0  # So many steps were taken in all, for some of which the interior-point method waits.
     interior_tried: bool = False
     rounding: float = 0.0  # It is the rounding error of F at the interior solution, 0 if that was not adopted.
     largest: float = 1.0  # No diagonal value of the kernel was larger among all rows that were in a working set.
@@ -94,7 +94,7 @@ class _Verdict(Enum):
 
 
 class Decomposition(ABC):
-    """Solve one problem by working sets of `size` rows to a gap of `tol`, in the current tuning if it is None.
+    """Solve one problem by working sets of `size` rows to a gap of `tol`; `tuning` None takes the current one.
 
     Newton and interior-point steps have at most `most_free` rows, and end at `deadline`, a moment of time.perf_counter.
     """
@@ -130,10 +130,11 @@ class Decomposition(ABC):
         """Return what the solver knows beside the state."""
         products, newton, interior = self.gradient.products, self._newton, self._interior
         return DecompositionMemory(
-            self._aim, products.drift, newton.n_steps, newton.failures, self.working_sets.n_sets,
-            self._all_considered, None, interior.n_steps, interior.tried,
-            self.gradient.rounding, products.largest, self.gradient.least, self.gradient.waited,
-            self._best, self._lowest, self._in_vain,
+            aim=self._aim, drift=products.drift, since_newton=newton.n_steps, failures=newton.failures,
+            n_sets=self.working_sets.n_sets, all_considered=self._all_considered, n_steps=interior.n_steps,
+            interior_tried=interior.tried, rounding=self.gradient.rounding, largest=products.largest,
+            least=self.gradient.least, waited=self.gradient.waited, best=self._best, lowest=self._lowest,
+            in_vain=self._in_vain,
         )  # fmt: skip
 
     def recall(self, memory: DecompositionMemory) -> None:
@@ -161,12 +162,12 @@ class Decomposition(ABC):
 
     def step(self, state: KernelDualState, most_steps: int) -> tuple[KernelDualState, Report]:
         """Solve one working set, or declare convergence after F is confirmed. Changes the state in place."""
-        verdict = self._verdict(state)
+        verdict = self._confirm(state)
         level, low, high = levelled(self.problem, state.alpha, state.gradient)
         if verdict is _Verdict.CONFIRMED:
             return state, self._report(state, self._polish(state))
-        if verdict is _Verdict.ROUNDING:
-            return state, self._report(state, high - low)
+        if verdict is _Verdict.ROUNDING:  # even if F, which may err by more than the tolerance, shows no gap
+            return state, self._report(state, high - low)._replace(converged=False, stalled=True)
         self.working_sets.n_sets += 1
         self._consider_all_rows(state, level, (low + high) / 2)
         before = objective(self.problem, state.alpha, state.gradient)
@@ -199,14 +200,14 @@ class Decomposition(ABC):
 
     # --- the end -----------------------------------------------------------------------------------------------
 
-    def _verdict(self, state: KernelDualState) -> _Verdict:
-        """Return whether the state is a solution; to find out, F may be recomputed and the aim lowered."""
+    def _confirm(self, state: KernelDualState) -> _Verdict:
+        """Confirm or refuse the state as a solution; F may be corrected and the aim lowered."""
         while True:
-            low, high = ends(self.problem, state.alpha, state.gradient)
+            low, high = worst_ends(self.problem, state.alpha, state.gradient)
             if self.gradient.is_rounding(high - low) and not (high - low <= self.tol and self._is_certified(state)):
                 if not self.gradient.refines(state):
                     return _Verdict.ROUNDING
-                low, high = ends(self.problem, state.alpha, state.gradient)
+                low, high = worst_ends(self.problem, state.alpha, state.gradient)
                 if high - low > self.tol:
                     return _Verdict.CONTINUE
             while 0 < high - low <= self._aim and not self._is_certified(state):
@@ -214,12 +215,12 @@ class Decomposition(ABC):
             if high - low <= self._aim:
                 if state.alpha.any() and self.gradient.exact and not self.gradient.verified:
                     self.gradient.recompute(state)
-                    self._best, self._lowest = -np.inf, np.inf
+                    self._best, self._lowest = -np.inf, np.inf  # those were of another F
                     continue
                 if not self.gradient.confirm(state):
                     return _Verdict.CONFIRMED
                 self._best, self._lowest = -np.inf, np.inf  # those were of another F
-                low, high = ends(self.problem, state.alpha, state.gradient)
+                low, high = worst_ends(self.problem, state.alpha, state.gradient)
                 enough = self.tol - 2 * self.gradient.doubt
                 if not enough > 0:
                     return _Verdict.ROUNDING
@@ -229,14 +230,14 @@ class Decomposition(ABC):
             if not (self.gradient.is_blurred(max(high - low, self._aim)) and self.gradient.may_be_exact(state)):
                 return _Verdict.CONTINUE
             self.gradient.correct(state)  # further steps should follow the true gradient
-            self._best, self._lowest = -np.inf, np.inf
+            self._best, self._lowest = -np.inf, np.inf  # those were of another F
 
     def _is_vain(self, state: KernelDualState, report: Report) -> bool:
         """Return whether working sets only follow rounding errors: neither objective nor gap were better for long.
 
         Where kernel values are huge but finite, F has errors that are larger than all that steps could gain.
         """
-        is_higher = not report.objective <= self._best + 8 * UNIT * abs(self._best)
+        is_higher = self._best == -np.inf or report.objective > self._best + 8 * UNIT * abs(self._best)
         is_better = is_higher or report.gap < (1 - SEEN) * self._lowest
         self._best, self._lowest = max(self._best, report.objective), min(self._lowest, report.gap)
         n_sets, n_steps = self._in_vain
@@ -262,12 +263,12 @@ class Decomposition(ABC):
         rows.
         """
         gap, gradient = gap_of(self.problem, state), self.gradient
-        begin = state.alpha.copy(), state.gradient.copy(), gradient.products.drift, gap
-        for _ in range(self.tuning.rounds):
+        alpha, first, drift, first_gap = state.alpha.copy(), state.gradient.copy(), gradient.products.drift, gap
+        for _ in range(self.tuning.rounds if gradient.exact else 0):
             before = state.alpha.copy(), state.gradient.copy()
             if gap <= EXACT or gradient.is_rounding(gap):
                 break
-            if not gradient.exact or not self._newton.improve(state, self.tuning.polished_rows):
+            if not self._newton.improve(state, self.tuning.polished_rows):
                 break
             if gap_of(self.problem, state) > gap * 0.5:  # the free set is not the right one yet
                 state, _ = self._set_steps(state, 2 * EXACT, self.working_sets.size)
@@ -278,9 +279,9 @@ class Decomposition(ABC):
         if gradient.verified:
             return gap
         gradient.recompute(state)
-        if gap_of(self.problem, state) > max(begin[3], EXACT):  # the gain was rounding error
-            state.alpha[:], state.gradient[:], gradient.products.drift = begin[:3]
+        if gap_of(self.problem, state) > max(first_gap, EXACT):  # the gain was rounding error
+            state.alpha[:], state.gradient[:], gradient.products.drift = alpha, first, drift
         return gap_of(self.problem, state)
 
     def _is_certified(self, state: KernelDualState) -> bool:
-        return is_certified(self.problem, state, self.tol)
+        return duality_gap_is_within(self.problem, state, self.tol)

@@ -57,7 +57,7 @@ from fastsvm.solvers.kernel_dual.problem import (
     KernelProblem,
     feasible,
     gap_of,
-    level,
+    group_level,
     objective,
     primal_objective,
 )
@@ -539,6 +539,6 @@ class InteriorTrial:
         return False
 
     def _badness(self, state: KernelDualState) -> float:
-        rho = level(self._problem, 0, state.alpha, state.gradient) if self._problem.groups else 0.0
+        rho = group_level(self._problem, 0, state.alpha, state.gradient) if self._problem.groups else 0.0
         primal = primal_objective(self._problem, state, rho)
         return badness(gap_of(self._problem, state), primal, objective(self._problem, *state[:2]))

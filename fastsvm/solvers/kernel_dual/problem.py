@@ -41,8 +41,6 @@ from fastsvm._compiled.scalars import maximum, minimum
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.rounding import BALANCED, RETURNED, ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
 
-_FAR = np.inf  # It keeps a row out of a minimum or maximum.
-
 
 class KernelProblem(NamedTuple):
     """What a machine asks of its multipliers; arrays are float64 of shape (n,), and the signs `y` ±1.
@@ -64,34 +62,35 @@ class KernelProblem(NamedTuple):
 class Problems(NamedTuple):
     """The problems of a fit, one after the other: the multipliers of each begin at its entry of `starts`.
 
-    `rows` are the numbers of the samples, each with `rows_of_sample` multipliers. If that is 2, there is one problem,
+    `samples` are their numbers, each with `multipliers_per_sample` multipliers. If these are 2, there is one problem,
     which has the first ones of all samples before the second ones. `classes`, shape (n_problems, 2), has the positive
     and the negative class.
     """
 
     starts: np.ndarray
-    rows: np.ndarray
+    samples: np.ndarray
     y: np.ndarray
     upper: np.ndarray
     target: np.ndarray
     totals: np.ndarray
     classes: np.ndarray
-    rows_of_sample: int = 1
+    multipliers_per_sample: int = 1
     groups: int = 1
 
     @classmethod
     def of_pairs(cls, labels: np.ndarray, upper: np.ndarray, n_classes: int) -> "Problems":
         """Return the problems of all pairs of classes, the first class positive; samples labelled -1 are in none."""
-        starts, rows, y, bounds_of_rows, classes = _rows_of_pairs(labels, upper, n_classes)
-        return cls(starts, rows, y, bounds_of_rows, y, np.zeros(len(classes)), classes)
+        starts, samples, y, bounds, classes = _samples_of_pairs(labels, upper, n_classes)
+        return cls(starts, samples, y, bounds, y, np.zeros(len(classes)), classes)
 
     @classmethod
     def only(
-        cls, rows: np.ndarray, y: np.ndarray, upper: np.ndarray, target: np.ndarray, total: float, groups: int
+        cls, samples: np.ndarray, y: np.ndarray, upper: np.ndarray, target: np.ndarray, total: float, groups: int
     ) -> "Problems":
         """Return one problem."""
         starts, classes = np.array([0, len(y)]), np.zeros((1, 2), np.int64)
-        return cls(starts, rows, y, upper, target, np.array([total]), classes, len(y) // max(1, len(rows)), groups)
+        per_sample = len(y) // max(1, len(samples))
+        return cls(starts, samples, y, upper, target, np.array([total]), classes, per_sample, groups)
 
     @property
     def n_problems(self) -> int:
@@ -101,11 +100,12 @@ class Problems(NamedTuple):
     @property
     def sizes(self) -> np.ndarray:
         """Number of samples of each problem."""
-        return (self.starts[1:] - self.starts[:-1]) // self.rows_of_sample
+        return (self.starts[1:] - self.starts[:-1]) // self.multipliers_per_sample
 
     def samples_of(self, number: int) -> np.ndarray:
         """Return the numbers of the samples of a problem."""
-        return self.rows if self.rows_of_sample > 1 else self.rows[self.starts[number] : self.starts[number + 1]]
+        part = slice(self.starts[number], self.starts[number + 1])
+        return self.samples if self.multipliers_per_sample > 1 else self.samples[part]
 
     def problem(self, number: int) -> KernelProblem:
         """Return a problem by itself."""
@@ -114,11 +114,12 @@ class Problems(NamedTuple):
 
     def places(self, n: int) -> np.ndarray:
         """Return the places of the multipliers of an only problem among those of all n samples."""
-        return self.rows if self.rows_of_sample == 1 else np.concatenate([self.rows, n + self.rows])
+        return self.samples if self.multipliers_per_sample == 1 else np.concatenate([self.samples, n + self.samples])
 
     def per_sample(self, values: np.ndarray) -> np.ndarray:
         """Return the sum of the values of each sample's multipliers."""
-        return values if self.rows_of_sample == 1 else values[: len(self.rows)] + values[len(self.rows) :]
+        n = len(self.samples)
+        return values if self.multipliers_per_sample == 1 else values[:n] + values[n:]
 
     def take(self, numbers: np.ndarray) -> "Problems":
         """Return some of the problems."""
@@ -132,27 +133,27 @@ class Problems(NamedTuple):
 
     def among(self, is_chosen: np.ndarray) -> "Problems":
         """Return the problems of the samples in a mask of all; totals stay."""
-        ends = np.concatenate([[0], np.cumsum(is_chosen[self.rows])])
-        samples = np.flatnonzero(is_chosen[self.rows])
-        starts = self.rows_of_sample * ends[self.starts // self.rows_of_sample]
-        return self._at(samples)._replace(starts=starts)
+        ends = np.concatenate([[0], np.cumsum(is_chosen[self.samples])])
+        chosen = np.flatnonzero(is_chosen[self.samples])
+        starts = self.multipliers_per_sample * ends[self.starts // self.multipliers_per_sample]
+        return self._at(chosen)._replace(starts=starts)
 
     def sorted_by(self, key: np.ndarray) -> "Problems":
         """Return the problems with the samples of each, to which `key` has an entry, in rising order of the key."""
         order = np.lexsort((key, np.repeat(np.arange(self.n_problems), self.sizes)))
         return self._at(order)
 
-    def _at(self, samples: np.ndarray) -> "Problems":
-        """Return the problems with some of the samples, by their places in `rows`; `starts` stay."""
-        places = (samples + len(self.rows) * np.arange(self.rows_of_sample)[:, None]).ravel()
+    def _at(self, chosen: np.ndarray) -> "Problems":
+        """Return the problems with some of the samples, by their places in `samples`; `starts` stay."""
+        places = (chosen + len(self.samples) * np.arange(self.multipliers_per_sample)[:, None]).ravel()
         y, is_same = self.y[places], self.target is self.y
         return self._replace(
-            rows=self.rows[samples], y=y, upper=self.upper[places], target=y if is_same else self.target[places]
+            samples=self.samples[chosen], y=y, upper=self.upper[places], target=y if is_same else self.target[places]
         )
 
 
 @jit
-def _rows_of_pairs(labels, upper, n_classes):
+def _samples_of_pairs(labels, upper, n_classes):
     """Return where each pair of classes starts, the rows of all with signs and bounds, and its classes, in a call."""
     ends = np.zeros(n_classes + 1, np.int64)
     for i in range(labels.size):
@@ -196,7 +197,7 @@ def _merge_classes(order, ends, upper, pairs, out):
 
 @storable("kernel dual state")
 class KernelDualState(NamedTuple):
-    """Multipliers α, gradient F, and the last working set."""
+    """Multipliers α, the gradient times y, which is F, and the last working set."""
 
     alpha: np.ndarray
     gradient: np.ndarray
@@ -220,7 +221,7 @@ class KernelSolution(NamedTuple):
 
 
 def feasible(problem: KernelProblem, alpha: np.ndarray) -> np.ndarray:
-    """Return multipliers near `alpha` that satisfy the constraints: clipped, then the larger class scaled down."""
+    """Return multipliers near `alpha` that satisfy the constraints: clipped, and a class scaled or groups `filled`."""
     alpha, positive = np.clip(alpha, 0, problem.upper), problem.y > 0
     if problem.total > 0:
         for rows in (positive, ~positive) if problem.groups == 2 else (slice(None),):
@@ -282,26 +283,26 @@ def _excess(problem, group, alpha):
 
 
 @jit
-def bounds(problem, group, alpha, gradient):
+def group_ends(problem, group, alpha, gradient):
     """Return the least F of a group that may rise and the greatest that may fall, 0 among both if there is no group."""
     y, upper = problem.y, problem.upper
-    low, high = _FAR, -_FAR
+    low, high = np.inf, -np.inf
     for i in range(y.size):
         rises, falls = freedom(y[i], alpha[i], upper[i])
         is_in = _is_in(problem, group, i)
-        low = minimum(low, gradient[i] if rises and is_in else _FAR)
-        high = maximum(high, gradient[i] if falls and is_in else -_FAR)
+        low = minimum(low, gradient[i] if rises and is_in else np.inf)
+        high = maximum(high, gradient[i] if falls and is_in else -np.inf)
     if problem.groups == 0:
         return minimum(low, 0.0), maximum(high, 0.0)
     return low, high
 
 
 @jit
-def ends(problem, alpha, gradient):
+def worst_ends(problem, alpha, gradient):
     """Return the least F that may rise and the greatest that may fall, in the group whose gap is largest."""
-    low, high = _FAR, -_FAR
+    low, high = np.inf, -np.inf
     for group in range(max(1, problem.groups)):
-        bottom, top = bounds(problem, group, alpha, gradient)
+        bottom, top = group_ends(problem, group, alpha, gradient)
         if group == 0 or top - bottom > high - low:
             low, high = bottom, top
     return low, high
@@ -309,7 +310,7 @@ def ends(problem, alpha, gradient):
 
 def gap_of(problem: KernelProblem, state: KernelDualState) -> float:
     """Return the gap of a state, at least 0."""
-    low, high = ends(problem, state.alpha, state.gradient)
+    low, high = worst_ends(problem, state.alpha, state.gradient)
     return max(0.0, high - low)
 
 
@@ -318,17 +319,17 @@ def violation(problem, alpha, gradient, error):
     """Return a bound on the gap where F may err by `error`."""
     worst, below, above = 0.0, gradient - error, gradient + error
     for group in range(max(1, problem.groups)):
-        low, _ = bounds(problem, group, alpha, below)
-        _, high = bounds(problem, group, alpha, above)
+        low, _ = group_ends(problem, group, alpha, below)
+        _, high = group_ends(problem, group, alpha, above)
         worst = max(worst, high - low)
     return worst
 
 
 def levelled(problem: KernelProblem, alpha: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Return F, of two groups less the middle of each, with the least that may rise and the greatest that may fall."""
+    """Return F and its worst ends; if there are two groups, each is shifted so that its middle is 0."""
     if problem.groups < 2:
-        return gradient, *ends(problem, alpha, gradient)
-    (low, high), (bottom, top) = (bounds(problem, group, alpha, gradient) for group in range(2))
+        return gradient, *worst_ends(problem, alpha, gradient)
+    (low, high), (bottom, top) = (group_ends(problem, group, alpha, gradient) for group in range(2))
     above, below = _middle(low, high), _middle(bottom, top)
     level_of_row = np.where(problem.y > 0, above, below)
     return gradient - level_of_row, min(low - above, bottom - below), max(high - above, top - below)
@@ -359,10 +360,10 @@ def primal_objective(problem: KernelProblem, state: KernelDualState, rho: float)
     return float(state.alpha @ (y * (F + problem.target))) / 2 + loss
 
 
-def is_certified(problem: KernelProblem, state: KernelDualState, tol: float) -> bool:
+def duality_gap_is_within(problem: KernelProblem, state: KernelDualState, tol: float) -> bool:
     """Return whether the duality gap is within tolerance, relative to the primal objective.
 
-    With an intercept, or given totals, the gap of F bounds the violation, and the duality gap follows.
+    With an intercept, or given totals, the gap of F decides, and the duality gap is only reported.
     """
     if problem.groups > 0:
         return True
@@ -371,7 +372,7 @@ def is_certified(problem: KernelProblem, state: KernelDualState, tol: float) -> 
 
 
 @jit
-def level(problem, group, alpha, gradient):
+def group_level(problem, group, alpha, gradient):
     """Return the mean of F over the free rows of a group, else the middle of the interval that is optimal.
 
     An interval with one end is represented by its number nearest to 0, or by its end where totals are given.
@@ -383,11 +384,11 @@ def level(problem, group, alpha, gradient):
             total += gradient[i]
     if n_free > 0:
         return total / n_free
-    low, high = bounds(problem, group, alpha, gradient)
+    low, high = group_ends(problem, group, alpha, gradient)
     if low < np.inf and high > -np.inf:
         return (low + high) / 2
     nearest = min(max(0.0, high), low)
-    if problem.total == 0 or low == -high:
+    if problem.total == 0 or (low == np.inf and high == -np.inf):
         return nearest
     return low if low < np.inf else high
 
@@ -415,31 +416,40 @@ def certify(problem, alpha, gradient, error, tol):
     tube, is not less than 0, where rounding or an early end may lead to less.
     """
     y, upper, target = problem.y, problem.upper, problem.target
-    levels, is_tube, share = np.zeros(2), False, 16 * UNIT
+    levels, is_tube, sum_error = np.zeros(2), False, 16 * UNIT
     for group in range(problem.groups):
-        levels[group] = level(problem, group, alpha, gradient)
+        levels[group] = group_level(problem, group, alpha, gradient)
     last = levels[1] if problem.groups == 2 else levels[0]
     for i in range(alpha.size):
-        is_tube = is_tube or target[i] != 0
-        share += UNIT * (alpha[i] != 0)  # of the absolute values of a sum's terms, its error
+        is_tube = is_tube or target[i] != 0  # of the machines with two groups, regression alone has targets
+        sum_error += UNIT * (alpha[i] != 0)  # relative to the absolute values of the terms
     rho, margin = (levels[0] + last) / 2, (levels[0] - last) / 2
     margin = min(0.0, margin) if is_tube else max(0.0, margin)
-    of_coef = RETURNED * (problem.groups == 2)
+    coef_error = RETURNED * (problem.groups == 2)
     raw, duality_gap, slack = 0.0, 0.0, 0.0
     for i in range(alpha.size):
         missing = y[i] * (target[i] - gradient[i])
         away, doubt = -y[i] * (gradient[i] - rho - margin * y[i]), error[i] + 2 * UNIT * (abs(rho) + abs(margin))
         raw += upper[i] * max(0.0, away) - alpha[i] * away
-        duality_gap += max((upper[i] - alpha[i]) * (away + doubt), alpha[i] * (doubt - away)) * (1 + share)
-        slack += alpha[i] * (error[i] + share * abs(missing)) / 2 + of_coef * alpha[i] * (abs(away) + doubt)
+        duality_gap += max((upper[i] - alpha[i]) * (away + doubt), alpha[i] * (doubt - away)) * (1 + sum_error)
+        slack += alpha[i] * (error[i] + sum_error * abs(missing)) / 2 + coef_error * alpha[i] * (abs(away) + doubt)
     for group in range(problem.groups):
         duality_gap += abs((rho + margin if group == 0 else rho - margin) * _excess(problem, group, alpha))
     dual = objective(problem, alpha, gradient)
     worst = violation(problem, alpha, gradient, error)
-    low, high = ends(problem, alpha, gradient)
+    low, high = worst_ends(problem, alpha, gradient)
     seen_in_gap = duality_gap + slack - raw > SEEN * raw + SEEN_OBJECTIVE * abs(dual)
     seen_in_violation = worst - max(0.0, high - low) > SEEN * tol
     return Certificate(rho, margin, dual, duality_gap + slack, worst, seen_in_violation, seen_in_gap)
+
+
+def solution_at_zero(problem: KernelProblem) -> KernelSolution:
+    """Return multipliers that are zero, with a certificate, of which nothing is known where totals are given."""
+    alpha, none = np.zeros(len(problem.y)), np.empty(0, np.int64)
+    if problem.total > 0:
+        return KernelSolution(alpha, none, 0.0, 0.0, np.inf, np.inf)
+    state = KernelDualState(alpha, -problem.target, none)
+    return KernelSolution(alpha, none, 0.0, 0.0, primal_objective(problem, state, 0.0), gap_of(problem, state))
 
 
 def solution_of(problem: KernelProblem, state: KernelDualState, error: np.ndarray, tol: float) -> KernelSolution:

@@ -43,7 +43,7 @@ from fastsvm.kernel_matrix.rows_on_demand import (
     rows_among,
 )
 from fastsvm.linalg.cholesky import delete_row, factorise, solve_factorised
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, ends, feasible, objective
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, feasible, objective, worst_ends
 from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_steps
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning
@@ -141,11 +141,11 @@ def solve_problems(kernel, problems, limits, memory, state, first, last):
 
     `memory` is for the kernel rows of one problem. Of two groups of rows, those with y = 1 are put first.
     """
-    k = problems.rows_of_sample
+    k = problems.multipliers_per_sample
     for number in range(first, last):
         a, b = problems.starts[number], problems.starts[number + 1]
         y, upper, target = problems.y[a:b], problems.upper[a:b], problems.target[a:b]
-        places, alpha, order = problems.rows[a // k : b // k], state.alpha[a:b], np.arange(b - a)
+        places, alpha, order = problems.samples[a // k : b // k], state.alpha[a:b], np.arange(b - a)
         is_sorted = problems.groups < 2 or k > 1
         if not is_sorted:
             order = _by_class(y)
@@ -203,13 +203,13 @@ def _improve(rows, problem, limits, alpha, gradient):
     kept, kept_gradient = np.empty(n), np.empty(n)
     before = objective(problem, alpha, gradient)
     for _ in range(most_steps + limits.rounds + 2):  # each round takes a step or polishes, unless values overflow
-        low, high = ends(problem, alpha, gradient)
+        low, high = worst_ends(problem, alpha, gradient)
         if polished > 0 and high - low <= best / 2:
             some, taken = 0, 0
         else:
             some = limits.polished_rows if polished > 0 else min(limits.small_steps, most_steps - n_steps)
             taken = pair_steps(rows, problem, alpha, gradient, tol if polished == 0 else EXACT, some)
-            low, high = ends(problem, alpha, gradient)
+            low, high = worst_ends(problem, alpha, gradient)
         if polished == 0:
             n_steps, since = n_steps + taken, since + taken
             if not high - low <= tol:

@@ -26,7 +26,6 @@ from fastsvm.solvers.kernel_dual.problem import (
 )
 from fastsvm.solvers.kernel_dual.working_sets import reordered
 
-_FAR = np.inf  # It is added to keep a row out of a minimum or maximum.
 _PART = 128  # The rows of a part are searched one by one for the one that has the extremum.
 
 
@@ -57,7 +56,7 @@ def pair_steps(rows, problem, alpha, g, tol, most_steps):
     """
     y, upper = problem.y, problem.upper
     q, real = g.size, g.dtype.type
-    far, tiny = real(_FAR), real(ROUNDING)
+    far, tiny = real(np.inf), real(ROUNDING)
     up, low = np.empty(q, g.dtype), np.empty(q, g.dtype)
     diagonal, score = np.empty(q, g.dtype), np.empty(q, g.dtype)
     starts, first = _parts_of(group_starts(problem))
@@ -115,14 +114,14 @@ def pair_steps(rows, problem, alpha, g, tol, most_steps):
 def _admit(up, low, k, free):
     """Write to `up` and `low` whether row k is in U and in L: 0 if it is, else infinity."""
     rises, falls = free
-    up[k] = 0.0 if rises else _FAR
-    low[k] = 0.0 if falls else _FAR
+    up[k] = 0.0 if rises else np.inf
+    low[k] = 0.0 if falls else np.inf
 
 
 @inlined
 def _moved(g, move, Ki, Kj, up, low):
     """Add the last step to the gradient and return the least of it in U and the greatest in L."""
-    least, greatest = g.dtype.type(_FAR), g.dtype.type(-_FAR)
+    least, greatest = g.dtype.type(np.inf), g.dtype.type(-np.inf)
     for k in range(g.size):
         value = g[k] + move * (Ki[k] - Kj[k])
         g[k] = value

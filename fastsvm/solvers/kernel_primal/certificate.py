@@ -18,10 +18,10 @@ from fastsvm.solvers.kernel_dual.problem import (
     KernelDualState,
     KernelProblem,
     KernelSolution,
-    ends,
     feasible,
     objective,
     violation,
+    worst_ends,
 )
 
 
@@ -88,7 +88,7 @@ class DualView:
             primal, most = self._primal_bounds(alpha, sums, error, intercept)
             gradient = of_near[0] + self._ridge * y * near - y
             error = of_near[1] + 3 * UNIT * (np.abs(of_near[0]) + self._ridge * near + 1)
-            low, high = ends(self.problem, near, gradient)
+            low, high = worst_ends(self.problem, near, gradient)
             worst = violation(self.problem, near, gradient, error)
             dual, lowest = self._dual_bounds(near, gradient, error, intercept)
             gap = max(0.0, most - lowest)

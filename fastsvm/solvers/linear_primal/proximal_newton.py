@@ -159,7 +159,7 @@ class ProximalNewton(CertifiedSolver):
         combined = self.problem.combination(dual, self.pool)
         primal = losses.sum(axis=0) + self.penalty.values(weights)
         if not (np.isfinite(primal).all() and np.isfinite(combined).all()):
-            self._explain()
+            self._raise_not_finite()
         factors = self.penalty.factors(combined)
         if self.penalty.l1_ratio:
             self.pool.run(add_conjugates, pieces)
@@ -168,7 +168,7 @@ class ProximalNewton(CertifiedSolver):
         value = -conjugates.sum(axis=0) - self.penalty.conjugates(factors[:, None] * combined)
         return LinearPrimalState(weights, scores, -combined, primal, np.maximum(bound, value))
 
-    def _explain(self) -> None:
+    def _raise_not_finite(self) -> None:
         """Raise the error for a result that is not finite: a bad value of a row, or overflow."""
         for start, block in self.problem.source.blocks():
             check_finite(block, start)
@@ -187,14 +187,14 @@ class ProximalNewton(CertifiedSolver):
             for c in active:
                 direction[c] = self._truncated(self._of_directions, state, c)
                 if not np.isfinite(direction[c]).all():
-                    self._explain()
+                    self._raise_not_finite()
         else:
             try:
                 models = self._models(state, active)
             except OutOfTime:  # the Hessians are incomplete
                 return state._replace(models=()), self._report(state, before, 0)
             if not all(np.isfinite(models[c].hessian.diagonal()).all() for c in active):
-                self._explain()
+                self._raise_not_finite()
             self.pool.run(lambda c: self._aim(state, models[c], c, direction[c]), [(c,) for c in active])
         after = self._moved(state, direction)._replace(models=models, epoch=state.epoch + 1)
         certificate = self.certify(after)

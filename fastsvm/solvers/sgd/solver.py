@@ -1,8 +1,8 @@
 """Mini-batch stochastic gradient descent, for linear models.
 
 Problem
-    minimise    (1/n) Σ_i ω_i loss(W x_i + b, y_i) + l2/2 ‖W‖² + l1 ‖W‖₁
-    over the weights W, one row a score, and the intercepts b, which are not penalised. Sample weights ω_i have mean 1.
+    minimise    (1/n) Σ_i c_i loss(W x_i + b, y_i) + l2/2 ‖W‖² + l1 ‖W‖₁
+    over the weights W, one row a score, and the intercepts b, which are not penalised. Sample weights c_i have mean 1.
 
 Step
     With the mean gradient G of the loss over a batch and the rate η_t of a schedule:
@@ -28,7 +28,7 @@ End
     fell by no more than a tolerance and a tenth of itself while the number of epochs doubled. An error of the order
     1/epochs that is left then is as large as this fall, one of the order 1/√epochs 2.4 times as large. Such an estimate
     fails with a constant rate, whose error does not vanish: it stalls. With validation samples, the fit ends if their
-    score stopped to rise.
+    score stopped rising.
 
 After
     Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos; Bottou (2012), Stochastic gradient descent tricks.
@@ -42,7 +42,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import Loss
-from fastsvm.solvers.outer_loop import Memoryless, Report
+from fastsvm.solvers.outer_loop import Memoryless, Report, copied
 from fastsvm.solvers.sgd.dense_steps import DenseModel, DenseSteps
 from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, averaging_weights
@@ -116,9 +116,9 @@ class SGD(Memoryless):
             a.shape == b.shape and a.dtype == b.dtype for a, b in zip(new, state.model, strict=True)
         )
 
-    def moved(self, state: SGDState, last: LinearFunction, mean: LinearFunction) -> SGDState:
+    def with_weights(self, state: SGDState, last: LinearFunction, mean: LinearFunction) -> SGDState:
         """Return the state with other weights and another average, after as many steps and with the same rates."""
-        model = _copied(state.model)
+        model = copied(state.model)
         model.write(last, mean)
         return state._replace(model=model)
 
@@ -182,7 +182,7 @@ class SGD(Memoryless):
         losses = self._steps.take(model, stored, rows, plan)
         total = float(losses.sum())
         if not np.isfinite(total):
-            self._explain(window)
+            self._raise_not_finite(window)
         losses[0] += state.pending_loss
         sizes = np.full(n_batches, settings.batch_size)
         if n_batches:
@@ -196,7 +196,7 @@ class SGD(Memoryless):
     def _copy(self, model: DenseModel | SparseModel) -> DenseModel | SparseModel:
         """Return a copy that steps may change, in the memory of the copy before the last one: new memory is slow."""
         if len(self._copies) < 2:
-            self._copies.append(_copied(model))
+            self._copies.append(copied(model))
             return self._copies[-1]
         copy = self._copies[self._copies[0] is model]
         for to, array in zip(copy, model, strict=True):
@@ -215,7 +215,7 @@ class SGD(Memoryless):
         if begins or settings.partial or state.epoch == 0:
             lengths = self._steps.lengths(state.lengths, *stored)
             if not np.isfinite(lengths.squares).all():
-                self._explain(window)
+                self._raise_not_finite(window)
             state = state._replace(lengths=lengths)
         assert state.lengths is not None
         is_other = self._features is None or self._features[0] is not state.lengths
@@ -227,7 +227,7 @@ class SGD(Memoryless):
         model.prepare(settings.penalty, state.n_steps, features if is_other else None, begins)
         return state, features
 
-    def _explain(self, window: Window) -> None:
+    def _raise_not_finite(self, window: Window) -> None:
         """Raise the error for scores that are not finite: a bad value of a row, or overflow."""
         for place, row in zip(window.places, window.rows, strict=True):
             check_finite(window.block.slice(place, place + 1), row)
@@ -242,12 +242,13 @@ class SGD(Memoryless):
         if settings.schedule.name == "adaptive" and settings.schedule.first * state.factor > _SLOWEST:
             lower = state._replace(factor=state.factor / _SLOWER, origin=state.epoch)
             return lower._replace(answer_objective=np.inf, earlier_objective=np.inf), report
-        if settings.schedule.name == "constant" and np.isfinite(settings.schedule.steps_per_epoch):
+        is_noisy = np.isfinite(settings.schedule.steps_per_epoch)  # else steps follow the exact gradient
+        if settings.schedule.name == "constant" and is_noisy and self.validate is None:
             return state, report._replace(stalled=True)
         return state, report._replace(within=True, converged=True)
 
     def _ends(self, state: SGDState) -> tuple[SGDState, bool]:
-        """Return the state after a look at the validation set or the objective, and whether this stopped to improve."""
+        """Return the state after a look at the validation set or the objective, and whether this stopped improving."""
         tol, patience = self.settings.tol, self.settings.patience
         if self.validate is not None:
             answer = self.answer(state)
@@ -263,7 +264,7 @@ class SGD(Memoryless):
         return objective_at_zero(self.problem, self.settings.loss) or self.settings.score
 
     def _report(self, value: float, n_steps: int = 0) -> Report:
-        return Report(np.nan, value, n_steps, False, False, False)
+        return Report(np.nan, value, n_steps, within=False, converged=False, stalled=False)
 
     def answer(self, state: SGDState) -> LinearFunction:
         """Return the averaged weights, or the last if nothing is averaged yet."""
@@ -288,7 +289,7 @@ class SGD(Memoryless):
         """Return the weights of all features."""
         return linear if self.problem.private is None else self.problem.private.whole(linear)
 
-    def released(self, state: SGDState) -> SGDState:
+    def for_other_solver(self, state: SGDState) -> SGDState:
         """Return the state with which another solver can continue, whose rows have other merged features."""
         if self.problem.private is None:
             return state
@@ -305,11 +306,6 @@ class SGD(Memoryless):
         length = float(np.abs(coef).sum()) if penalty.l1 > 0 else 0.0
         square = float(np.vdot(coef, coef)) if penalty.l2 > 0 else 0.0  # which may overflow
         return penalty.l2 / 2 * square + penalty.l1 * length
-
-
-def _copied(model: DenseModel | SparseModel) -> DenseModel | SparseModel:
-    """Return a deep copy."""
-    return type(model)(*(array.copy() for array in model))
 
 
 def _finite(linear: LinearFunction) -> LinearFunction:
@@ -334,7 +330,7 @@ def uses_sparse_steps(problem: SGDProblem, loss: Loss, penalty: Penalty, tuning:
 def validated(
     state: SGDState, answer: LinearFunction, score: float, tol: float | None, patience: int
 ) -> tuple[SGDState, bool]:
-    """Return the state after an epoch with a validation score, and whether the score stopped to rise."""
+    """Return the state after an epoch with a validation score, and whether the score stopped rising."""
     if score > state.best_score:
         state = state._replace(best=answer, best_score=score)
     if tol is None:
@@ -345,7 +341,7 @@ def validated(
 
 
 def examined(state: SGDState, objective: float, tol: float, at_zero: float) -> tuple[SGDState, bool]:
-    """Return the state after a look at the objective, and whether it stopped to fall; `at_zero` is that of zero."""
+    """Return the state after a look at the objective, and whether it stopped falling; `at_zero` is that of zero."""
     fall = state.earlier_objective - objective
     state = state._replace(answer_objective=objective, earlier_objective=state.answer_objective)
     return state, has_settled(fall, objective, tol * at_zero) or (tol == 0 and fall <= 0)

@@ -105,5 +105,12 @@ def test_time_is_up_between_problems_too():
     one_by_one = changed({"kernel": {"task_ns": 1.0, "call_ns": 1.0}})
     with tuned(one_by_one), pytest.warns(ConvergenceWarning, match="max_time"):
         model = SVC(max_time=1e-6).fit(X, y)
-    assert 0 < (model.n_iter_ > 0).sum() < 60
+    assert (model.n_iter_ > 0).sum() == 1
     assert model.predict(X).shape == (600,)
+
+
+def test_problems_that_small_steps_gave_up_keep_what_these_reached_when_time_is_up(three_classes):
+    few_steps = changed({"kernel": {"many_steps": 5}})
+    with tuned(few_steps), pytest.warns(ConvergenceWarning, match="max_time"):
+        model = SVC(max_time=1e-9).fit(*three_classes)
+    assert (model.n_iter_ >= 5).all() and np.isfinite(model.duality_gap_) and model.kkt_violation_ > model.tol

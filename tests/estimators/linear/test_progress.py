@@ -67,7 +67,7 @@ def test_a_task_for_every_epoch(name, request):
 def test_a_callback_may_stop_and_the_next_fit_resumes(three):
     X, y = three
     model = made("hinge", warm_start=True)
-    with pytest.warns(ConvergenceWarning, match="callback asked to stop"):
+    with pytest.warns(ConvergenceWarning, match=r"\(callback\).*What to try: resume with warm_start=True\.$"):
         assert len(recorded(model, X, y, stop_after=2)) == 2
     assert (model.stop_reason_, model.n_iter_, model.converged_) == ("callback", 2, False)
     model.set_callbacks().fit(X, y)

@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC as Reference
 
 from fastsvm import SVC, SVR, NuSVC, OneClassSVM
-from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
+from fastsvm.estimators.kernel.one_vs_one import KernelFit
 from fastsvm.multiclass import class_pairs, pair_coefficients
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
 
@@ -246,7 +246,7 @@ def test_the_objective_of_float32_values_is_that_of_the_multipliers():
 
 def test_pairs_that_were_not_begun_count_with_multipliers_of_zero(monkeypatch):
     X, y = load_wine(return_X_y=True)
-    monkeypatch.setattr(OneVsOneFit, "run", lambda self, limits, monitor: None)
+    monkeypatch.setattr(KernelFit, "run", lambda self, limits, monitor: None)
     every = 2.0 * len(y)  # each sample is in two of the three pairs
     for given, objective in (({}, 0.0), ({"solver": "primal", "loss": "squared_hinge"}, every)):
         with pytest.warns(ConvergenceWarning):

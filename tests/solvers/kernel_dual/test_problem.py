@@ -7,7 +7,15 @@ from kernel_rows import cache
 from sklearn.svm import OneClassSVM
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, bounds, ends, feasible, filled, levelled
+from fastsvm.solvers.kernel_dual.problem import (
+    KernelProblem,
+    Problems,
+    feasible,
+    filled,
+    group_ends,
+    levelled,
+    worst_ends,
+)
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 
@@ -63,10 +71,10 @@ def test_levels_are_taken_from_each_class_by_itself():
     level, *found = levelled(problem, alpha, gradient)
     np.testing.assert_array_equal(level, [-1.5, -0.5, 1.5, -1.0, 0.0, 2.0])
     assert found == [-1.5, 1.5]
-    assert [bounds(problem, group, alpha, gradient) for group in (0, 1)] == [(9.0, 12.0), (-3.0, -3.0)]
-    assert ends(problem, alpha, gradient) == (9.0, 12.0)
-    assert ends(problem._replace(groups=1), alpha, gradient) == (-3.0, 12.0)
-    assert ends(problem._replace(groups=0), alpha, gradient - 20) == (-23.0, 0.0)
+    assert [group_ends(problem, group, alpha, gradient) for group in (0, 1)] == [(9.0, 12.0), (-3.0, -3.0)]
+    assert worst_ends(problem, alpha, gradient) == (9.0, 12.0)
+    assert worst_ends(problem._replace(groups=1), alpha, gradient) == (-3.0, 12.0)
+    assert worst_ends(problem._replace(groups=0), alpha, gradient - 20) == (-23.0, 0.0)
 
 
 def test_problems_are_taken_and_sorted():
@@ -78,11 +86,11 @@ def test_problems_are_taken_and_sorted():
     np.testing.assert_array_equal(problems.sizes, [2, 1, 3])
     some = problems.take(np.array([2, 0]))
     np.testing.assert_array_equal(some.starts, [0, 3, 5])
-    np.testing.assert_array_equal(some.rows, [2, 4, 1, 3, 5])
+    np.testing.assert_array_equal(some.samples, [2, 4, 1, 3, 5])
     np.testing.assert_array_equal(some.problem(1).upper, [0, 1])
     np.testing.assert_array_equal(some.classes, [[1, 2], [0, 1]])
     by_class = problems.sorted_by(-y)
-    np.testing.assert_array_equal(by_class.rows, [3, 5, 0, 1, 2, 4])
+    np.testing.assert_array_equal(by_class.samples, [3, 5, 0, 1, 2, 4])
     np.testing.assert_array_equal(by_class.y, [1, -1, 1, 1, -1, -1])
     assert by_class.target is by_class.y
 
@@ -92,7 +100,7 @@ def test_two_multipliers_of_a_sample_stay_together():
     problems = Problems(
         np.array([0, 6]), np.array([4, 2, 9]), y, np.arange(6.0), np.zeros(6), np.zeros(1), np.zeros((1, 2)), 2
     )
-    found = problems.sorted_by(problems.rows)
+    found = problems.sorted_by(problems.samples)
     np.testing.assert_array_equal(found.upper, [1, 0, 2, 4, 3, 5])
     np.testing.assert_array_equal(found.places(10), [2, 4, 9, 12, 14, 19])
     np.testing.assert_array_equal(found.per_sample(found.upper), [5, 3, 7])

@@ -56,7 +56,7 @@ def test_solutions_are_those_of_libsvm(data, kernel, C):
     from_square, _, _ = solved(SmallKernel.of_square(square), pairs)
     for k, each in enumerate(found):
         part = slice(*pairs.starts[k : k + 2])
-        K, sign, upper = square[np.ix_(pairs.rows[part], pairs.rows[part])], pairs.y[part], pairs.upper[part]
+        K, sign, upper = square[np.ix_(pairs.samples[part], pairs.samples[part])], pairs.y[part], pairs.upper[part]
         model = LIBSVM(kernel="precomputed", C=1.0, tol=1e-4).fit(K, sign, upper)
         reference = np.zeros(len(sign))
         reference[model.support_] = np.abs(model.dual_coef_[0])

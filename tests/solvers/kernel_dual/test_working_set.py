@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, ends
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, worst_ends
 from fastsvm.solvers.kernel_dual.working_sets import movable, select, settled
 
 
@@ -23,7 +23,7 @@ def test_settled_is_the_distance_to_the_nearest_partner(seed, n, levels):
     y, upper, alpha, gradient, rise, fall = state(seed, n, levels)
     low, high = gradient[rise].min(), gradient[fall].max()
     problem = KernelProblem(y, upper, y)
-    assert (low, high) == ends(problem, alpha, gradient)
+    assert (low, high) == worst_ends(problem, alpha, gradient)
     rising, falling = movable(problem, alpha, gradient)
     np.testing.assert_array_equal(rising, np.where(rise, gradient, np.inf))
     np.testing.assert_array_equal(falling, np.where(fall, gradient, -np.inf))

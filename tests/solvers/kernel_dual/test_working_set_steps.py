@@ -53,6 +53,14 @@ def test_steps_in_float32_see_gaps_beside_large_targets():
     assert far.intercept == pytest.approx(near.intercept + 1e6, abs=0.01)
 
 
+def test_steps_stall_if_the_rounding_of_gradients_is_larger_than_the_tolerance():
+    X, y = np.array([[0.0], [1e4]]), np.array([1.0, -1.0])
+    with Pool.open() as pool:
+        rows = RecomputedRows(float_gram(X, pool))
+        found, reason, _ = solved(SMO(KernelProblem(y, np.full(2, 1e6), y), rows, 1e-20, 2, pool))
+    assert found.kkt_violation > 1e-20 and reason is StopReason.STALLED
+
+
 @pytest.fixture(params=["recomputed", "in a block"])
 def nested(request):
     """Kernel values among the rows of a large set are computed again and again, or once, which few sets need then."""

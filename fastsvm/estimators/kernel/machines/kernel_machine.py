@@ -36,7 +36,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     resolve_kernel,
     samples_for,
 )
-from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, Outcome
+from fastsvm.estimators.kernel.one_vs_one import KernelFit, Outcome
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import Statement, enough_memory, prepare, warn_of_time
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
@@ -206,7 +206,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         """Warn if the fit did not converge."""
         warn_of_violation(self)
 
-    def _attributes(self, task: OneVsOneFit, samples: Source, classes: np.ndarray) -> Attributes:
+    def _attributes(self, task: KernelFit, samples: Source, classes: np.ndarray) -> Attributes:
         """Return the fitted attributes of a model that stops now, with support vectors copied from the samples."""
         found = self._solution(task.outcome(), classes)
         vectors = np.empty((0, 0)) if is_precomputed(self) else samples.as_passed(samples.rows(found["support_"]))

@@ -141,6 +141,11 @@ def test_the_weights_of_the_best_score_are_kept(data, loss, held_out, request):
     assert model.score(X[held_out[0]], y[held_out[0]]) == pytest.approx(scores.max(), abs=1e-12)
 
 
+def test_a_constant_rate_converges_by_the_validation_score(two_300):
+    model = made_sgd("hinge", early_stopping=True, learning_rate="constant", eta0=0.1, max_iter=500).fit(*two_300)
+    assert (model.stop_reason_, model.converged_) == ("converged", True) and model.n_iter_ < 500
+
+
 def test_a_fit_ends_when_the_score_does_not_rise(two_300):
     model = made_sgd("hinge", early_stopping=True, n_iter_no_change=3).fit(*two_300)
     scores, lowest = model.history_["validation_score"], -np.inf
