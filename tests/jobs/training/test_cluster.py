@@ -1,7 +1,6 @@
 """Jobs on a cluster: the same folder, log, report and resumption as on one machine."""
 
 import json
-from functools import partial
 from importlib.util import find_spec
 
 import pytest
@@ -77,10 +76,7 @@ def test_a_stopped_run_resumes_on_another_cluster_with_the_same_bits(whole, sche
     assert_same_model(folder, whole)
 
 
-def test_workers_of_its_own(whole, file, tmp_path, monkeypatch):
-    """They are threads here; `tests/dask/test_faults.py` has processes, which take long to start."""
-    distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(distributed, "LocalCluster", partial(distributed.LocalCluster, processes=False))
+def test_workers_of_its_own(whole, file, tmp_path):
     job = read_job(job_file(tmp_path, file, "local = {workers = 1}\nshards = 2"), ["output.report=false"])
     run(job, tmp_path / "run")
     assert_same_model(tmp_path / "run", whole)
