@@ -24,7 +24,6 @@ IN_SEQUENCE = {
     "solvers/linear_dual/dense_epochs.py:_process_blocks",  # places that other arrays tell
     "solvers/linear_dual/one_class.py:_exchange_sparse",
     "solvers/sgd/private_features.py:_merge",
-    "solvers/linear_dual/augmented_lagrangian.py:solve_scores",  # whole numbers of epochs
     "solvers/sgd/sparse_steps.py:_move_by_feature",
 }
 """Functions whose loops write and sum, and that processors cannot do in another order."""
