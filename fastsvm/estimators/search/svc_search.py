@@ -143,6 +143,11 @@ class SVCSearch(PublicEstimator, GridSearchCV):
             pre_dispatch=pre_dispatch, error_score=error_score, return_train_score=return_train_score,
         )  # fmt: skip
 
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of the best model."""
+        return int(super().n_features_in_)
+
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: those of the estimator."""
         return self._plain().__sklearn_tags__()
