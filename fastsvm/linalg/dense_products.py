@@ -11,17 +11,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.processor import HAS_WIDE_VECTORS
 from fastsvm._compiled.vectors import add_tile_1, add_tile_2, add_tile_5, byte_square_tile
-from fastsvm.linalg.row_products import FEATURES, readable_rows, write_products
-
-__all__ = [
-    "add_products",
-    "mirror",
-    "readable_rows",
-    "scale_rows",
-    "scale_runs",
-    "write_byte_squares",
-    "write_products",
-]
+from fastsvm.linalg.row_products import FEATURES
 
 _square_tile: Any = byte_square_tile  # an intrinsic: type checkers also see the parameter of its compiler
 _ROWS = 8  # So many rows are widened at a time, so that weights are read once for all of them.

@@ -7,7 +7,7 @@ each sum, in a fixed order.
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.linalg.row_products import product_type
 from fastsvm.sources import Block, CSRBlock, DenseBlock
 
 CACHED_VALUES = 1 << 15

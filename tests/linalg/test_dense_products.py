@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fastsvm.linalg import dense_products
-from fastsvm.linalg.dense_products import add_products, mirror, scale_rows, scale_runs, write_products
+from fastsvm.linalg.dense_products import add_products, mirror, scale_rows, scale_runs
+from fastsvm.linalg.row_products import write_products
 
 TYPES = [(np.uint8, np.float32), (np.float32, np.float32), (np.float64, np.float64), (np.uint8, np.float64)]
 

@@ -39,7 +39,7 @@ from fastsvm.estimators.linear.training_task import (
     task_of_classes,
 )
 from fastsvm.files.storable import storable
-from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.linalg.row_products import product_type
 from fastsvm.losses import Demands, Loss
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.linear_dual.augmented_lagrangian import FewSamples

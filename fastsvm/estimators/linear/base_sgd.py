@@ -25,7 +25,7 @@ from fastsvm.estimators.fitting.validation import (
 from fastsvm.estimators.linear.prediction import LinearModel, dense_coef
 from fastsvm.estimators.linear.sgd_fit import LearningRate, LossCurve, SGDFitState, SGDMonitor, solver_of
 from fastsvm.estimators.linear.training_task import Task, fingerprint, seed_of
-from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.linalg.row_products import product_type
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, SCHEDULES

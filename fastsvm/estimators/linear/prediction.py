@@ -12,7 +12,8 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.predictions import Classifier, Regressor
 from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator, of_one_model
 from fastsvm.estimators.fitting.validation import STATISTICS, Samples, check_columns, check_rows
-from fastsvm.linalg.linear_predictor import product_type, scores
+from fastsvm.linalg.linear_predictor import scores
+from fastsvm.linalg.row_products import product_type
 from fastsvm.losses import Loss, probabilities
 from fastsvm.memory import threads_within
 from fastsvm.sources import ScaledSource, Source, check_finite, is_stored, to_dense

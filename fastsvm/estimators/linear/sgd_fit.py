@@ -13,7 +13,8 @@ from fastsvm.estimators.fitting.validation import check_columns
 from fastsvm.estimators.linear import training_task
 from fastsvm.estimators.linear.training_task import Task, merged
 from fastsvm.files.storable import storable
-from fastsvm.linalg.linear_predictor import block_scores, product_type
+from fastsvm.linalg.linear_predictor import block_scores
+from fastsvm.linalg.row_products import product_type
 from fastsvm.losses import Loss, loss_slope
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import Report

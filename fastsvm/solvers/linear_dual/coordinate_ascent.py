@@ -46,7 +46,7 @@ import numpy as np
 from fastsvm._compiled.processor import VECTOR_BYTES
 from fastsvm._compiled.threads import Pool, stoppable
 from fastsvm.files.storable import storable
-from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.linalg.row_products import product_type
 from fastsvm.losses import feasible
 from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, Solution, newton_applies, solved
 from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs

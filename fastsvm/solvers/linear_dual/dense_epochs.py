@@ -19,17 +19,8 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm._compiled.vectors import HAS_BYTE_SQUARES
 from fastsvm.kernel_matrix.pairwise import multiplies_bytes
-from fastsvm.linalg.dense_products import (
-    add_products,
-    mirror,
-    readable_rows,
-    scale_rows,
-    scale_runs,
-    write_byte_squares,
-    write_products,
-)
-from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.linalg.row_products import is_readable, write_runs_as_float32
+from fastsvm.linalg.dense_products import add_products, mirror, scale_rows, scale_runs, write_byte_squares
+from fastsvm.linalg.row_products import is_readable, product_type, readable_rows, write_products, write_runs_as_float32
 from fastsvm.losses import least_curvature
 from fastsvm.solvers.linear_dual.epochs import Epochs, EpochState, PassState, score_at, step_at, take_pass, weight_left
 from fastsvm.solvers.linear_dual.problem import PARTS, PIECE_VALUES, LinearProblem, LinearSettings, class_bounds

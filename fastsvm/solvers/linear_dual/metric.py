@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from fastsvm.files.storable import storable
-from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.linalg.row_products import product_type
 from fastsvm.solvers.linear_dual.problem import PIECE_ROWS, PIECE_VALUES, ROUNDING, LinearProblem, explain
 from fastsvm.sources import CSRBlock, Window
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.linalg.dense_products import add_products, readable_rows, write_products
-from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.linalg.dense_products import add_products
+from fastsvm.linalg.row_products import product_type, readable_rows, write_products
 from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned, write_sparse
 from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses, sums_of_rows
 from fastsvm.solvers.outer_loop import Memoryless

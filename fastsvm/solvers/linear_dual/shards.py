@@ -37,7 +37,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.linalg.row_products import product_type
 from fastsvm.losses import Demands, demands_of_scores
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent, LinearDualState, epochs_on
 from fastsvm.solvers.linear_dual.epochs import Epochs, EpochState, Shrinking

@@ -23,7 +23,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.threads import Pool
-from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.linalg.row_products import product_type
 from fastsvm.linalg.sparse_products import readable, unsigned
 from fastsvm.losses import (
     conjugate,

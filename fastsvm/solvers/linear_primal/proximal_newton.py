@@ -47,7 +47,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
-from fastsvm.linalg.dense_products import readable_rows
+from fastsvm.linalg.row_products import readable_rows
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import Demands, dual_losses, loss_curvature, loss_slope, primal_losses, targets_and_costs
 from fastsvm.solvers.linear_dual.problem import (

@@ -13,7 +13,7 @@ import scipy.linalg.cython_blas  # noqa: F401, compiled code calls it; loaded no
 from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.linalg.row_products import product_type
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import Loss, add_losses
 from fastsvm.solvers.sgd.feature_rates import FIRST_STEP, FeatureLengths, FeatureRates, added_lengths
