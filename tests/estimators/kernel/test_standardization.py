@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import fastsvm
 from fastsvm import SVC, SVCSearch, open_hdf5
+from fastsvm._compiled.byte_tile import PRODUCTS
 from fastsvm.estimators.kernel import kernel_parameter
 
 ATOL = 1e-4  # of decision values, at tol=1e-6
@@ -104,6 +105,7 @@ def test_rows_of_a_file_and_rows_larger_than_the_memory(tmp_path, many, choose):
         assert streamed.converged_ and streamed.duality_gap_ == pytest.approx(wanted.duality_gap_, abs=1e-2)
 
 
+@pytest.mark.skipif(PRODUCTS is None, reason="the processor has no byte products")
 def test_bytes_stay_bytes_if_all_features_have_one_scale(monkeypatch, counts):
     column, y = counts[0][:, 1:2], counts[1]
     X = np.hstack([column, 255 - column])
