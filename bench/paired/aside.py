@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 from scipy import sparse
-from sklearn.datasets import load_wine, make_classification, make_regression
+from sklearn.datasets import load_diabetes, load_wine, make_classification, make_regression
 
 from bench import made_up_tables, recipes
 from bench.harness.data import Data, standardised
@@ -24,6 +24,20 @@ def _split(X, y, seed: int = 1) -> Data:
 def wine() -> Data:
     """Return thirteen features of scales from .1 to 1,000, as they are."""
     return _split(*load_wine(return_X_y=True))
+
+
+def diabetes() -> Data:
+    """Return ten features as they were measured, with a class for the worse half."""
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    return _split(X, (y > np.median(y)).astype(np.int64))
+
+
+def many_scales() -> Data:
+    """Return eight features with scales of .01 to 1,000, and means of 1 to 1,000."""
+    rng = np.random.default_rng(450)
+    Z = rng.normal(size=(450, 8))
+    y = (Z[:, 0] + Z[:, 5] * Z[:, 3] + 0.5 * rng.normal(size=450) > 0).astype(np.int64)
+    return _split(Z * 10.0 ** np.linspace(-2, 3, 8) + 10.0 ** np.linspace(0, 3, 8), y)
 
 
 def many_classes() -> Data:
@@ -86,6 +100,8 @@ def _case(name: str, recipe, parameters, avx2: bool = False) -> Case:
 ASIDE = {
     "kernel": [
         _case("wine as it is, C=100", wine, KernelParameters(C=100, gamma=1e-5)),
+        _case("diabetes as it is, cubic", diabetes, KernelParameters(1.0, 1 / 10, "poly", 3, 1.0)),
+        _case("scales of .01 to 1,000, C=100", many_scales, KernelParameters(100.0, 1.0, "linear")),
         _case("40 classes", many_classes, KernelParameters(C=3, gamma=0.1)),
         _case("unscaled 5,600, C=100", unscaled, KernelParameters(C=100, gamma=1e-6)),
         _case("300 features 7,200, C=5", long_rows, KernelParameters(C=5, gamma=1 / 600)),
