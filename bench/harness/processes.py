@@ -15,7 +15,7 @@ from bench.workers import DONE, Task
 __all__ = ["AVX2", "ROOT", "Crew", "Ended", "Worker", "limited_to"]
 
 ROOT = Path(__file__).parents[2]
-AVX2 = {"NUMBA_CPU_NAME": "haswell", "OPENBLAS_CORETYPE": "Haswell"}
+AVX2 = {"FASTSVM_PROCESSOR": "x86-64-v3", "NUMBA_CPU_NAME": "haswell", "OPENBLAS_CORETYPE": "Haswell"}
 """The environment in which code is compiled, and OpenBLAS chooses its own, for a processor with no more than AVX2."""
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",

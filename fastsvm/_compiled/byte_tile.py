@@ -5,7 +5,6 @@ each lane and add the products to the sum of 32 bits there, or else x86's multip
 in each lane. All results are exact, so that all processors find the same.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -57,18 +56,17 @@ def _has(name: str) -> bool:
     """Return whether the processor has an instruction."""
     if name == "madd":
         return not PLAIN and binding.get_process_triple().startswith(("x86_64", "i686", "amd64"))
-    return processor_has(name, "FASTSVM_BYTE_PRODUCTS")
+    return processor_has(name)
 
 
 def _chosen() -> Instruction | None:
-    """Return the fastest that the processor has and that the environment variable FASTSVM_BYTE_PRODUCTS allows."""
-    allowed = os.environ.get("FASTSVM_BYTE_PRODUCTS", "1")
-    names = [name for name in INSTRUCTIONS if allowed in ("1", name) and _has(name)]
+    """Return the fastest that the processor has."""
+    names = [name for name in INSTRUCTIONS if _has(name)]
     return INSTRUCTIONS[names[0]] if names else None
 
 
 PRODUCTS = _chosen()
-"""What `byte_tile` is compiled with, or None. The environment variable FASTSVM_BYTE_PRODUCTS names another, or is 0."""
+"""What `byte_tile` is compiled with, or None."""
 
 
 def multiply_add(builder: ir.IRBuilder, instruction: Instruction) -> Multiply:

@@ -28,9 +28,9 @@ import numba
 
 _NAME = "fastsvm-machine-code"
 PACKAGE = Path(__file__).parents[1]
+SHIPPED = PACKAGE / "_machine_code"
 _MACHINERY = ("_compiled.compiler", "_compiled.numba_internals", "_compiled.processor")
 _CACHE = "_compiled.code_cache"  # changes nothing in what is compiled
-_SETTINGS = ("FASTSVM_WIDE_VECTORS", "FASTSVM_BYTE_PRODUCTS")  # variables that are constants of compiled code
 _REGISTERING = {"register", "default"}  # methods of generic functions that add bodies, as Numba's `overload` does
 _SECONDS = 0.2  # New digests are stored after so many.
 KEPT = 4
@@ -42,10 +42,14 @@ KEPT = 4
 
 @functools.cache
 def folders() -> tuple[Path, ...]:
-    """Return the folders where machine code may be found, the preferred one first. They need not exist."""
+    """Return the folders where machine code may be found, the preferred one first. They need not exist.
+
+    A compiled wheel brings one within the package.
+    """
     root, taking = _cache_root(), writeable_folder()
+    shipped = SHIPPED if SHIPPED.is_dir() else None
     preferred = None if root is None else root / _NAME
-    return tuple(dict.fromkeys(folder for folder in (preferred, taking) if folder is not None))
+    return tuple(dict.fromkeys(folder for folder in (shipped, preferred, taking) if folder is not None))
 
 
 @functools.cache
@@ -146,8 +150,7 @@ class Sources:
                     self._nodes[node] = self._node(*node)
                 definitions[node], uses = self._nodes[node]
                 wanted.extend(uses)
-        settings = [os.environ.get(each, "") for each in _SETTINGS]
-        content = json.dumps([settings, sorted((*node, *codes) for node, codes in definitions.items())])
+        content = json.dumps(sorted((*node, *codes) for node, codes in definitions.items()))
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def _node(self, module: str, name: str) -> tuple[list[str], set[tuple[str, str]]]:
@@ -289,8 +292,7 @@ class _Digests:
 
     def __init__(self) -> None:
         self._sources = Sources(PACKAGE)
-        settings = "".join(f"{os.environ.get(each, '')};" for each in _SETTINGS)
-        content = f"{self._sources.raw_digest};{settings}{sys.version_info[:2]}"
+        content = f"{self._sources.raw_digest};{sys.version_info[:2]}"
         self._file = f"digests-{hashlib.sha256(content.encode()).hexdigest()[:16]}.json"
         self._known: dict[str, str] = {}
         for folder in folders():

@@ -17,10 +17,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numba
 from llvmlite import binding
 from numba import _dynfunc  # type: ignore[attr-defined]
 from numba.core import caching, ir, sigutils, typeinfer, types
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, Flags
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import CompilerPass, PassManager, register_pass
@@ -30,7 +31,7 @@ from numba.core.typed_passes import AnnotateTypes, NativeLowering
 from numba.np.ufunc import parallel as _parallel
 
 from fastsvm._compiled.code_cache import KEPT, PACKAGE, folders, function_digest, writeable_folder
-from fastsvm._compiled.processor import HAS_WIDE_VECTORS
+from fastsvm._compiled.processor import HAS_WIDE_VECTORS, LEVEL
 
 if TYPE_CHECKING:
     from llvmlite import ir as llvm
@@ -120,6 +121,18 @@ class _Ingredient(JITCodeLibrary):
     def _unserialize(cls, codegen: "CPUCodegen", state: tuple) -> JITCodeLibrary:
         with _replaced(codegen, "_library_class", JITCodeLibrary):
             return JITCodeLibrary._unserialize(codegen, state)
+
+
+class _Codegen(JITCPUCodegen):
+    """Makes machine code for the level of processors, rather than for the one of this host."""
+
+    _library_class = _Ingredient
+
+    def _get_host_cpu_name(self) -> str:
+        return LEVEL.processor
+
+    def _get_host_cpu_features(self) -> str:
+        return LEVEL.more
 
 
 class _Closed(JITCodeLibrary):
@@ -460,7 +473,8 @@ class _OurCode(caching.FunctionCache):
     def _version(self) -> str:
         top = self._py_func.__qualname__.partition(".")[0]
         digest = function_digest(self._py_func.__module__, top, inspect.getfile(self._py_func))
-        return f"{digest}.py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+        python = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+        return f"{digest}.{python}.numba{numba.__version__}"  # another version would overwrite this one's index
 
     def _index(self, folder: Path) -> _Index:
         return _Index(str(folder), f"{self._name_of_files}-{self._version}", self._version)
@@ -516,6 +530,12 @@ class _OurCode(caching.FunctionCache):
                     code.unlink(missing_ok=True)
 
 
+@functools.cache
+def _codegen() -> _Codegen:
+    """Return what makes all machine code of ours."""
+    return _Codegen("fastsvm")
+
+
 @contextlib.contextmanager
 def _compiling() -> Iterator[None]:
     """Compile as follows: infer types once, keep functions of Numba apart from machine code, and leave garbage alone.
@@ -524,9 +544,9 @@ def _compiling() -> Iterator[None]:
     """
     is_collecting = gc.isenabled()
     gc.disable()
-    codegen = cpu_target.target_context.codegen()
+    context = cpu_target.target_context
     try:
-        with _replaced(typeinfer, "TypeInferer", _Inferer), _replaced(codegen, "_library_class", _Ingredient):
+        with _replaced(typeinfer, "TypeInferer", _Inferer), _replaced(context, "_internal_codegen", _codegen()):
             yield
     finally:
         if is_collecting:

@@ -1,7 +1,12 @@
-"""What Numba compiles for: this processor, or the one that its settings name."""
+"""The kinds of processors that code is compiled for: named levels, as of x86-64, rather than the one of this host.
+
+Hosts of one level share machine code, and so have the same results to the last bit. What Numba compiles for others is
+for the host, as ever.
+"""
 
 import os
-from typing import Any
+import platform
+from typing import Any, NamedTuple
 
 import numba
 from llvmlite import binding
@@ -11,24 +16,71 @@ JIT_DISABLED = bool(_config.DISABLE_JIT)
 PLAIN = JIT_DISABLED or os.environ.get("FASTSVM_PLAIN_NUMBA") == "1"
 """Whether functions are compiled by `numba.njit` alone, without Numba's private classes and code written for LLVM, or
 not at all."""
+_SETTING = "FASTSVM_PROCESSOR"
 
 
-def processor_has(feature: str, setting: str = "") -> bool:
-    """Return whether Numba compiles for a processor with a feature, by LLVM's name, such as "avx512f".
+class Level(NamedTuple):
+    """A kind of processors: its name, and by LLVM's names a processor of the kind and features that it has besides.
 
-    LLVM ends the process if code needs a feature that is missing. The answer is False if the environment variable
-    `setting` is 0.
+    `needed` are features by which a processor is known to be of the kind.
     """
-    if PLAIN or os.environ.get(setting) == "0":
-        return False
-    if _config.CPU_NAME or _config.CPU_FEATURES:  # the user's target, not this machine
-        return f"+{feature}" in (_config.CPU_FEATURES or "")
-    if feature == "dotprod" and binding.get_host_cpu_name().startswith("apple-"):
-        return True  # LLVM names no features of the processors of Macs, which all have this one
-    return bool(binding.get_host_cpu_features().get(feature, False))
+
+    name: str
+    processor: str
+    needed: frozenset[str]
+    more: str = ""
+
+
+_V2 = frozenset(("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"))
+_V3 = _V2 | {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"}
+_V4 = _V3 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
+_X86 = (
+    Level("x86-64-v4-vnni", "x86-64-v4", _V4 | {"avx512vnni"}, "+avx512vnni"),
+    Level("x86-64-v4", "x86-64-v4", _V4),
+    Level("x86-64-v3-vnni", "x86-64-v3", _V3 | {"avxvnni"}, "+avxvnni"),
+    Level("x86-64-v3", "x86-64-v3", _V3),
+    Level("x86-64-v2", "x86-64-v2", _V2),
+    Level("x86-64", "x86-64", frozenset()),
+)
+_ARM = (
+    Level("armv8.2-dotprod", "generic", frozenset(("dotprod", "neon")), "+v8.2a,+dotprod"),
+    Level("armv8", "generic", frozenset(("neon",))),
+)
+_APPLE = (Level("apple-m1", "apple-m1", frozenset(("dotprod", "neon"))),)  # LLVM names no features of these processors
+_MACHINES = {"x86_64": _X86, "AMD64": _X86, "aarch64": _ARM, "ARM64": _ARM, "arm64": _ARM}
+
+
+def levels() -> list[Level]:
+    """Return the levels of this host, the highest first."""
+    if platform.machine() == "arm64" and binding.get_process_triple().find("apple") >= 0:
+        return list(_APPLE)
+    here = {name for name, has in binding.get_host_cpu_features().items() if has}
+    served = [level for level in _MACHINES.get(platform.machine(), ()) if level.needed <= here]
+    features = binding.get_host_cpu_features().flatten()
+    return served or [Level(binding.get_host_cpu_name(), binding.get_host_cpu_name(), frozenset(here), features)]
+
+
+def _level() -> Level:
+    """Return the level that is compiled for: the one that is asked for, or the highest of this host."""
+    served = levels()
+    asked = os.environ.get(_SETTING) or served[0].name
+    for level in served:
+        if level.name == asked:
+            return level
+    names = ", ".join(level.name for level in served)
+    raise ValueError(f"{_SETTING}={asked} is no level of this processor. It has {names}.")
+
+
+LEVEL = _level()
+"""What the package is compiled for. The environment variable FASTSVM_PROCESSOR names a lower level."""
+
+
+def processor_has(feature: str) -> bool:
+    """Return whether code is compiled for processors with a feature, by LLVM's name, such as "avx512f"."""
+    return not PLAIN and feature in LEVEL.needed
 
 
 VECTOR_BYTES = 64
 """The widest vectors have so many bytes, and a line of the cache as many."""
-HAS_WIDE_VECTORS = processor_has("avx512f", "FASTSVM_WIDE_VECTORS")
-"""Whether there are vectors of 512 bits; the environment variable FASTSVM_WIDE_VECTORS=0 disables them."""
+HAS_WIDE_VECTORS = processor_has("avx512f")
+"""Whether there are vectors of 512 bits."""

@@ -127,13 +127,6 @@ def test_an_edit_changes_the_digests_of_what_it_concerns_alone(made, file, old, 
     assert {name for name in before if before[name] != after[name]} == concerned
 
 
-def test_the_settings_of_compiled_code_are_in_the_digest(made, monkeypatch):
-    before = made()
-    monkeypatch.setenv("FASTSVM_BYTE_PRODUCTS", "something")
-    after = made()
-    assert all(before[name] != after[name] for name in before)
-
-
 def test_edits_change_digests_if_they_are_of_the_machinery_alone(tmp_path):
     """What is not compiled may be edited; code that another compiler made is not loaded."""
     package = shutil.copytree(PACKAGE, tmp_path / "fastsvm", ignore=shutil.ignore_patterns("__pycache__"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastsvm._compiled import byte_tile
+from fastsvm._compiled import processor
 from fastsvm._compiled.byte_tile import INSTRUCTIONS, PRODUCTS
 
 PRODUCTS_OF_MANY_SIZES = """
@@ -28,11 +28,11 @@ for n, d in ((1, 4), (2, 5), (15, 6), (17, 7), (24, 64), (25, 65), (49, 130), (3
 
 
 @pytest.mark.skipif(PRODUCTS is None, reason="the processor has no byte products")
-@pytest.mark.parametrize("kind", INSTRUCTIONS)
-def test_each_instruction_gives_exact_products(kind, importing, tmp_path):
-    if not byte_tile._has(kind):
-        pytest.skip("the processor does not have it")
+@pytest.mark.parametrize(("level", "kind"), [("x86-64-v3-vnni", "avxvnni"), ("x86-64-v3", "madd")])
+def test_each_instruction_gives_exact_products(level, kind, importing, tmp_path):
+    if level not in [each.name for each in processor.levels()]:
+        pytest.skip("the processor has no such level")
     if INSTRUCTIONS[kind] == PRODUCTS:
         pytest.skip("all other tests use it")
-    given = importing.start(PRODUCTS_OF_MANY_SIZES, tmp_path, FASTSVM_BYTE_PRODUCTS=kind)
+    given = importing.start(PRODUCTS_OF_MANY_SIZES, tmp_path, FASTSVM_PROCESSOR=level)
     assert importing.output(given).split() == [kind]
