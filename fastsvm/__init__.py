@@ -1,60 +1,39 @@
 """Exact support vector machines, many times faster, on data that need not fit in memory."""
 
-from fastsvm import _interrupt, kernels  # noqa: F401, for its effect
+import ast
+import importlib
+from pathlib import Path
+
+from scipy import linalg  # noqa: F401, for SciPy's BLAS
+
+from fastsvm import _interrupt  # noqa: F401, for its effect
 from fastsvm._compiled.threads import note_usual_limits
-from fastsvm.compression import compress
-from fastsvm.estimators import (
-    SVC,
-    SVR,
-    LinearOneClassSVM,
-    LinearSVC,
-    LinearSVR,
-    LogisticRegression,
-    NuSVC,
-    NuSVR,
-    NystroemFeatures,
-    NystroemSVC,
-    NystroemSVR,
-    OneClassSVM,
-    SGDClassifier,
-    SGDRegressor,
-    SVCSearch,
-)
-from fastsvm.exchange.model_text import load_libsvm, save_libsvm
-from fastsvm.exchange.range_text import load_libsvm_range
-from fastsvm.exchange.scikit_learn import from_sklearn, to_sklearn
-from fastsvm.persistence.model_file import load, save
-from fastsvm.sources import HDF5Data, open_hdf5
 
 __version__ = "0.2.0"
 
-__all__ = [
-    "SVC",
-    "SVR",
-    "HDF5Data",
-    "LinearOneClassSVM",
-    "LinearSVC",
-    "LinearSVR",
-    "LogisticRegression",
-    "NuSVC",
-    "NuSVR",
-    "NystroemFeatures",
-    "NystroemSVC",
-    "NystroemSVR",
-    "OneClassSVM",
-    "SGDClassifier",
-    "SGDRegressor",
-    "SVCSearch",
-    "compress",
-    "from_sklearn",
-    "kernels",
-    "load",
-    "load_libsvm",
-    "load_libsvm_range",
-    "open_hdf5",
-    "save",
-    "save_libsvm",
-    "to_sklearn",
-]
+
+def _homes() -> dict[str, str]:
+    """Return the modules of all public names, as `__init__.pyi` imports them for editors and type checkers."""
+    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = (node for node in stub.body if isinstance(node, ast.ImportFrom))
+    return {alias.name: str(node.module) for node in imports for alias in node.names}
+
+
+_HOMES = _homes()
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    """Import what a program asks for, when it asks: all of it takes half a second."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = importlib.import_module(f"fastsvm.{name}" if _HOMES[name] == "fastsvm" else _HOMES[name])
+    value = globals()[name] = home if _HOMES[name] == "fastsvm" else getattr(home, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 note_usual_limits()  # now that SciPy has loaded its BLAS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fastsvm.cli.arguments import make_parser
-from fastsvm.estimators import ESTIMATORS
+from fastsvm.estimators.registry import ESTIMATORS
 
 PAGE = (Path(__file__).parents[1] / "docs" / "coming_from" / "libsvm.md").read_text(encoding="utf-8")
 USAGE = {

@@ -27,6 +27,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import CompilerPass, PassManager, register_pass
 from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.runtime import rtsys
 from numba.core.typed_passes import AnnotateTypes, NativeLowering
 from numba.np.ufunc import parallel as _parallel
 
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
     from numba.core.funcdesc import FunctionDescriptor
     from numba.core.types import Type
     from numba.core.typing import Signature
-
-
-# Numba would do this in the first fit: it takes 40 MB, which are not within the `memory` of a fit.
-cpu_target.target_context.refresh()
 
 
 def threads_are_started() -> bool:
@@ -491,9 +488,14 @@ class _OurCode(caching.FunctionCache):
 
     def load_overload(self, sig: tuple["Type", ...], target_context: "CPUContext") -> CompileResult | None:
         """Return the code for the types `sig`, or None."""
-        code = super().load_overload(sig, target_context) if all(map(_is_ours, sig)) else None
+        code = None
+        if all(map(_is_ours, sig)):
+            rtsys.initialize(target_context)  # all else that Numba would prepare, code that is loaded does not need
+            with self._guard_against_spurious_io_errors():
+                code = self._load_overload(sig, target_context)
         if code is None:
             _tell_of_compiling()
+            target_context.refresh()
         return code
 
     def _load_overload(self, sig: tuple["Type", ...], target_context: "CPUContext") -> CompileResult | None:

@@ -11,9 +11,9 @@ from inspect import signature
 from typing import NoReturn
 
 import fastsvm.cli.commands as commands
-from fastsvm.estimators import ESTIMATORS
 from fastsvm.estimators.fitting.documentation import described
 from fastsvm.estimators.fitting.validation import Column
+from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.formats.readers import FORMATS, formats_with
 from fastsvm.jobs.say import nearest, say
 

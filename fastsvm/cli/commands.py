@@ -89,7 +89,7 @@ def do_info(options: argparse.Namespace) -> Json:
 
 def do_train(options: argparse.Namespace) -> Json:
     """Train a model, in a folder of its own with --folder."""
-    from fastsvm.estimators import ESTIMATORS
+    from fastsvm.estimators.registry import ESTIMATORS
     from fastsvm.jobs.inputs import as_hdf5
     from fastsvm.jobs.runner import run
     from fastsvm.jobs.training.job_file import Job, learns_labels

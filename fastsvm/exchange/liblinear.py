@@ -11,7 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from fastsvm.estimators import (
+from fastsvm.estimators.fitting.validation import Attributes
+from fastsvm.estimators.linear.prediction import dense_coef
+from fastsvm.estimators.linear.training_task import loss_of
+from fastsvm.estimators.registry import (
     LinearOneClassSVM,
     LinearSVC,
     LinearSVR,
@@ -19,9 +22,6 @@ from fastsvm.estimators import (
     SGDClassifier,
     SGDRegressor,
 )
-from fastsvm.estimators.fitting.validation import Attributes
-from fastsvm.estimators.linear.prediction import dense_coef
-from fastsvm.estimators.linear.training_task import loss_of
 from fastsvm.exchange.imported import linear_model
 from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, whole_labels
 from fastsvm.files.atomic_file import atomic_write

@@ -12,9 +12,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from fastsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.kernel_parameter import Standardization, resolve_kernel
+from fastsvm.estimators.registry import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from fastsvm.exchange.imported import KernelParts, kernel_model, standardized
 from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, whole_labels
 from fastsvm.files.atomic_file import atomic_write

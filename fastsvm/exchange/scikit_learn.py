@@ -26,7 +26,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from fastsvm.estimators import (
+from fastsvm.estimators.fitting.session import view_of
+from fastsvm.estimators.fitting.validation import Attributes
+from fastsvm.estimators.kernel.kernel_parameter import Standardization, resolve_kernel
+from fastsvm.estimators.linear.prediction import dense_coef, for_rows_as_passed
+from fastsvm.estimators.linear.training_task import loss_of
+from fastsvm.estimators.registry import (
     SVC,
     LinearOneClassSVM,
     LinearSVC,
@@ -36,13 +41,8 @@ from fastsvm.estimators import (
     NystroemSVR,
     SGDClassifier,
     SGDRegressor,
-    SVCSearch,
 )
-from fastsvm.estimators.fitting.session import view_of
-from fastsvm.estimators.fitting.validation import Attributes
-from fastsvm.estimators.kernel.kernel_parameter import Standardization, resolve_kernel
-from fastsvm.estimators.linear.prediction import dense_coef, for_rows_as_passed
-from fastsvm.estimators.linear.training_task import loss_of
+from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.exchange.imported import (
     KernelParts,
     Samples,

@@ -21,7 +21,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC as ReferenceSVC
 
-from fastsvm.estimators import SVC
+from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.files.atomic_file import atomic_write, check_folder
 from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.jobs.inputs import Json

@@ -15,10 +15,10 @@ from sklearn.base import BaseEstimator
 
 from fastsvm.compression import compress
 from fastsvm.displays._samples import names_of
-from fastsvm.estimators import SVCSearch
 from fastsvm.estimators.fitting.validation import Column, origin_of
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
+from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.exchange.model_text import is_libsvm_text, is_linear, load_libsvm, save_libsvm
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.inputs import Expected, InputOptions, Json, as_hdf5, listed

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from fastsvm._compiled.code_cache import writeable_folder
 from fastsvm._compiled.compiler import recorded
-from fastsvm.estimators import ESTIMATORS
+from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.jobs.inputs import Json
 from fastsvm.progress_bar import progress_bar
 from fastsvm.tuning import current_tuning

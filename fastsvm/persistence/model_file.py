@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import ParameterGrid
 from sklearn.model_selection._search import _yield_masked_array_for_each_param
 
-from fastsvm.estimators import ESTIMATORS, SVCSearch
 from fastsvm.estimators.fitting.session import view_of
 from fastsvm.estimators.fitting.validation import Attributes
+from fastsvm.estimators.registry import ESTIMATORS
+from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.files.array_file import is_array_file, read_arrays, write_arrays
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.kernels import KERNELS, Kernel, is_kernel, kernel_name

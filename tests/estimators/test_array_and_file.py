@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.base import clone, is_regressor
 
 from fastsvm import LinearSVC, NystroemFeatures, NystroemSVC, SVCSearch, open_hdf5
-from fastsvm.estimators import ESTIMATORS
+from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.sources import as_source
 
 # On either side of the numbers of samples or values at which estimators merge equal samples, take another solver, other

@@ -6,7 +6,7 @@ import pytest
 
 import fastsvm
 from fastsvm.cli import main
-from fastsvm.estimators import ESTIMATORS
+from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.jobs.runner import run
 from fastsvm.jobs.training.job_file import read_job
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fastsvm import SVC, NystroemFeatures, SGDClassifier, SVCSearch
-from fastsvm.estimators import ESTIMATORS
 from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.registry import ESTIMATORS
 
 rng = np.random.default_rng(0)
 X, OTHER = np.abs(rng.normal(size=(40, 3))), np.abs(rng.normal(size=(40, 3))) + 1

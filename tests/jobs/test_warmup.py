@@ -10,7 +10,7 @@ import pytest
 
 from fastsvm._compiled.processor import JIT_DISABLED
 from fastsvm.cli import main
-from fastsvm.estimators import ESTIMATORS
+from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.jobs.warmup import warm_up
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")

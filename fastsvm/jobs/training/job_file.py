@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from sklearn.base import BaseEstimator, is_outlier_detector
 
-from fastsvm.estimators import ESTIMATORS
 from fastsvm.estimators.fitting.validation import Rule
+from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.formats import FORMATS
 from fastsvm.jobs.inputs import InputOptions, Json
 from fastsvm.jobs.say import nearest
@@ -34,7 +34,7 @@ class Job(NamedTuple):
     format: str | None = None
     holdout: float = 0.0  # This share of the samples of `train` is held out for the test.
     seed: int = 0  # It draws the held-out samples, and is that of the estimator.
-    kind: str = "svc"  # It is a key of `fastsvm.estimators.ESTIMATORS`.
+    kind: str = "svc"  # It is a key of `fastsvm.estimators.registry.ESTIMATORS`.
     parameters: Mapping[str, object] = MappingProxyType({})
     grid: Mapping[str, list] = MappingProxyType({})  # Values to compare are by parameter; without a search it is empty.
     folds: int = 5

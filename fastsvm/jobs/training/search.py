@@ -10,8 +10,9 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import ParameterGrid
 
 from fastsvm._compiled.threads import at_most
-from fastsvm.estimators import ESTIMATORS, SVCSearch
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
+from fastsvm.estimators.registry import ESTIMATORS
+from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.jobs.inputs import Json, labels_of, rows_named
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job, learns_labels

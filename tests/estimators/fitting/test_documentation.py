@@ -10,9 +10,9 @@ from collections import Counter
 import pytest
 
 import fastsvm
-from fastsvm.estimators import ESTIMATORS
 from fastsvm.estimators.fitting import documentation
 from fastsvm.estimators.fitting.documentation import documented
+from fastsvm.estimators.registry import ESTIMATORS
 
 try:
     from fastsvm import dask as cluster

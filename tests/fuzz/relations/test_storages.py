@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import fastsvm
-from fastsvm.estimators import ESTIMATORS
+from fastsvm.estimators.registry import ESTIMATORS
 
 LENGTHS = (64, 256, 512, 1024, 2048, 3072, 4096, 10_000)
 WIDTHS = (16, 64, 128, 256, 512)

@@ -8,7 +8,7 @@ from fuzz.budget import chunks, examine
 from fuzz.judges import Find
 from hypothesis import strategies as st
 
-from fastsvm.estimators import ESTIMATORS
+from fastsvm.estimators.registry import ESTIMATORS
 
 USUAL = 12
 NAMES = ("linear", "linear-regressor", "logistic", "svc", "svr")
