@@ -81,7 +81,21 @@ def test_code_that_root_compiled_serves_a_user_who_cannot_write_there(package, t
         command = [sys.executable, "-c", PROGRAM, *user]
         return subprocess.check_output(command, cwd=package.parent, env=environment, text=True).split()
 
-    assert counts() == ["0", "1"]
+    assert counts() == ["0", "1"]  # of the functions that were loaded, and of those that were compiled
     before = sorted(path.name for path in cache.rglob("*"))
     assert counts(str(NOBODY)) == ["1", "0"]
     assert sorted(path.name for path in cache.rglob("*")) == before
+
+
+@pytest.mark.skipif(PLAIN, reason="plain Numba keeps no machine code")
+def test_code_within_the_package_is_loaded_and_nothing_is_written(package, tmp_path):
+    """As in a compiled wheel."""
+
+    def counts(cache):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache)}
+        return subprocess.check_output([sys.executable, "-c", PROGRAM], cwd=package.parent, env=environment, text=True)
+
+    assert counts("first").split() == ["0", "1"]
+    (tmp_path / "first" / "fastsvm-machine-code").rename(package / "_machine_code")
+    assert counts("second").split() == ["1", "0"]
+    assert not list((tmp_path / "second").rglob("*.nbi"))
