@@ -21,7 +21,6 @@ from fastsvm.estimators import (
     SVCSearch,
 )
 from fastsvm.exchange.model_text import load_libsvm, save_libsvm
-from fastsvm.exchange.range_text import load_libsvm_range
 from fastsvm.exchange.scikit_learn import from_sklearn, to_sklearn
 from fastsvm.persistence.model_file import load, save
 from fastsvm.sources import HDF5Data, open_hdf5
@@ -50,7 +49,6 @@ __all__ = [
     "kernels",
     "load",
     "load_libsvm",
-    "load_libsvm_range",
     "open_hdf5",
     "save",
     "save_libsvm",

@@ -223,8 +223,6 @@ def _add_convert_model(added: _Commands) -> None:
     convert = _command(added, "convert-model", commands.do_convert_model, words)
     convert.add_argument("source", help="file of a model, or the text of one")
     convert.add_argument("destination", help="file to write: text if the source is a model, else a model")
-    words = "range file to write for svm-scale, which standardises samples as the model does"
-    convert.add_argument("--range", metavar="FILE", help=words)
     words = "number of features, which LIBSVM's text does not say (default: the largest index in it)"
     convert.add_argument("--n-features", type=int, metavar="N", help=words)
     _add_first_index(convert, "index of the first feature in LIBSVM's text; default: 0 if an index is 0, else 1")

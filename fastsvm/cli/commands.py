@@ -67,10 +67,8 @@ def do_convert_model(options: argparse.Namespace) -> Json:
     """Convert a model to the text of LIBSVM or LIBLINEAR, or from it."""
     from fastsvm.jobs.models import convert_model
 
-    for written in (options.destination, options.range):
-        _refuse_existing(options, written, options.source)
-    numbers = _passed(options, "n_features", "first_index")
-    return convert_model(options.source, options.destination, options.range, **numbers)
+    _refuse_existing(options, options.destination, options.source)
+    return convert_model(options.source, options.destination, **_passed(options, "n_features", "first_index"))
 
 
 def do_fetch(options: argparse.Namespace) -> Json:

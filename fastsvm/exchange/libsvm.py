@@ -113,8 +113,7 @@ def read_libsvm_text(path: str | Path) -> LibsvmText:
     If the text is damaged, ValueError names the number of the line.
     """
     lines = TextLines(path, "the text of a LIBSVM model")
-    a_range = "it begins like a range file of svm-scale, which load_libsvm_range reads"
-    header = lines.header(_key_words(lines), "SV", "the support vectors", {"x": a_range, "y": a_range})
+    header = lines.header(_key_words(lines), "SV", "the support vectors")
     lines.require(header, ("svm_type", "kernel_type", "nr_class", "total_sv", "rho"))
     n_classes = _checked(lines, header)
     coef: list[np.ndarray] = []
@@ -275,17 +274,14 @@ def _in_order_of_labels(text: LibsvmText, labels: np.ndarray, counts: np.ndarray
 # --- from a model to text --------------------------------------------------------------------------------
 
 
-def libsvm_text_of(model: BaseEstimator, of_standardized: bool, first_index: int) -> LibsvmText:
-    """Return the text of a fitted kernel machine, whose first feature has the index `first_index`, 0 or 1.
-
-    `of_standardized` says whether the samples that the text is for are standardised as the model standardises them.
-    """
+def libsvm_text_of(model: BaseEstimator, first_index: int) -> LibsvmText:
+    """Return the text of a fitted kernel machine, whose first feature has the index `first_index`, 0 or 1."""
     svm_type = next(each.svm_type for each in MACHINES if each.estimator is type(model))
     kernel_type, parameters = _kernel_of(model)
     classes = getattr(model, "classes_", None)
     sign = -1 if classes is not None and len(classes) == 2 else 1
     layout = layout_of(model)
-    vectors, intercept = _vectors_of(model, kernel_type, of_standardized)
+    vectors, intercept = _vectors_of(model, kernel_type)
     vectors = vectors if first_index or kernel_type == "precomputed" else _counted_from_0(vectors)
     return LibsvmText(
         svm_type=svm_type,
@@ -341,18 +337,19 @@ def _kernel_of(model: BaseEstimator) -> tuple[str, dict[str, float]]:
     return name, kernel._asdict()
 
 
-def _vectors_of(model: BaseEstimator, kernel_type: str, of_standardized: bool) -> tuple[sparse.csr_matrix, np.ndarray]:
+def _vectors_of(model: BaseEstimator, kernel_type: str) -> tuple[sparse.csr_matrix, np.ndarray]:
     """Return the model's support vectors in columns from 1, and intercepts."""
     intercept = np.asarray(model.intercept_, np.float64)
     if kernel_type == "precomputed":
         return sparse.csr_matrix(np.asarray(model.support_, np.float64)[:, None] + 1), intercept
     map_ = Standardization.of_model(model)
     vectors = standardized(model.support_vectors_, map_)
-    if map_ is not None and not of_standardized:
+    if map_ is not None:
         if kernel_type != "linear":
             raise ValueError(
-                f"With standardize=True and the kernel {model.kernel!r}, the text is for standardised samples. Pass "
-                "range_path=, a file to write, with which svm-scale -r makes these from samples as they are."
+                f"The text takes samples as they are, but the kernel {model.kernel!r} is of standardised ones. Scale "
+                "the samples before the fit, by sklearn.preprocessing.MinMaxScaler or svm-scale, and fit with "
+                "standardize=False."
             )
         # k(z, (x - shift) scale) = (z scale)·x - (z scale)·shift
         vectors = standardized(vectors, Standardization(None, map_.scale))

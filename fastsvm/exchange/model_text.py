@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.estimators.fitting.session import view_of
 from fastsvm.estimators.fitting.validation import origin_of
-from fastsvm.estimators.kernel.kernel_parameter import Standardization
 from fastsvm.estimators.linear.prediction import LinearModel
 from fastsvm.estimators.nystroem.landmarks import LandmarkEstimator
 from fastsvm.exchange.liblinear import (
@@ -19,7 +18,6 @@ from fastsvm.exchange.liblinear import (
     write_liblinear_text,
 )
 from fastsvm.exchange.libsvm import MACHINES, libsvm_text_of, model_of_libsvm_text, read_libsvm_text, write_libsvm_text
-from fastsvm.exchange.range_text import write_range_text
 from fastsvm.exchange.text_lines import begins_with
 from fastsvm.sources import Origin
 
@@ -36,7 +34,7 @@ def is_linear(model: BaseEstimator) -> bool:
     return isinstance(model, LinearModel) and not isinstance(model, LandmarkEstimator)
 
 
-def save_libsvm(model: BaseEstimator, path: str | Path, *, range_path: str | Path | None = None) -> None:
+def save_libsvm(model: BaseEstimator, path: str | Path) -> None:
     """Write a fitted model as text that LIBSVM's `svm-predict`, or LIBLINEAR's `predict`, reads.
 
     A kernel machine becomes the text of a LIBSVM model, a linear one that of a LIBLINEAR model. All numbers are exact:
@@ -50,13 +48,10 @@ def save_libsvm(model: BaseEstimator, path: str | Path, *, range_path: str | Pat
     model : estimator
         A fitted kernel machine, linear machine, `LogisticRegression`, `SGDClassifier` or `SGDRegressor`. Its kernel is
         "linear", "poly", "rbf", "sigmoid" or "precomputed", its labels are whole numbers. LIBLINEAR has fewer losses:
-        the text of another one names a solver that predicts the same classes or numbers.
+        the text of another one names a solver that predicts the same classes or numbers. The text takes samples as they
+        are, so that with `standardize=True` the kernel must be linear.
     path : str or Path
         The file to write. An existing file is replaced.
-    range_path : str or Path or None, default=None
-        File to write with the ranges of features, for which `svm-scale -r` makes samples that are standardised as the
-        model does. It is needed if a kernel machine has `standardize=True`, but for the linear kernel, whose text then
-        takes samples as they are. The text is for samples that were scaled so.
 
     Raises
     ------
@@ -65,7 +60,7 @@ def save_libsvm(model: BaseEstimator, path: str | Path, *, range_path: str | Pat
     NotFittedError
         If it is not fitted.
     ValueError
-        If LIBSVM has no such kernel or labels, or if samples must be standardised and there is no `range_path`.
+        If LIBSVM has no such kernel or labels, or if samples must be standardised for it.
 
     Examples
     --------
@@ -90,27 +85,18 @@ def save_libsvm(model: BaseEstimator, path: str | Path, *, range_path: str | Pat
     if not is_linear(model) and type(model) not in [each.estimator for each in MACHINES]:
         raise TypeError(f"LIBSVM and LIBLINEAR have no text for a {type(model).__name__}.")
     check_is_fitted(model)
-    map_ = None if is_linear(model) else Standardization.of_model(model)
-    if range_path is not None and map_ is None:
-        raise ValueError(
-            "range_path is for kernel machines with standardize=True; this model takes samples as they are."
-        )
     first_index = 0 if origin_of(model).first_index == 0 else 1
-    if first_index == 0 and (is_linear(model) or range_path is not None):
-        first_index, programs = 1, "svm-scale" if range_path is not None else "LIBLINEAR"
+    if not is_linear(model):
+        write_libsvm_text(path, libsvm_text_of(model, first_index))
+        return
+    if first_index == 0:
         warnings.warn(
-            f"The first feature has the index 1 in {path}, because {programs} knows no index 0. In the text of the fit "
+            f"The first feature has the index 1 in {path}, because LIBLINEAR knows no index 0. In the text of the fit "
             "it has the index 0: the indices of samples to predict must be one more there.",
             UserWarning,
             stacklevel=2,
         )
-    if is_linear(model):
-        write_liblinear_text(path, liblinear_text_of(model))
-        return
-    text = libsvm_text_of(model, range_path is not None, first_index)
-    if range_path is not None and map_ is not None:
-        write_range_text(range_path, map_, model.n_features_in_)
-    write_libsvm_text(path, text)
+    write_liblinear_text(path, liblinear_text_of(model))
 
 
 def load_libsvm(path: str | Path, *, n_features: int | None = None, first_index: int | None = None) -> Any:

@@ -48,13 +48,8 @@ class TextLines:
                 if words:
                     yield words
 
-    def header(
-        self, values: ValueReaders, last: str, what_follows: str, other_files: dict[str, str] | None = None
-    ) -> Header:
-        """Return the values of the key words up to the line `last`, each of which may begin one line.
-
-        `values` reads the words of a line. A file that begins with a key of `other_files` is refused with its text.
-        """
+    def header(self, values: ValueReaders, last: str, what_follows: str) -> Header:
+        """Return the values of the key words up to the line `last`, each of which may begin one line."""
         header: Header = {}
         for words in self:
             name = shown(words[0])
@@ -63,8 +58,6 @@ class TextLines:
             self._places[name] = self.number
             if name == last:
                 return header
-            if not header and name in (other_files or {}):
-                raise self.damaged((other_files or {})[name])
             if name not in values:
                 raise self.error(f"there is no key word {name} in {self.what}")
             header[name] = values[name](words)

@@ -103,27 +103,17 @@ def _widened(model: BaseEstimator, n_features: int) -> BaseEstimator:
 
 
 def convert_model(
-    source: str | Path,
-    destination: str | Path,
-    range_path: str | Path | None = None,
-    n_features: int | None = None,
-    first_index: int | None = None,
+    source: str | Path, destination: str | Path, n_features: int | None = None, first_index: int | None = None
 ) -> Json:
-    """Write the text of a model of fastsvm, with a range file if there is a path, or a model of fastsvm from text."""
+    """Write the text of a model of fastsvm, or a model of fastsvm from text."""
     is_text = is_libsvm_text(source)
-    if is_text and range_path is not None:
-        raise ValueError(f"A range file is written for a model of fastsvm with standardize=True; {source} is text.")
     if (n_features, first_index) != (None, None) and not is_text:
         raise ValueError(f"{source} knows the number and the index of its features; only the text of a model does not.")
     model = load_libsvm(source, n_features=n_features, first_index=first_index) if is_text else load(source)
     if isinstance(model, SVCSearch):
         model = model.best_estimator_
-    if is_text:
-        save(model, destination)
-    else:
-        save_libsvm(model, destination, range_path=range_path)
-    written = {} if range_path is None else {"range": str(range_path)}
-    return {"file": str(destination), "estimator": type(model).__name__, "n_features": model.n_features_in_, **written}
+    (save if is_text else save_libsvm)(model, destination)
+    return {"file": str(destination), "estimator": type(model).__name__, "n_features": model.n_features_in_}
 
 
 class CompressionReport(NamedTuple):

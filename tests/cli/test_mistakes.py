@@ -215,7 +215,6 @@ PATHS = [
     "convert data.csv {}",
     "convert-model {} out",
     "convert-model model {}",
-    "convert-model model out --range {}",
     "demo --folder {}",
     "evaluate {} data.h5",
     "evaluate model {}",
