@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fastsvm.cli.arguments import make_parser
+from fastsvm.cli import make_parser
 from fastsvm.estimators import ESTIMATORS
 
 PAGE = (Path(__file__).parents[1] / "docs" / "coming_from" / "libsvm.md").read_text(encoding="utf-8")
