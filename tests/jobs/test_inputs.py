@@ -170,7 +170,7 @@ def test_outputs_that_exist_are_kept(refused, told, model, tmp_path):
 
 
 def test_a_killed_prediction_of_a_table_resumes(told, model, tmp_path, monkeypatch, choose, capsys):
-    from fastsvm.jobs.prediction_file import PredictionFile
+    from fastsvm.jobs.predict import PredictionFile
 
     choose(jobs={"block_rows": 20})
     path = write_csv(tmp_path / "iris.csv", y=NAMES[KIND])

@@ -37,7 +37,6 @@ from fastsvm.jobs.report.html import (
     table,
 )
 from fastsvm.jobs.training.job_file import Job
-from fastsvm.jobs.training.run_folder import RunFolder
 from fastsvm.jobs.training.train import Trained
 from fastsvm.sources import open_hdf5
 from fastsvm.tuning import current_tuning
@@ -79,14 +78,12 @@ _OF_JOB = {
 }  # fmt: skip
 
 
-def write_report(folder: RunFolder, job: Job, trained: Trained, result: Json, cells: Sequence[Json] = ()) -> None:
-    """Write the report of a run into its folder, from its log, its result and the cells that a search evaluated."""
-    events, data, title = (
-        folder.events(),
-        describe(job.train),
-        f"{type(trained.model).__name__} on {Path(job.train).name}",
-    )
-    model, tested = trained.model, trained.tested
+def write_report(
+    path: Path, events: Sequence[Json], job: Job, trained: Trained, result: Json, cells: Sequence[Json]
+) -> None:
+    """Write the report of a run from the events of its log, its result and the cells that a search evaluated."""
+    model, tested, data = trained.model, trained.tested, describe(job.train)
+    title = f"{type(model).__name__} on {Path(job.train).name}"
     parts = [
         _head(title, job, result, events),
         section("Certificate and cost", pair(_certificate(result), _cost(result))),
@@ -101,7 +98,7 @@ def write_report(folder: RunFolder, job: Job, trained: Trained, result: Json, ce
     elif tested is not None:
         parts += [section("Predictions and targets", scatter(tested)), section("Errors", errors(tested, model))]
     parts += [section("Interruptions", _interruptions(events)), section("Versions", _versions(events))]
-    with atomic_write(folder.report_file) as part:
+    with atomic_write(path) as part:
         part.write_text(page(title, joined(parts, "\n")), encoding="utf-8")
 
 

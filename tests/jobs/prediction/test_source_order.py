@@ -9,8 +9,7 @@ from predicted_files import BLOCK, write
 
 import fastsvm
 from fastsvm.formats import convert
-from fastsvm.jobs.predict import predict
-from fastsvm.jobs.prediction_file import PredictionFile, parts_of
+from fastsvm.jobs.predict import PredictionFile, parts_of, predict
 
 N = 7 * BLOCK + 13
 NAMES = ["ant", "bee", "Käfer"]
@@ -150,7 +149,7 @@ def test_a_killed_prediction_resumes_to_the_same_file(moment, ending, table, row
 
             patch.setattr(PredictionFile, "append", some)
         elif moment == "sorting":
-            patch.setattr("fastsvm.jobs.prediction_file.progress_bar", stop)
+            patch.setattr("fastsvm.jobs.predict.progress_bar", stop)
         else:
             patch.setattr("fastsvm.files.atomic_file.os.replace", stop)
         with pytest.raises(Killed):

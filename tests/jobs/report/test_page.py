@@ -16,9 +16,8 @@ from scipy import sparse
 from fastsvm.jobs.report import html
 from fastsvm.jobs.report.figures import process_curves
 from fastsvm.jobs.report.html import Axes, Html, Line, chart, duration, png, rounded, shown, table
-from fastsvm.jobs.runner import run
+from fastsvm.jobs.runner import RunFolder, run
 from fastsvm.jobs.training.job_file import Job
-from fastsvm.jobs.training.run_folder import RunFolder
 
 NAMES = ["cat", "<script>alert('dog')</script>", 'a "frog" & more']
 ALONE = {"meta", "img", "br"}  # elements without an end
