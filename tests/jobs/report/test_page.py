@@ -14,8 +14,8 @@ from csr_group import write_csr
 from scipy import sparse
 
 from fastsvm.jobs.report import html
-from fastsvm.jobs.report.figures import process_curves
 from fastsvm.jobs.report.html import Axes, Html, Line, chart, duration, png, rounded, shown, table
+from fastsvm.jobs.report.page import process_curves
 from fastsvm.jobs.runner import RunFolder, run
 from fastsvm.jobs.training.job_file import Job
 
