@@ -196,14 +196,8 @@ def do_compress(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.models import compress_model
 
     _refuse_existing(options, options.output, options.model, options.data)
-    report = compress_model(
-        options.model,
-        options.data,
-        options.output,
-        _inputs(options),
-        **_passed(options, "refit", "tol", "n_support", "memory", "random_state"),
-    )
-    return report._asdict()
+    parameters = _passed(options, "refit", "tol", "n_support", "memory", "random_state")
+    return compress_model(options.model, options.data, options.output, _inputs(options), **parameters)
 
 
 def do_convert(options: argparse.Namespace) -> Json:
@@ -291,7 +285,7 @@ def do_train(options: argparse.Namespace) -> Json:
         with as_hdf5(path, inputs, seed=options.seed) as file:
             if options.output is None:
                 say("note: the model is not saved. --output FILE saves it; --folder FOLDER saves checkpoints, too.")
-            return train(job._replace(train=str(file)), options.output).report._asdict()
+            return train(job._replace(train=str(file)), options.output).report
     if options.output is not None:
         raise ValueError("A run saves its model in its folder as model.fastsvm. Pass --folder or --output, not both.")
     return run(job, options.folder)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 from scipy import sparse
@@ -116,17 +116,6 @@ def convert_model(
     return {"file": str(destination), "estimator": type(model).__name__, "n_features": model.n_features_in_}
 
 
-class CompressionReport(NamedTuple):
-    """The result of `compress_model`: support vectors before and after, and differences of decision values."""
-
-    output: str
-    n_support_before: int
-    n_support: int
-    max_difference: float
-    rms_difference: float
-    seconds: float
-
-
 def compress_model(
     model_path: str | Path,
     path: str | Path,
@@ -135,10 +124,11 @@ def compress_model(
     *,
     refit: bool = False,
     **parameters: Column,
-) -> CompressionReport:
+) -> Json:
     """Write a model with fewer support vectors, whose decision values agree on the rows of the file `path`.
 
-    With `refit` the labels of the file are used. `parameters` are those of `fastsvm.compress`.
+    It returns the numbers of support vectors before and after, and the differences of decision values. With `refit` the
+    labels of the file are used. `parameters` are those of `fastsvm.compress`.
     """
     begin = time.perf_counter()
     check_output(output, model_path, path)
@@ -150,14 +140,14 @@ def compress_model(
     if compression.n_support == len(model.support_):
         say("note: nothing is gained: as many support vectors are needed. Pass a larger --tol, or --n-support.")
     save(compression.model, output)
-    return CompressionReport(
-        str(output),
-        len(model.support_),
-        compression.n_support,
-        compression.max_difference,
-        compression.rms_difference,
-        time.perf_counter() - begin,
-    )
+    return {
+        "output": str(output),
+        "n_support_before": len(model.support_),
+        "n_support": compression.n_support,
+        "max_difference": compression.max_difference,
+        "rms_difference": compression.rms_difference,
+        "seconds": time.perf_counter() - begin,
+    }
 
 
 # --- descriptions ------------------------------------------------------------------------------------------------

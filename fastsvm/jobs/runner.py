@@ -20,6 +20,7 @@ from inspect import signature
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from fastsvm.files.atomic_file import atomic_write, check_folder, check_input, is_taken, take
 from fastsvm.formats import FORMATS, recognise
@@ -30,7 +31,7 @@ from fastsvm.jobs.stopping import Stopped, StopSignals
 from fastsvm.jobs.training.checkpoints import Checkpoint, Checkpoints, Tree, check_bound
 from fastsvm.jobs.training.job_file import Job, estimators_of
 from fastsvm.jobs.training.search import best_of, check_grid, search
-from fastsvm.jobs.training.train import Trained, TrainingReport, measured, train, written_surely
+from fastsvm.jobs.training.train import Tested, Trained, measured, train, written_surely
 from fastsvm.memory import parse_memory, peak_memory
 from fastsvm.persistence.model_file import load
 from fastsvm.sources import open_hdf5
@@ -209,7 +210,7 @@ class _Run:
         """Write the result and the report, then remove the checkpoints; return the result."""
         folder = self.folder
         seconds = checkpointer.before + time.perf_counter() - self.begin
-        result = {**trained.report._asdict(), "run_seconds": seconds, "checkpoint_seconds": checkpointer.spent}
+        result = trained.report | {"run_seconds": seconds, "checkpoint_seconds": checkpointer.spent}
         result["seconds"] += checkpointer.before
         if self.cells:
             result["search"] = best_of(job, self.cells)
@@ -219,7 +220,7 @@ class _Run:
         folder.log("end", **{name: result[name] for name in ("stop_reason", "objective", "accuracy", "r2", "seconds")})
         if job.report:
             with _result_stays(folder):
-                write_report(folder.report_file, folder.events(), job, trained, result, self.cells)
+                self._report(job, trained.model, trained.tested, result)
         _clear(folder)
         return result
 
@@ -230,9 +231,10 @@ class _Run:
             self.cells = self.folder.search["cells"]
             job = job._replace(parameters={**job.parameters, **best["parameters"]})
         model = load(self.folder.model_file)
-        report = TrainingReport(**{name: result[name] for name in TrainingReport._fields if name in result})
-        trained = Trained(model, report, measured(model, job))
-        write_report(self.folder.report_file, self.folder.events(), job, trained, result, self.cells)
+        self._report(job, model, measured(model, job), result)
+
+    def _report(self, job: Job, model: BaseEstimator, tested: Tested | None, result: Json) -> None:
+        write_report(self.folder.report_file, self.folder.events(), job, model, tested, result, self.cells)
 
 
 @contextmanager

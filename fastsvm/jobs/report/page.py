@@ -37,7 +37,7 @@ from fastsvm.jobs.report.html import (
 )
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.search import best_of
-from fastsvm.jobs.training.train import Tested, Trained
+from fastsvm.jobs.training.train import Tested
 from fastsvm.sources import HDF5Data, open_hdf5
 from fastsvm.tuning import current_tuning
 
@@ -83,10 +83,16 @@ History = dict[str, np.ndarray]
 
 
 def write_report(
-    path: Path, events: Sequence[Json], job: Job, trained: Trained, result: Json, cells: Sequence[Json]
+    path: Path,
+    events: Sequence[Json],
+    job: Job,
+    model: BaseEstimator,
+    tested: Tested | None,
+    result: Json,
+    cells: Sequence[Json],
 ) -> None:
     """Write the report of a run from the events of its log, its result and the cells that a search evaluated."""
-    model, tested, data = trained.model, trained.tested, describe(job.train)
+    data = describe(job.train)
     title = f"{type(model).__name__} on {Path(job.train).name}"
     parts = [
         _head(title, job, result, events),

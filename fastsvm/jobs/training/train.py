@@ -29,30 +29,6 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
-class TrainingReport(NamedTuple):
-    """The result of `train`; megabytes are 10⁶ bytes."""
-
-    model: str  # It is the file of the model, "" if it was not saved.
-    n_samples: int  # Held-out samples do not count.
-    n_features: int
-    n_classes: int | None  # It is None for a regression.
-    accuracy: float | None  # It is the share of correct classes of test samples; None for a regression or without them.
-    r2: float | None  # It is R² on the test samples; None for a classifier or without test samples.
-    n_test: int
-    objective: float | None
-    duality_gap: float | None
-    kkt_violation: float | None
-    converged: bool  # The fit ended within its tolerance.
-    stop_reason: str
-    n_support: int | None  # It is None for a linear model.
-    n_iter: int  # It counts iterations of all two-class problems together, or epochs.
-    seconds: float  # It is the time of the fit.
-    passes: float  # The fit read so many bytes of the file, in multiples of the size of X.
-    read_mb_per_second: float  # It is the speed of those reads.
-    peak_memory_mb: float | None  # It is that of the process so far.
-    workers: dict[str, dict[str, float]] | None = None
-
-
 class Tested(NamedTuple):
     """The test samples of a model: their file, their row numbers in it, and their labels, true and predicted."""
 
@@ -66,7 +42,7 @@ class Trained(NamedTuple):
     """A fitted model, its report, and its test samples, None if there are none."""
 
     model: BaseEstimator
-    report: TrainingReport
+    report: Json
     tested: Tested | None
 
 
@@ -99,15 +75,20 @@ def train(
             else:
                 estimator.client = client
                 estimator.fit(data.path)
-        cost: Json = {"seconds": time.perf_counter() - begin}
+        seconds, workers = time.perf_counter() - begin, None
         if job.cluster is None:
             n_read, reading = data.X.reads.nbytes, data.X.reads.seconds
         else:
             workers, estimator = estimator.workers_, estimator.to_local()
             n_read = data.X.nbytes * sum(one["rows"] for one in workers.values()) / max(1, len(data))
-            reading, cost["workers"] = sum(one["reading"] for one in workers.values()), workers
+            reading = sum(one["reading"] for one in workers.values())
             estimator._origin = data.X.origin
-        cost |= {"passes": n_read / max(1, data.X.nbytes), "read_mb_per_second": n_read / 1e6 / max(reading, 1e-9)}
+        cost = {
+            "seconds": seconds,
+            "passes": n_read / max(1, data.X.nbytes),
+            "read_mb_per_second": n_read / 1e6 / max(reading, 1e-9),
+            "workers": workers,
+        }
         estimator.set_params(verbose=job.parameters.get("verbose", False))  # the command shows progress, not the model
         if destination is not None:
             save_surely(estimator, destination)
@@ -184,29 +165,34 @@ def _check_test(path: str, training: HDF5Data, classes: np.ndarray | None) -> No
             say(f"note: {note}")
 
 
-def _report(model: BaseEstimator, tested: Tested | None, path: str | Path | None, n: int, cost: Json) -> TrainingReport:
+def _report(model: BaseEstimator, tested: Tested | None, path: str | Path | None, n: int, cost: Json) -> Json:
+    """Return the result of `train`: of the file of the model, the fit and its certificate, the test and the cost.
+
+    `cost` has the time of the fit, the bytes that it read, in multiples of the size of X, and the speed of those reads.
+    Megabytes are 10⁶ bytes.
+    """
     fitted, score = vars(model), None
     classes, support = fitted.get("classes_"), fitted.get("support_")
     if tested is not None:
         score = float((accuracy_score if is_classifier(model) else r2_score)(tested.truth, tested.predicted))
-    return TrainingReport(
-        model=str(path or ""),
-        n_samples=n,
-        n_features=model.n_features_in_,
-        n_classes=None if classes is None else len(classes),
-        accuracy=score if is_classifier(model) else None,
-        r2=None if is_classifier(model) else score,
-        n_test=0 if tested is None else len(tested.rows),
-        objective=model.objective_,
-        duality_gap=fitted.get("duality_gap_"),
-        kkt_violation=fitted.get("kkt_violation_"),
-        converged=bool(model.converged_),
-        stop_reason=model.stop_reason_,
-        n_support=None if support is None else len(support),
-        n_iter=int(np.sum(model.n_iter_)),
+    return {
+        "model": str(path or ""),
+        "n_samples": n,  # without those that are held out
+        "n_features": model.n_features_in_,
+        "n_classes": None if classes is None else len(classes),
+        "accuracy": score if is_classifier(model) else None,
+        "r2": None if is_classifier(model) else score,
+        "n_test": 0 if tested is None else len(tested.rows),
+        "objective": model.objective_,
+        "duality_gap": fitted.get("duality_gap_"),
+        "kkt_violation": fitted.get("kkt_violation_"),
+        "converged": bool(model.converged_),
+        "stop_reason": model.stop_reason_,
+        "n_support": None if support is None else len(support),
+        "n_iter": int(np.sum(model.n_iter_)),  # of all two-class problems together
         **cost,
-        peak_memory_mb=peak_memory(),
-    )
+        "peak_memory_mb": peak_memory(),  # of the process so far
+    }
 
 
 def split(n: int, holdout: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
