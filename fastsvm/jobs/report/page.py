@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from fastsvm.displays._samples import as_images, confusion_counts, names_of, rows_at
-from fastsvm.displays.convergence import loss_curve, objective_name, problem_curves
+from fastsvm.displays.curves import loss_curve, objective_name, problem_curves
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.jobs.inputs import Json
 from fastsvm.jobs.models import describe
