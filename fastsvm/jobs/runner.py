@@ -30,8 +30,7 @@ from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import Stopped, StopSignals
 from fastsvm.jobs.training.checkpoints import Checkpoint, Checkpoints, Tree, check_bound
 from fastsvm.jobs.training.job_file import Job, estimators_of
-from fastsvm.jobs.training.search import best_of, check_grid, search
-from fastsvm.jobs.training.train import Tested, Trained, measured, train, written_surely
+from fastsvm.jobs.training.train import Tested, Trained, best_of, check_grid, measured, search, train, written_surely
 from fastsvm.memory import parse_memory, peak_memory
 from fastsvm.persistence.model_file import load
 from fastsvm.sources import open_hdf5

@@ -36,8 +36,7 @@ from fastsvm.jobs.report.html import (
     table,
 )
 from fastsvm.jobs.training.job_file import Job
-from fastsvm.jobs.training.search import best_of
-from fastsvm.jobs.training.train import Tested
+from fastsvm.jobs.training.train import Tested, best_of
 from fastsvm.sources import HDF5Data, open_hdf5
 from fastsvm.tuning import current_tuning
 
