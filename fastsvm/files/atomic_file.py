@@ -12,7 +12,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -70,8 +70,9 @@ def locked_folder(folder: Path) -> Iterator[bool | None]:
     number, succeeded = -1, None
     try:
         if windows is not None:
-            number = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
-            succeeded = not _is_taken_on_windows(number)
+            number, succeeded = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT), False
+            windows.locking(number, windows.LK_NBLCK, 1)
+            succeeded = True
         elif fcntl is not None:
             number = os.open(folder, os.O_RDONLY)
             is_free = not is_taken(number, shared=False)
@@ -89,14 +90,6 @@ def locked_folder(folder: Path) -> Iterator[bool | None]:
             with suppress(OSError):  # an open file could not be removed, so the folder may be empty but for it
                 (folder / LOCK).unlink()
                 folder.rmdir()
-
-
-def _is_taken_on_windows(number: int) -> bool:
-    try:
-        windows.locking(number, windows.LK_NBLCK, 1)
-    except OSError:
-        return True
-    return False
 
 
 # --- atomic writes ---------------------------------------------------------------------------------------
@@ -167,19 +160,14 @@ def name_beside(path: Path, ending: str) -> Path:
 
 
 @contextmanager
-def atomic_write(path: str | Path, part: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary path, in a `scratch_folder` or `part`. At the end that file replaces `path`."""
+def atomic_write(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path, in a `scratch_folder`. At the end that file replaces `path`."""
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
-    with ExitStack() as stack:
-        if part is None:
-            part = stack.enter_context(scratch_folder(path, quick=True)) / "new"
-        else:
-            stack.callback(part.unlink, missing_ok=True)
-        with _named(path):
-            yield part
-            complete(part, path)
+    with scratch_folder(path, quick=True) as room:
+        yield room / "new"
+        complete(room / "new", path)
 
 
 @contextmanager
@@ -205,22 +193,14 @@ def scratch_folder(path: str | Path, quick: bool = False) -> Iterator[Path]:
                     with locked_folder(room) as again:
                         if alone and not again:  # some file systems ignore locks
                             _remove_unlocked([first] if quick else _rooms(path))
-                with _named(path):
-                    yield room
+                yield room
                 return
+            except OSError as error:
+                if error.errno in _NO_MORE and error.filename is None:
+                    raise OSError(error.errno, error.strerror, str(path)) from error
+                raise
             finally:  # while it is locked: afterwards another process may have made a folder of this name
                 shutil.rmtree(room, ignore_errors=True)
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Add the name of the file to errors of a full disk."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _NO_MORE and error.filename is None:
-            raise OSError(error.errno, error.strerror, str(path)) from error
-        raise
 
 
 def remove_left(path: Path) -> None:

@@ -272,7 +272,6 @@ class PredictionFile:
     def __init__(self, output: str | Path, file: FileIO, labels: np.dtype, bound_to: Json) -> None:
         self.output = Path(output)
         self.part, self._state_file = parts_of(output)
-        self._new_state_file = name_beside(self.output, ".part.state.new")
         self._file, self._labels = file, labels
         self._bound_to = json.loads(json.dumps(bound_to))
         self.state = PredictionState()
@@ -348,7 +347,7 @@ class PredictionFile:
         self._next = now + max(self._tuning.log_s, (now - begin) / self._tuning.save_share)
 
     def _write_state(self) -> None:
-        with atomic_write(self._state_file, self._new_state_file) as part:
+        with atomic_write(self._state_file) as part:
             write(part, {"bound_to": self._bound_to, "state": self.state}, {})
 
     @contextmanager
@@ -397,7 +396,7 @@ class PredictionFile:
         self.save()
         rows = np.memmap(self.part, self._record_type(self.state.decision), "r", shape=self.state.rows)
         writer = _write_csv if self.output.name.endswith(".csv") else _write_hdf5
-        with self._explained(), atomic_write(self.output, name_beside(self.output, ".part.new")) as path:
+        with self._explained(), atomic_write(self.output) as path:
             writer(path, _blocks(rows, order, ids), len(rows))
         del rows  # Windows removes no file that is mapped or open
         if not has_locks():
@@ -418,8 +417,8 @@ class PredictionFile:
         """Remove the part and its state."""
         if not has_locks():
             self._file.close()
-        for path in (self.part, self._state_file, self._new_state_file):
-            path.unlink(missing_ok=True)
+        self.part.unlink(missing_ok=True)
+        self._state_file.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -51,15 +51,8 @@ def run(job: Job, path: str | Path) -> Json:
     """
     _check_files(job)
     check_grid(job)
-    begun: RunFolder | None = None  # until then it may be that of another process
-    try:
-        with RunFolder.begun(path, _settled(job)) as folder:
-            begun = folder
-            return _Run(folder, folder.job).go()
-    except _BAD_INPUT:
-        if begun is not None and not begun.has_results():
-            begun.undo()
-        raise
+    with RunFolder.begun(path, _settled(job)) as folder:
+        return _Run(folder, folder.job).go()
 
 
 def resume(path: str | Path, scheduler: str | None = None) -> Json:
@@ -300,20 +293,29 @@ class RunFolder:
         self.search_file, self.log_file = self.path / "search.json", self.path / "log.jsonl"
         self.lock_file = self.path / "lock"
         self._lost_events = 0
-        self._made: list[Path] = []  # the folders that `begun` made, the innermost first
 
     @classmethod
     @contextmanager
     def begun(cls, path: str | Path, job: Job) -> Iterator["RunFolder"]:
-        """Make the folder of a new run, with its job file, and yield it, locked for this process."""
-        folder = cls(path)
+        """Make the folder of a new run, with its job file, and yield it, locked for this process.
+
+        After an error in the job the folder is left as it was, unless something is there that took time to compute.
+        """
+        folder, is_own = cls(path), False
         folder._check_new()
-        folder._made = [one for one in (folder.path, *folder.path.absolute().parents) if not one.exists()]
+        made = [one for one in (folder.path, *folder.path.absolute().parents) if not one.exists()]
         folder.path.mkdir(parents=True, exist_ok=True)
-        with folder.locked():
-            folder._check_new()  # another process may have begun a run since
-            folder.write(folder.job_file, job._asdict())
-            yield folder
+        try:
+            with folder.locked():
+                folder._check_new()  # another process may have begun a run since
+                folder.write(folder.job_file, job._asdict())
+                is_own = True
+                yield folder
+        except _BAD_INPUT:
+            computed = (folder.search_file, folder.model_file, folder.result_file)
+            if is_own and not (any(folder.path.glob("checkpoint-*")) or any(file.exists() for file in computed)):
+                folder._undo(made)
+            raise
 
     def _check_new(self) -> None:
         """Raise ValueError if the folder exists and is not empty, NotADirectoryError if it is a file."""
@@ -376,17 +378,12 @@ class RunFolder:
         for part in self.path.glob("*.part"):
             shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
 
-    def has_results(self) -> bool:
-        """Return whether anything that took time to compute is in the folder: cells, a checkpoint, a model."""
-        checkpoints = any(self.path.glob("checkpoint-*"))
-        return checkpoints or any(file.exists() for file in (self.search_file, self.model_file, self.result_file))
-
-    def undo(self) -> None:
-        """Leave the folder as `begun` found it. The job goes last: until then no other process can begin a run."""
+    def _undo(self, made: list[Path]) -> None:
+        """Empty the folder and remove those that were made. The job goes last: before, no process can begin a run."""
         for one in sorted(self.path.iterdir(), key=self.job_file.__eq__):
             shutil.rmtree(one, ignore_errors=True) if one.is_dir() else one.unlink(missing_ok=True)
         with suppress(OSError):  # another process may have put something there
-            for folder in self._made:
+            for folder in made:
                 folder.rmdir()
 
     @contextmanager

@@ -238,14 +238,15 @@ def _refuse_unknown(section: str, keys: Iterable[str], valid: Iterable[str], mor
 def _check(section: str, words: _Section, rules: Mapping[str, Rule | Callable]) -> None:
     """Raise ValueError for the first value that breaks the rule of its key, or that its function refuses."""
     for key, rule in rules.items():
-        if key in words and isinstance(rule, Rule):
-            if not rule.holds(words[key]):
-                raise _wrong(section, key, rule.words, words[key])
-        elif key in words:
+        if key not in words:
+            continue
+        if not isinstance(rule, Rule):
             try:
                 rule(words[key])
             except (ValueError, TypeError) as error:
                 raise ValueError(f"{section}.{key}: {error}") from error
+        elif not rule.holds(words[key]):
+            raise _wrong(section, key, rule.words, words[key])
 
 
 def _wrong(section: str, key: str, wanted: object, value: object) -> ValueError:

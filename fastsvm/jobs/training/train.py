@@ -71,7 +71,7 @@ def train(
     with open_hdf5(job.train) as data, at_most(job.threads):
         labels = labels_of(data) if learns_labels(job.kind) else np.zeros(len(data))
         estimator = estimator_of(job, labels)
-        training, held_out = split(len(data), job.holdout, job.seed)
+        training, _ = split(len(data), job.holdout, job.seed)
         if job.test is not None:
             _check_test(job.test, data, np.unique(labels) if is_classifier(estimator) else None)
         begin = time.perf_counter()
@@ -98,7 +98,7 @@ def train(
         estimator.set_params(verbose=job.parameters.get("verbose", False))  # the command shows progress, not the model
         if destination is not None:
             save_surely(estimator, destination)
-        tested = _measured(estimator, job, data, held_out)
+        tested = measured(estimator, job)
         return Trained(estimator, _report(estimator, tested, destination, len(training), cost), tested)
 
 
@@ -124,18 +124,14 @@ def _connected(cluster: Json | None) -> Iterator["Client | None"]:
 
 def measured(model: BaseEstimator, job: Job) -> Tested | None:
     """Return the test samples of a job with the predictions of a model, None if the job has no test samples."""
-    with open_hdf5(job.train) as data, at_most(job.threads):
-        return _measured(model, job, data, split(len(data), job.holdout, job.seed)[1])
-
-
-def _measured(model: BaseEstimator, job: Job, data: HDF5Data, held_out: np.ndarray) -> Tested | None:
-    if len(held_out):
-        return Tested(job.train, held_out, labels_of(data)[held_out], _predicted(model, data, held_out))
-    if job.test is None:
+    if not job.holdout and job.test is None:
         return None
-    with open_hdf5(job.test) as test:
-        rows = np.arange(len(test))
-        return Tested(job.test, rows, labels_of(test), _predicted(fitting_model(model, "", test.X), test, rows))
+    with open_hdf5(job.test or job.train) as data, at_most(job.threads):
+        rows = np.arange(len(data)) if job.test else split(len(data), job.holdout, job.seed)[1]
+        if len(rows) == 0:
+            return None
+        fitting = fitting_model(model, "", data.X) if job.test else model
+        return Tested(str(data.path), rows, labels_of(data)[rows], _predicted(fitting, data, rows))
 
 
 def estimator_of(job: Job, y: np.ndarray) -> BaseEstimator:

@@ -149,7 +149,7 @@ def test_a_killed_prediction_resumes_to_the_same_file(moment, ending, table, row
 
             patch.setattr(PredictionFile, "append", some)
         elif moment == "sorting":
-            patch.setattr("fastsvm.jobs.predict.progress_bar", stop)
+            patch.setattr("fastsvm.jobs.predict._blocks", stop)
         else:
             patch.setattr("fastsvm.files.atomic_file.os.replace", stop)
         with pytest.raises(Killed):
