@@ -320,14 +320,14 @@ def do_predict(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.predict import predict
 
     _refuse_existing(options, options.output, options.model, options.data)
-    return predict(options.model, options.data, options.output, _inputs(options))._asdict()
+    return predict(options.model, options.data, options.output, _inputs(options))
 
 
 def do_evaluate(options: argparse.Namespace) -> Json:
     """Compare predictions with the labels of a file."""
     from fastsvm.jobs.predict import evaluate
 
-    return evaluate(options.model, options.data, _inputs(options))._asdict()
+    return evaluate(options.model, options.data, _inputs(options))
 
 
 def do_demo(options: argparse.Namespace) -> Json:
@@ -346,7 +346,7 @@ def do_warmup(options: argparse.Namespace) -> Json:
     """Compile what the estimators need."""
     from fastsvm.jobs.warmup import warm_up
 
-    return warm_up(None if options.model is None else [options.model], progress=True)._asdict()
+    return warm_up(None if options.model is None else [options.model], progress=True)
 
 
 # --- arguments ---------------------------------------------------------------------------------------------------

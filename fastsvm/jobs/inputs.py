@@ -53,7 +53,7 @@ class Expected(NamedTuple):
         model = getattr(model, "best_estimator_", model)
         names = getattr(model, "feature_names_in_", None)
         vectors = getattr(model, "support_vectors_", None)
-        coarse = vectors is not None and _is_coarse(vectors.dtype)
+        coarse = vectors is not None and np.can_cast(vectors.dtype, np.float32)
         origin = origin_of(model)
         n_more = int(of_text and not origin.sure)
         return cls(model.n_features_in_, None if names is None else tuple(names), coarse, origin, n_more)
@@ -61,12 +61,8 @@ class Expected(NamedTuple):
     @classmethod
     def of(cls, data: HDF5Data) -> "Expected":
         """Return the features of a data set."""
-        names = data.feature_names
-        return cls(data.shape[1], None if names is None else tuple(names), _is_coarse(data.X.dtype), data.X.origin)
-
-
-def _is_coarse(dtype: np.dtype) -> bool:
-    return np.can_cast(dtype, np.float32)
+        names, coarse = data.feature_names, np.can_cast(data.X.dtype, np.float32)
+        return cls(data.shape[1], None if names is None else tuple(names), coarse, data.X.origin)
 
 
 def is_hdf5(path: str | Path) -> bool:

@@ -53,27 +53,13 @@ _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # in full width too, and 
 _NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
-class ScoringReport(NamedTuple):
-    """The result of `predict` and `evaluate`."""
-
-    output: str  # It is the file of the predictions, "" for `evaluate`.
-    n_samples: int
-    accuracy: float | None  # It is the share of correct classes; None for a regression or without labels.
-    r2: float | None  # It is R²; None for a classifier or without labels.
-    per_class: dict[str, float]  # It is the share of correct predictions among the samples of each class.
-    confusion: list[list[int]]  # It has a row for each true class, a column for each predicted one.
-    labels: list[str]  # They are in the order of `confusion`.
-    seconds: float
-
-
-def predict(
-    model_path: str | Path, path: str | Path, output: str | Path, options: InputOptions | None = None
-) -> ScoringReport:
+def predict(model_path: str | Path, path: str | Path, output: str | Path, options: InputOptions | None = None) -> Json:
     """Write the predicted labels and the decision values of all samples of a file, in the order of its source.
 
     The output is CSV if it ends in .csv, else HDF5 with the datasets `prediction` and `decision`. If the data have
     values that identify the rows, these are written too, as `id`. If the process ends before all samples are predicted,
-    the same call resumes after the last block that is safely on disk, and ends with the same file and report.
+    the same call resumes after the last block that is safely on disk, and ends with the same file and report, which is
+    that of `evaluate`, and without accuracy if the file has no labels.
     """
     begin = time.perf_counter()
     for written in (output, *parts_of(output)):
@@ -90,11 +76,14 @@ def predict(
             if file.state.rows:
                 say(f"resumed after {file.state.rows:,} of {len(data):,} rows.")
             report = _score(model, data, measure, file, stops.raise_if_asked)
-    return report._replace(output=str(output), seconds=time.perf_counter() - begin)
+    return report | {"output": str(output), "seconds": time.perf_counter() - begin}
 
 
-def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | None = None) -> ScoringReport:
-    """Compare the predictions of a saved model with the labels of a file."""
+def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | None = None) -> Json:
+    """Compare the predictions of a saved model with the labels of a file.
+
+    It returns the accuracy, also by class, and the confusion matrix, a row for each true class; for a regression R².
+    """
     begin = time.perf_counter()
     with opened(model_path, path, options) as (model, data):
         if data.y is None:
@@ -102,7 +91,7 @@ def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | N
                 f"{path} has no labels to compare predictions with. Name their column by --label, or use predict."
             )
         report = _score(model, data, _measure_of(model, data, path), None, lambda: None)
-    return report._replace(seconds=time.perf_counter() - begin)
+    return report | {"seconds": time.perf_counter() - begin}
 
 
 def _score(
@@ -111,7 +100,7 @@ def _score(
     measure: "_Measure | None",
     file: "PredictionFile | None",
     raise_if_asked: Callable[[], None],
-) -> ScoringReport:
+) -> Json:
     """Predict the samples that the file lacks, or all without a file; return the report about all samples.
 
     A bar moves on a terminal; without one, a line is printed now and then.
@@ -140,8 +129,9 @@ def _score(
                 next_line = time.perf_counter() + pause
                 say(f"predict: {rows[-1] + 1:,} of {n:,} rows ({(rows[-1] + 1) / n:.0%})")
             raise_if_asked()
-    report = ScoringReport("", n, None, None, {}, [], [], 0.0)
-    return report if measure is None or tally is None else report._replace(**measure.report(tally))
+    report: Json = {"output": "", "n_samples": n, "accuracy": None, "r2": None}
+    report |= {"per_class": {}, "confusion": [], "labels": []}
+    return report if measure is None or tally is None else report | measure.report(tally)
 
 
 def _block_rows(model: BaseEstimator) -> int:

@@ -81,7 +81,7 @@ def resume(path: str | Path, scheduler: str | None = None) -> Json:
 def status(path: str | Path) -> Json:
     """Return the state of a run ("running", "interrupted" or "done"), its progress or result, and its checkpoint."""
     folder = RunFolder.found(path)
-    process, result, events = folder.runner(), folder.result, folder.events(last=True)
+    process, result, events = folder.runner(), folder.result, folder.events()
     latest = {event.get("event"): event for event in events}
     progress, checkpoint = latest.get("progress", {}), latest.get("checkpoint", {})
     last = events[-1] if events else {}
@@ -418,16 +418,12 @@ class RunFolder:
         except OSError:
             self._lost_events += 1
 
-    def events(self, last: bool = False) -> list[Json]:
-        """Return the events of the log, or only the last ones; half-written lines are left out."""
+    def events(self) -> list[Json]:
+        """Return the events of the log; half-written lines are left out."""
+        events: list[Json] = []
         if not self.log_file.exists():
-            return []
-        with self.log_file.open("rb") as file:
-            if last:
-                file.seek(max(0, self.log_file.stat().st_size - current_tuning().storage.run_bytes))
-            lines = file.read().decode("utf-8", "replace").splitlines()
-        events = []
-        for line in lines:
+            return events
+        for line in self.log_file.read_text(encoding="utf-8", errors="replace").splitlines():
             with suppress(json.JSONDecodeError):
                 events.append(json.loads(line))
         return events

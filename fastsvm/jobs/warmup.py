@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Iterator
 from inspect import signature
-from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -23,17 +22,11 @@ _FORMS: dict[str, Callable[[np.ndarray], np.ndarray | sparse.csr_matrix]] = {
 }
 
 
-class WarmupReport(NamedTuple):
-    """What was compiled for the models, how long it took, and the folder of the machine code."""
+def warm_up(models: list[str] | None = None, progress: bool = False) -> Json:
+    """Fit small models of these names, None for all, so that the machine code of later fits is in the cache.
 
-    models: list[str]
-    n_compiled: int  # Functions in the cache are not among them.
-    seconds: float
-    cache: str
-
-
-def warm_up(models: list[str] | None = None, progress: bool = False) -> WarmupReport:
-    """Fit small models of these names, None for all, so that the machine code of later fits is in the cache."""
+    It returns how many functions were compiled, which were not in the cache, how long it took, and where the code is.
+    """
     names = list(ESTIMATORS) if models is None else models
     tasks = [(name, *case) for name in names for case in _cases(name)]
     with recorded() as compiled, warnings.catch_warnings():
@@ -41,7 +34,8 @@ def warm_up(models: list[str] | None = None, progress: bool = False) -> WarmupRe
         for name, form, n, parameters in (bar := progress_bar(tasks, shown=progress, desc="compiling")):
             bar.set_postfix_str(f"{name}, {form}")
             _fit(name, form, n, parameters)
-    return WarmupReport(names, len(compiled.functions), compiled.seconds, str(writeable_folder() or ""))
+    n, cache = len(compiled.functions), str(writeable_folder() or "")
+    return {"models": names, "n_compiled": n, "seconds": compiled.seconds, "cache": cache}
 
 
 def _cases(name: str) -> Iterator[tuple[str, int, Json]]:

@@ -154,7 +154,14 @@ def load(path: str | Path) -> BaseEstimator:
     if not is_array_file(path):
         raise ValueError(f"{path} is not a model file, or is damaged: its first bytes are not those of one.")
     header, arrays = read_arrays(path)
-    _check_header(header, path)
+    version = header.get("version")
+    if header.get("format") != FORMAT or not isinstance(version, int):
+        raise ValueError(f"{path} holds arrays but is not a fastsvm model.")
+    if version != VERSION:
+        raise ValueError(
+            f"{path} has model format {version}; this fastsvm reads format {VERSION}. Install the version that wrote "
+            "it."
+        )
     try:
         is_search = header["estimator"] == SVCSearch.__name__
         return _search_of(header, arrays) if is_search else _model(header, arrays)
@@ -167,17 +174,6 @@ def is_model_file(path: str | Path) -> bool:
     """Return whether a file begins like a model."""
     path = Path(path)
     return path.is_file() and is_array_file(path)
-
-
-def _check_header(header: Attributes, path: Path) -> None:
-    version = header.get("version")
-    if header.get("format") != FORMAT or not isinstance(version, int):
-        raise ValueError(f"{path} holds arrays but is not a fastsvm model.")
-    if version != VERSION:
-        raise ValueError(
-            f"{path} has model format {version}; this fastsvm reads format {VERSION}. Install the version that wrote "
-            "it."
-        )
 
 
 def _model(header: Attributes, arrays: dict[str, np.ndarray]) -> BaseEstimator:

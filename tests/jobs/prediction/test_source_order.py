@@ -157,5 +157,5 @@ def test_a_killed_prediction_resumes_to_the_same_file(moment, ending, table, row
     assert not output.exists()
     again = predict(tmp_path / "model", tmp_path / "rows.h5", output)
     assert (moment == "the end") or "resumed after" in capsys.readouterr().err
-    assert columns_of(output) == columns_of(whole) and again.n_samples == report.n_samples == N
+    assert columns_of(output) == columns_of(whole) and again["n_samples"] == report["n_samples"] == N
     assert [path.name for path in output.parent.iterdir()] == [output.name]
