@@ -209,13 +209,11 @@ def _count(y_true: np.ndarray, y_pred: np.ndarray, labels: np.ndarray) -> tuple[
     if len(of_labels) == 0:
         raise ValueError("There is no row whose class and predicted class are both among the labels.")
     order = np.argsort(labels)
-    place = np.argsort(order)
-    counts = confusion_counts(y_true[of_labels], y_pred[of_labels], labels[order])[place][:, place]
+    true, predicted = (order[np.searchsorted(labels, y[of_labels], sorter=order)] for y in (y_true, y_pred))
     first: dict[tuple[int, int], int] = {}
-    rows = [order[np.searchsorted(labels, column[of_labels], sorter=order)].tolist() for column in (y_true, y_pred)]
-    for row, cell in zip(of_labels.tolist(), zip(*rows, strict=True), strict=True):
+    for row, cell in zip(of_labels.tolist(), zip(true.tolist(), predicted.tolist(), strict=True), strict=True):
         first.setdefault(cell, row)
-    return counts, first
+    return confusion_counts(true, predicted, np.arange(len(labels))), first
 
 
 class TemplatesDisplay:

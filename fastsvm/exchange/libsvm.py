@@ -62,10 +62,8 @@ _BY_TYPE = {each.svm_type: each for each in MACHINES}
 def read_libsvm_text(path: str | Path, n_features: int | None, first_index: int | None) -> BaseEstimator:
     """Return the estimator that the text of a model describes.
 
-    `n_features` is the number of features, or of samples of a precomputed kernel; None for as many as the text
-    mentions. `first_index` is the index of the first feature; None for 0 if the text has the index 0, else 1. Memory is
-    at most some thirty times that of the file, most of it for the longest line. If the text is damaged, ValueError
-    names the number of the line.
+    `n_features` and `first_index` are as for `load_libsvm`. Memory is at most some thirty times that of the file, most
+    of it for the longest line.
     """
     lines = TextLines(path, "the text of a LIBSVM model")
     header = lines.header(_key_words(lines), "SV", "the support vectors")
@@ -206,10 +204,7 @@ class Layout(NamedTuple):
 def _in_order(
     order: np.ndarray, old_coef: np.ndarray, old_counts: np.ndarray, old_rho: np.ndarray
 ) -> tuple[Layout, np.ndarray]:
-    """Return the support vectors and `rho` with the classes in another order.
-
-    A pair whose classes swap their places changes its sign.
-    """
+    """Return the support vectors and `rho` with other places of classes; a pair that swaps them changes its sign."""
     counts, start = old_counts[order], np.cumsum(old_counts) - old_counts
     spans = [np.arange(start[c], start[c] + old_counts[c]) for c in order]
     pairs = class_pairs(len(order))

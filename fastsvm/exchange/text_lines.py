@@ -65,18 +65,18 @@ class TextLines:
 
     def choice(self, words: Sequence[bytes], choices: Sequence[str]) -> str:
         """Return the word behind the key word, one of some."""
-        word = shown(self.one(words))
+        word = shown(self._one(words)[0])
         if word not in choices:
             raise self.error(f"{shown(words[0])} is {word}, but must be one of {', '.join(choices)}")
         return word
 
     def count(self, words: Sequence[bytes]) -> int:
         """Return the whole number behind the key word, at least 0."""
-        return int(self.whole([self.one(words)], least=0)[0])
+        return int(self.whole(self._one(words), least=0)[0])
 
     def number_of(self, words: Sequence[bytes]) -> float:
         """Return the finite number behind the key word."""
-        return float(self.numbers([self.one(words)])[0])
+        return float(self.numbers(self._one(words))[0])
 
     def require(self, header: Header, names: Sequence[str]) -> None:
         """Raise ValueError if a header lacks some key words."""
@@ -115,11 +115,11 @@ class TextLines:
             raise self.error(f"numbers from {least} to {_LARGEST} are possible, found {values.min()} to {values.max()}")
         return values
 
-    def one(self, words: Sequence[bytes]) -> bytes:
-        """Return the word behind the first one of a line."""
+    def _one(self, words: Sequence[bytes]) -> Sequence[bytes]:
+        """Return the words behind the first one of a line, of which there must be one."""
         if len(words) != 2:
             raise self.error(f"one word should follow {shown(words[0])}, found {len(words) - 1}")
-        return words[1]
+        return words[1:]
 
     def pairs(self, words: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices and values of index:value pairs; the indices must increase."""

@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -192,7 +192,7 @@ def scratch_folder(path: str | Path, quick: bool = False) -> Iterator[Path]:
                 if not (quick and room is first):
                     with locked_folder(room) as again:
                         if alone and not again:  # some file systems ignore locks
-                            _remove_unlocked([first] if quick else _rooms(path))
+                            remove_left(path, quick)
                 yield room
                 return
             except OSError as error:
@@ -203,19 +203,11 @@ def scratch_folder(path: str | Path, quick: bool = False) -> Iterator[Path]:
                 shutil.rmtree(room, ignore_errors=True)
 
 
-def remove_left(path: Path) -> None:
-    """Remove the scratch folders of a path that no process has locked."""
-    _remove_unlocked(_rooms(path))
-
-
-def _rooms(path: Path) -> Iterator[Path]:
-    """Yield the scratch folders of a path."""
+def remove_left(path: Path, quick: bool = False) -> None:
+    """Remove the scratch folders of a path that no process has locked; with `quick`, only that with the first name."""
     start = name_beside(path, _ENDING).name.removesuffix(_ENDING)
-    return path.absolute().parent.glob(glob.escape(start) + _ENDING)
-
-
-def _remove_unlocked(rooms: Iterable[Path]) -> None:
-    for room in rooms:
+    first = name_beside(path, f".{_FIRST}.part")
+    for room in [first] if quick else path.absolute().parent.glob(glob.escape(start) + _ENDING):
         if room.is_dir() and not room.is_symlink():
             with locked_folder(room) as alone:
                 if alone:

@@ -201,10 +201,7 @@ def labels_of(data: HDF5Data) -> np.ndarray:
 
 
 def check_labels(classes: np.ndarray | None, data: HDF5Data, path: object) -> str:
-    """Return a note on rows whose class a model does not know, "" if there are none or it is a regressor.
-
-    UnknownLabels says that the labels are those of another question, or from another column.
-    """
+    """Return a note on rows whose class a model does not know, "" if there are none or it is a regressor."""
     if data.y is None:
         return ""
     if classes is None:

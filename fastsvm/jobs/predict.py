@@ -101,10 +101,7 @@ def _score(
     file: "PredictionFile | None",
     raise_if_asked: Callable[[], None],
 ) -> Json:
-    """Predict the samples that the file lacks, or all without a file; return the report about all samples.
-
-    A bar moves on a terminal; without one, a line is printed now and then.
-    """
+    """Predict the samples that the file lacks, or all without a file; return the report about all samples."""
     step, state, n = _block_rows(model), PredictionState() if file is None else file.state, len(data)
     tally, pause = state.tally, current_tuning().jobs.say_s
     next_line = time.perf_counter() + pause
@@ -254,10 +251,7 @@ def parts_of(output: str | Path) -> tuple[Path, Path]:
 
 
 class PredictionFile:
-    """A file of predictions while it is written, with the rows of `state`. Use `opened` to make one.
-
-    `file` is the part, locked; labels have the type `labels` in it.
-    """
+    """A file of predictions while it is written, with the rows of `state`; `opened` makes one, whose part is locked."""
 
     def __init__(self, output: str | Path, file: FileIO, labels: np.dtype, bound_to: Json) -> None:
         self.output = Path(output)

@@ -46,8 +46,7 @@ _SHOWN = ("epoch", "iteration", "objective", "gap", "problems")
 def run(job: Job, path: str | Path) -> Json:
     """Run a job in a new folder, which does not exist or is empty; return the result, which `result.json` has too.
 
-    After an error in the job the folder is left as it was found if nothing was trained, so that the corrected job can
-    have it. After a signal Stopped is raised, and the run can be resumed.
+    After an error in the job the corrected job can have the folder. After a signal, Stopped, the run can be resumed.
     """
     _check_files(job)
     check_grid(job)

@@ -23,10 +23,7 @@ _FORMS: dict[str, Callable[[np.ndarray], np.ndarray | sparse.csr_matrix]] = {
 
 
 def warm_up(models: list[str] | None = None, progress: bool = False) -> Json:
-    """Fit small models of these names, None for all, so that the machine code of later fits is in the cache.
-
-    It returns how many functions were compiled, which were not in the cache, how long it took, and where the code is.
-    """
+    """Fit small models of these names, None for all, so that the machine code of later fits is in the cache."""
     names = list(ESTIMATORS) if models is None else models
     tasks = [(name, *case) for name in names for case in _cases(name)]
     with recorded() as compiled, warnings.catch_warnings():

@@ -177,10 +177,7 @@ def is_model_file(path: str | Path) -> bool:
 
 
 def _model(header: Attributes, arrays: dict[str, np.ndarray]) -> BaseEstimator:
-    """Return the model that a header and arrays describe.
-
-    It raises ValueError if they do not fit each other or a fitted model. A forged header may raise any other error.
-    """
+    """Return the model that a header and arrays describe; forged ones raise ValueError, or any other error."""
     if header["estimator"] not in _estimators():
         raise ValueError(f"there is no estimator {header['estimator']!r}")
     kind, parameters = _estimators()[header["estimator"]], header["parameters"]
@@ -275,11 +272,7 @@ def _whole(header: Attributes, arrays: dict[str, np.ndarray]) -> Attributes:
 
 
 def _search_content(search: SVCSearch) -> Content:
-    """Return the header and the arrays of a fitted search.
-
-    A parameter that is code, such as a scoring function or a splitter, raises TypeError: code cannot be stored as data.
-    A search that is not fitted raises ValueError.
-    """
+    """Return the header and the arrays of a fitted search, whose parameters must not be code, such as a splitter."""
     if not hasattr(search, "cv_results_"):
         raise ValueError("This SVCSearch is not fitted; call fit before save.")
     estimator = search._given()
@@ -310,10 +303,7 @@ def _search_content(search: SVCSearch) -> Content:
 
 
 def _search_of(header: Attributes, arrays: dict[str, np.ndarray]) -> SVCSearch:
-    """Return the search of a header and arrays.
-
-    It raises ValueError if they do not fit each other. A forged header may raise any other error.
-    """
+    """Return the search of a header and arrays; forged ones raise ValueError, or any other error."""
     stored = header["parameters"]
     kind = _estimators()[stored["estimator"]["class"]]
     estimator = kind(**{name: _value(value) for name, value in stored["estimator"]["parameters"].items()})

@@ -106,21 +106,22 @@ def facts(rows: Iterable[tuple[str, object]]) -> Html:
     return Html(f'<table class="facts">{lines}</table>') if lines else lines
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]], look: str = "list") -> Html:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
     """Return a table with a head; the numbers of a column are right-aligned with the same number of decimals."""
     rows = list(rows)
     columns = [_column(values) for values in zip(*rows, strict=True)]
-    looks = [" class=number" if values and _is_number(values[0]) else "" for values in zip(*rows, strict=True)]
+    looks = [" class=number" if values and is_number(values[0]) else "" for values in zip(*rows, strict=True)]
     names = joined(Html(f'<th scope="col"{kind}>{shown(name)}</th>') for name, kind in zip(head, looks, strict=True))
     lines = joined(
         Html(f"<tr>{joined(Html(f'<td{kind}>{cell}</td>') for cell, kind in zip(cells, looks, strict=True))}</tr>")
         for cells in zip(*columns, strict=True)
     )
     body = f"<thead><tr>{names}</tr></thead><tbody>{lines}</tbody>"
-    return Html(f'<div class="wide"><table class="{look}">{body}</table></div>')
+    return Html(f'<div class="wide"><table class="list">{body}</table></div>')
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Return whether a value is a number, and no bool."""
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 

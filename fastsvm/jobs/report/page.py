@@ -25,6 +25,7 @@ from fastsvm.jobs.report.html import (
     chart,
     duration,
     facts,
+    is_number,
     joined,
     note,
     page,
@@ -433,7 +434,7 @@ def search_results(cells: Sequence[Json], job: Job) -> Html:
 
 def _scores(cells: Sequence[Json], best: Json, job: Job) -> Html:
     """Return the scores over the parameter with the most values, with a curve for each choice of the others."""
-    numbers = {name: values for name, values in job.grid.items() if len(values) > 1 and all(map(_is_number, values))}
+    numbers = {name: values for name, values in job.grid.items() if len(values) > 1 and all(map(is_number, values))}
     if not numbers:
         return Html("")
     along = max(numbers, key=lambda name: len(numbers[name]))
@@ -459,10 +460,6 @@ def _scores(cells: Sequence[Json], best: Json, job: Job) -> Html:
 def _without(along: str, cell: Json) -> str:
     """Return the parameters of a cell but for one."""
     return str(shown({name: value for name, value in cell["parameters"].items() if name != along}))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _cells(cells: Sequence[Json], best: Json) -> Html:

@@ -168,11 +168,7 @@ def _check_test(path: str, training: HDF5Data, classes: np.ndarray | None) -> No
 
 
 def _report(model: BaseEstimator, tested: Tested | None, path: str | Path | None, n: int, cost: Json) -> Json:
-    """Return the result of `train`: of the file of the model, the fit and its certificate, the test and the cost.
-
-    `cost` has the time of the fit, the bytes that it read, in multiples of the size of X, and the speed of those reads.
-    Megabytes are 10⁶ bytes.
-    """
+    """Return the result of `train`; `cost` are times, passes over the file, and speeds in 10⁶ bytes."""
     fitted, score = vars(model), None
     classes, support = fitted.get("classes_"), fitted.get("support_")
     if tested is not None:
