@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(_one_line(_of_path(error) or error))
         return 2
     except Exception as error:
-        how = _how_to_resume(options) if isinstance(error, OSError) and options.run is not do_predict else ""
+        how = _how_to_resume(options) if isinstance(error, OSError) and options.run is not _predict else ""
         if not how and (words := _of_path(error)) is not None:
             say(_one_line(words))
             return 2
@@ -123,7 +123,7 @@ def _flushed() -> Iterator[None]:
 
 
 def _how_to_resume(options: argparse.Namespace) -> str:
-    if options.run is do_predict:
+    if options.run is _predict:
         return "; the same command resumes where it stopped"
     folder = getattr(options, "folder", None) or getattr(options, "run_folder", None)
     is_run = folder and os.path.exists(os.path.join(folder, "job.json"))  # False for paths that are too long
@@ -191,8 +191,7 @@ def _lines(value: object) -> list[str]:
 # --- commands ----------------------------------------------------------------------------------------------------
 
 
-def do_compress(options: argparse.Namespace) -> Json:
-    """Write a model with fewer support vectors."""
+def _compress(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.models import compress_model
 
     _refuse_existing(options, options.output, options.model, options.data)
@@ -200,8 +199,7 @@ def do_compress(options: argparse.Namespace) -> Json:
     return compress_model(options.model, options.data, options.output, _inputs(options), **parameters)
 
 
-def do_convert(options: argparse.Namespace) -> Json:
-    """Convert a file to HDF5."""
+def _convert(options: argparse.Namespace) -> Json:
     from fastsvm.formats import convert
 
     _refuse_existing(options, options.destination, options.source, *([options.label] if options.label else []))
@@ -238,30 +236,26 @@ def _inputs(options: argparse.Namespace) -> InputOptions:
     return InputOptions(**_passed(options, *InputOptions._fields))
 
 
-def do_convert_model(options: argparse.Namespace) -> Json:
-    """Convert a model to the text of LIBSVM or LIBLINEAR, or from it."""
+def _convert_model(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.models import convert_model
 
     _refuse_existing(options, options.destination, options.source)
     return convert_model(options.source, options.destination, **_passed(options, "n_features", "first_index"))
 
 
-def do_fetch(options: argparse.Namespace) -> Json:
-    """Download a published data set and convert it."""
+def _fetch(options: argparse.Namespace) -> Json:
     from fastsvm.formats.fetch import fetch
 
     return {"files": [str(path) for path in fetch(options.name, options.folder)]}
 
 
-def do_info(options: argparse.Namespace) -> Json:
-    """Describe a data set or a model."""
+def _info(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.models import describe
 
     return describe(options.file, _inputs(options))
 
 
-def do_train(options: argparse.Namespace) -> Json:
-    """Train a model, in a folder of its own with --folder."""
+def _train(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.inputs import as_hdf5
     from fastsvm.jobs.runner import run
     from fastsvm.jobs.training.job_file import Job, learns_labels
@@ -291,8 +285,7 @@ def do_train(options: argparse.Namespace) -> Json:
     return run(job, options.folder)
 
 
-def do_run(options: argparse.Namespace) -> Json:
-    """Run a job."""
+def _run(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.runner import run
     from fastsvm.jobs.training.job_file import read_job
 
@@ -301,37 +294,32 @@ def do_run(options: argparse.Namespace) -> Json:
     return run(read_job(options.job, options.set, options.scheduler), options.folder)
 
 
-def do_resume(options: argparse.Namespace) -> Json:
-    """Resume a run."""
+def _resume(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.runner import resume
 
     return resume(options.run_folder, options.scheduler)
 
 
-def do_status(options: argparse.Namespace) -> Json:
-    """Show the state of a run."""
+def _status(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.runner import status
 
     return status(options.run_folder)
 
 
-def do_predict(options: argparse.Namespace) -> Json:
-    """Predict the samples of a file."""
+def _predict(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.predict import predict
 
     _refuse_existing(options, options.output, options.model, options.data)
     return predict(options.model, options.data, options.output, _inputs(options))
 
 
-def do_evaluate(options: argparse.Namespace) -> Json:
-    """Compare predictions with the labels of a file."""
+def _evaluate(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.predict import evaluate
 
     return evaluate(options.model, options.data, _inputs(options))
 
 
-def do_demo(options: argparse.Namespace) -> Json:
-    """Run the demo."""
+def _demo(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.demo import demo, table
 
     report = demo(options.folder, progress=True, tell=say)
@@ -342,8 +330,7 @@ def do_demo(options: argparse.Namespace) -> Json:
     return {}
 
 
-def do_warmup(options: argparse.Namespace) -> Json:
-    """Compile what the estimators need."""
+def _warmup(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.warmup import warm_up
 
     return warm_up(None if options.model is None else [options.model], progress=True)
@@ -389,36 +376,36 @@ def make_parser() -> argparse.ArgumentParser:
     _add_compress(added)
     _add_convert(added)
     _add_convert_model(added)
-    fetch = _command(added, "fetch", do_fetch, "download a published data set and convert it")
+    fetch = _command(added, "fetch", _fetch, "download a published data set and convert it")
     fetch.add_argument("name", choices=("cifar10", "mnist", "fashion-mnist"), help="data set")
     fetch.add_argument("--folder", default="data", help="folder for the files (default: data)")
-    info = _command(added, "info", do_info, "describe a data set or a model")
+    info = _command(added, "info", _info, "describe a data set or a model")
     info.add_argument("file", help=f"file of a model, or {_DATA}")
     _add_inputs(info)
     _add_train(added)
-    run = _command(added, "run", do_run, "run a training job in a folder of its own")
+    run = _command(added, "run", _run, "run a training job in a folder of its own")
     run.add_argument("job", help="TOML file")
     run.add_argument("--folder", metavar="FOLDER", help="folder of the run, new or empty")
     run.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a key")
     _add_scheduler(run)
-    resume = _command(added, "resume", do_resume, "resume an interrupted run from its latest checkpoint")
+    resume = _command(added, "resume", _resume, "resume an interrupted run from its latest checkpoint")
     resume.add_argument("run_folder", metavar="FOLDER", help="folder of the run")
     _add_scheduler(resume)
-    status = _command(added, "status", do_status, "show the state and the progress of a run")
+    status = _command(added, "status", _status, "show the state and the progress of a run")
     status.add_argument("run_folder", metavar="FOLDER", help="folder of the run")
-    predict = _command(added, "predict", do_predict, "write the labels and decision values of the samples of a file")
+    predict = _command(added, "predict", _predict, "write the labels and decision values of the samples of a file")
     predict.add_argument("model", help=_MODEL)
     predict.add_argument("data", help=_DATA)
     predict.add_argument("-o", "--output", required=True, help="file to write: CSV if it ends in .csv, else HDF5")
     _add_inputs(predict)
     _add_force(predict)
-    evaluate = _command(added, "evaluate", do_evaluate, "compare predictions with the labels of a file")
+    evaluate = _command(added, "evaluate", _evaluate, "compare predictions with the labels of a file")
     evaluate.add_argument("model", help=_MODEL)
     evaluate.add_argument("data", help=_DATA)
     _add_inputs(evaluate)
-    demo = _command(added, "demo", do_demo, "train on bundled images from a file and compare with scikit-learn")
+    demo = _command(added, "demo", _demo, "train on bundled images from a file and compare with scikit-learn")
     demo.add_argument("--folder", help="folder for the files (default: a temporary folder)")
-    warmup = _command(added, "warmup", do_warmup, "compile what the estimators need, so that no fit waits for it later")
+    warmup = _command(added, "warmup", _warmup, "compile what the estimators need, so that no fit waits for it later")
     warmup.add_argument("--model", choices=tuple(ESTIMATORS), help="estimator (default: all)")
     return parser
 
@@ -467,7 +454,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
 
 def _add_compress(added: _Commands) -> None:
     words = "write a kernel model with fewer support vectors, which predicts faster"
-    compress = _command(added, "compress", do_compress, words)
+    compress = _command(added, "compress", _compress, words)
     compress.add_argument("model", help=_MODEL)
     compress.add_argument("data", help=f"rows on which decision values must agree: {_DATA}")
     compress.add_argument("-o", "--output", required=True, help="file for the compressed model")
@@ -490,7 +477,7 @@ def _add_convert(added: _Commands) -> None:
     def add(option: str, words: str, **more: Column) -> None:
         convert.add_argument("--" + option.replace("_", "-"), help=f"{words} (formats: {formats_with(option)})", **more)
 
-    convert = _command(added, "convert", do_convert, "convert a published format to HDF5")
+    convert = _command(added, "convert", _convert, "convert a published format to HDF5")
     convert.add_argument("source", help="file or folder to convert")
     convert.add_argument("destination", help="HDF5 file to write")
     _add_inputs(convert)
@@ -510,7 +497,7 @@ def _add_convert(added: _Commands) -> None:
 
 def _add_convert_model(added: _Commands) -> None:
     words = "convert a model to the text of LIBSVM or LIBLINEAR, or their text to a model"
-    convert = _command(added, "convert-model", do_convert_model, words)
+    convert = _command(added, "convert-model", _convert_model, words)
     convert.add_argument("source", help="file of a model, or the text of one")
     convert.add_argument("destination", help="file to write: text if the source is a model, else a model")
     words = "number of features, which LIBSVM's text does not say (default: the largest index in it)"
@@ -521,7 +508,7 @@ def _add_convert_model(added: _Commands) -> None:
 
 
 def _add_train(added: _Commands) -> None:
-    train = _command(added, "train", do_train, "train a model from a file")
+    train = _command(added, "train", _train, "train a model from a file")
     train.usage = "fastsvm train DATA [-o FILE | --folder FOLDER] [--model MODEL] [options] [parameters of the model]"
     train.add_argument("data", help=_DATA)
     train.add_argument("-o", "--output", help="file for the model (default: the model is not saved)")

@@ -130,24 +130,19 @@ def _head(title: str, job: Job, result: Json, events: Sequence[Json]) -> Html:
 
 def _outcome(job: Job, result: Json, events: Sequence[Json]) -> str:
     """Return in sentences how the fit ended and how well the model predicts."""
-    reason = result["stop_reason"]
+    reason, n = result["stop_reason"], sum(event.get("event") == "resume" for event in events)
     ends = _ENDS if result["duality_gap"] is not None else _ENDS | _ENDS_WITHOUT_GAP
-    fit = f"The fit {ends.get(reason, f'ended: {reason}')} after {_work(result, events)}."
-    n = f"{result['n_test']:,}"
-    samples = f"{n} samples of {Path(job.test).name}" if job.test else f"{n} held-out samples"
+    work = duration(result["seconds"])
+    if n:
+        work = f"{duration(result['run_seconds'])} and {n} interruption{'s' if n > 1 else ''}"
+    fit = f"The fit {ends.get(reason, f'ended: {reason}')} after {work}."
+    samples = f"samples of {Path(job.test).name}" if job.test else "held-out samples"
+    samples = f"{result['n_test']:,} {samples}"
     if result["accuracy"] is not None:
         return f"{fit} The model predicts {_percent(result['accuracy'])} of the {samples} correctly."
     if result["r2"] is not None:
         return f"{fit} The model has an R² of {rounded(result['r2'])} on the {samples}."
     return f"{fit} The model was not tested, for the job has no test samples."
-
-
-def _work(result: Json, events: Sequence[Json]) -> str:
-    """Return the fit time or, after interruptions, the run time."""
-    n = sum(event.get("event") == "resume" for event in events)
-    if not n:
-        return duration(result["seconds"])
-    return f"{duration(result['run_seconds'])} and {n} interruption{'s' if n > 1 else ''}"
 
 
 def _percent(share: float) -> str:
@@ -216,7 +211,10 @@ def _data(job: Job, words: Json, model: BaseEstimator) -> Html:
     if is_classifier(model):
         rows.append(("Classes", words["n_classes"]))
     elif is_regressor(model):
-        rows.append(("Targets", _targets(job.train)))
+        with open_hdf5(job.train) as data:
+            y = np.asarray(data.y, np.float64)
+        low, high, mean, deviation = map(rounded, (y.min(), y.max(), y.mean(), y.std()))
+        rows.append(("Targets", f"{low} to {high}, mean {mean}, standard deviation {deviation}"))
     if job.test is not None:
         test = describe(job.test)
         rows += [("Test file", test["file"]), ("Its samples × features", _shape(test))]
@@ -235,12 +233,6 @@ def _classes(words: Json, model: BaseEstimator) -> Html:
 
 def _shape(words: Json) -> str:
     return f"{words['n_samples']:,} × {words['n_features']:,}"
-
-
-def _targets(path: str) -> str:
-    with open_hdf5(path) as data:
-        y = np.asarray(data.y, np.float64)
-    return f"{rounded(y.min())} to {rounded(y.max())}, mean {rounded(y.mean())}, standard deviation {rounded(y.std())}"
 
 
 # --- log ---------------------------------------------------------------------------------------------------------
