@@ -273,10 +273,6 @@ class TemplatesDisplay:
             of `SVC`.
         image_shape : tuple of int
             Shape of the image in a row: (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
-        class_names : sequence of str or None
-            Names of the classes in the order of `classes_`.
-        figure : matplotlib Figure, SubFigure or None
-            Figure to draw on; None makes one.
 
         Raises
         ------
@@ -304,8 +300,6 @@ class TemplatesDisplay:
 
         Parameters
         ----------
-        figure : matplotlib Figure, SubFigure or None
-            Figure to draw on; None makes one.
         n_columns : int or None
             Number of images in a row.
         quantile : float, default=0.995

@@ -361,8 +361,6 @@ class HyperplaneDisplay(Display):
 
         Parameters
         ----------
-        colors : sequence of colours or None
-            A colour for each of the two classes.
         cmap : str, default="viridis_r"
             Colour map of the lines, from first to last.
         """

@@ -229,8 +229,7 @@ def write_libsvm_text(path: str | Path, model: BaseEstimator, first_index: int) 
     kernel_type, parameters = _kernel_of(model)
     classes, layout = getattr(model, "classes_", None), layout_of(model)
     sign = -1 if classes is not None and len(classes) == 2 else 1
-    vectors, intercept = _vectors_of(model, kernel_type)
-    vectors = vectors if first_index or kernel_type == "precomputed" else _counted_from_0(vectors)
+    vectors, intercept = _vectors_of(model, kernel_type, first_index)
     vectors = vectors[layout.rows]
     rho = -sign * intercept + 0.0  # and no minus before a zero
     head: dict[str, object] = {
@@ -290,8 +289,11 @@ def _kernel_of(model: BaseEstimator) -> tuple[str, dict[str, float]]:
     return name, kernel._asdict()
 
 
-def _vectors_of(model: BaseEstimator, kernel_type: str) -> tuple[sparse.csr_matrix, np.ndarray]:
-    """Return the model's support vectors in columns from 1, and intercepts."""
+def _vectors_of(model: BaseEstimator, kernel_type: str, first_index: int) -> tuple[sparse.csr_matrix, np.ndarray]:
+    """Return the model's support vectors in columns from `first_index`, and intercepts.
+
+    If that is 0, the first support vector has a value of the first feature, which shows it.
+    """
     intercept = np.asarray(model.intercept_, np.float64)
     if kernel_type == "precomputed":
         return sparse.csr_matrix(np.asarray(model.support_, np.float64)[:, None] + 1), intercept
@@ -311,15 +313,8 @@ def _vectors_of(model: BaseEstimator, kernel_type: str) -> tuple[sparse.csr_matr
     rows = MemorySource.of(vectors).block.compressed(np.float64).user_array().copy()
     rows.sort_indices()
     rows.eliminate_zeros()
-    return sparse.csr_matrix(
-        (rows.data, rows.indices + 1, rows.indptr), shape=(rows.shape[0], rows.shape[1] + 1)
-    ), intercept
-
-
-def _counted_from_0(vectors: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return support vectors in columns from 0. The first one has a value of the first feature, which shows it."""
-    data, indices, indptr = vectors.data, vectors.indices - 1, vectors.indptr
-    if len(indptr) > 1 and (indices > 0).all():
+    data, indices, indptr = rows.data, rows.indices + first_index, rows.indptr
+    if first_index == 0 and len(indptr) > 1 and (indices > 0).all():
         data, indices = np.concatenate([[0.0], data]), np.concatenate([[0], indices])
         indptr = np.concatenate([[0], indptr[1:] + 1])
-    return sparse.csr_matrix((data, indices, indptr), shape=(vectors.shape[0], vectors.shape[1] - 1))
+    return sparse.csr_matrix((data, indices, indptr), shape=(rows.shape[0], rows.shape[1] + first_index)), intercept

@@ -448,7 +448,12 @@ def _landmarks_to_sklearn(model: BaseEstimator) -> BaseEstimator:
     if kernel_name(kernel) not in _OF_FEATURES:
         raise ValueError(f"scikit-learn's Nystroem cannot evaluate the kernel {kernel!r}.")
     map_ = Standardization.of_model(model)
-    features = _features(model, kernel, standardized(model.components_, map_).astype(np.float64))
+    landmarks = standardized(model.components_, map_).astype(np.float64)
+    m, n_features = landmarks.shape
+    features = Nystroem(kernel=kernel_name(kernel), n_components=m, **kernel._asdict())
+    features.components_, features.normalization_, features.n_features_in_ = landmarks, np.eye(m), n_features
+    features.component_indices_ = getattr(model, "component_indices_", np.arange(m))
+    features._n_features_out = m
     return _after_scaler(model, map_, features, _machine_after_features(model))
 
 
@@ -471,16 +476,6 @@ def _machine_of_pairs(model: BaseEstimator) -> SVC:
     parameters = _shared_parameters(model, SVC) | {"kernel": model.kernel, "loss": "hinge", "max_iter": -1}
     parameters["fit_intercept"] = True  # without one in the machine, those of the parts are 0
     return kernel_model(SVC, parameters, parts, n_iter_=np.full(len(coef), model.n_iter_), **names)
-
-
-def _features(model: BaseEstimator, kernel: Any, landmarks: Samples) -> Nystroem:
-    """Return scikit-learn's features, which are kernel values."""
-    m, n_features = landmarks.shape
-    features = Nystroem(kernel=kernel_name(kernel), n_components=m, **kernel._asdict())
-    features.components_, features.normalization_, features.n_features_in_ = landmarks, np.eye(m), n_features
-    features.component_indices_ = getattr(model, "component_indices_", np.arange(m))
-    features._n_features_out = m
-    return features
 
 
 def _machine_after_features(model: BaseEstimator) -> BaseEstimator:

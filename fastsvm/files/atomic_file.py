@@ -122,23 +122,17 @@ def check_output(output: str | Path, *inputs: str | Path) -> None:
         raise IsADirectoryError(f"{output} is a folder; name a file to write.")
     if output.exists() and not output.is_file():
         raise ValueError(f"{output} is a pipe, a socket or a device; name a file to write.")
-    _check_writable(folder, output)
+    trial = name_beside(output, f".{secrets.token_hex(4)}.part")
+    try:
+        trial.touch(exist_ok=False)  # on some file systems, and for some users, permissions say nothing
+    except OSError as error:
+        if error.errno not in FULL:  # else there may be room later
+            raise PermissionError(f"The folder {folder} cannot be written to: {error.strerror}.") from error
+    finally:  # also after an interrupt
+        trial.unlink(missing_ok=True)
     for path in map(Path, inputs):
         if output.exists() and path.exists() and output.samefile(path):
             raise ValueError(f"{output} is read by this command; name another file to write.")
-
-
-def _check_writable(folder: Path, output: Path) -> None:
-    """Create a file and remove it. On some file systems, and for some users, permissions say nothing."""
-    trial = name_beside(output, f".{secrets.token_hex(4)}.part")
-    try:
-        trial.touch(exist_ok=False)
-    except OSError as error:
-        if error.errno in FULL:  # there may be room later
-            return
-        raise PermissionError(f"The folder {folder} cannot be written to: {error.strerror}.") from error
-    finally:  # also after an interrupt
-        trial.unlink(missing_ok=True)
 
 
 def check_folder(path: str | Path) -> None:

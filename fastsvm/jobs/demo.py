@@ -219,18 +219,12 @@ def deformed(images: np.ndarray, n: int, side: int, seed: int, progress: bool = 
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         affine = (1 + scale) * turn @ np.array([[1, shear], [0, 1]])
         middle = (width - 1) / 2
-        points = (
-            np.tensordot(affine, grid - middle, 1) + middle + rng.uniform(-most.shift, most.shift, 2)[:, None, None]
-        )
-        rows[i] = _drawn(images[originals[i]], points + _elastic(side, most, rng))
+        shift = rng.uniform(-most.shift, most.shift, 2)[:, None, None]
+        points = np.tensordot(affine, grid - middle, 1) + middle + shift
+        noise = rng.uniform(-1, 1, (2, side, side))
+        field = ndimage.gaussian_filter(noise, (0, side / most.smooth, side / most.smooth))  # a smooth field of shifts
+        rows[i] = _drawn(images[originals[i]], points + field * (most.elastic / np.abs(field).max()))
     return rows, originals
-
-
-def _elastic(side: int, most: _Deformation, rng: np.random.Generator) -> np.ndarray:
-    """Return a smooth random field of shifts, shape (2, side, side)."""
-    noise = rng.uniform(-1, 1, (2, side, side))
-    field = ndimage.gaussian_filter(noise, (0, side / most.smooth, side / most.smooth))
-    return field * (most.elastic / np.abs(field).max())
 
 
 def _grid(side: int, width: int) -> np.ndarray:

@@ -166,46 +166,36 @@ def _measure_of(model: BaseEstimator, data: HDF5Data, path: str | Path) -> "_Mea
         say(f"note: {note}")
     if data.y is None:
         return None
-    return _SquaredError(data.y) if classes is None else _Confusion(classes, data.y, data)
+    return _Measure(data, data.y, None if classes is None else np.union1d(classes, data.y))
 
 
-class _Confusion:
-    """Confusion matrix: rows are true classes, columns are predicted ones."""
+class _Measure(NamedTuple):
+    """Compares predictions with the labels of a file: an array for each block, whose sum gives the report.
 
-    def __init__(self, classes: np.ndarray, y: np.ndarray, data: HDF5Data) -> None:
-        self.y, self.data, self.labels = y, data, np.union1d(classes, y)
+    It is the confusion matrix, a row for each true class and a column for each predicted one, or the residual sum of
+    squares of a regression, for R².
+    """
+
+    data: HDF5Data
+    y: np.ndarray
+    labels: np.ndarray | None  # They are those of the confusion matrix; None for a regression.
 
     def of(self, start: int, predicted: np.ndarray) -> np.ndarray:
-        return confusion_counts(self.y[start : start + len(predicted)], predicted, self.labels)
+        y = self.y[start : start + len(predicted)]
+        if self.labels is None:
+            return np.array([np.sum((y - predicted) ** 2)])
+        return confusion_counts(y, predicted, self.labels)
 
     def report(self, tally: np.ndarray) -> Json:
+        if self.labels is None:
+            residual, total = float(tally[0]), float(np.sum((self.y - self.y.mean(dtype=np.float64)) ** 2))
+            if len(self.y) < 2:  # R² is not defined for one sample
+                return {"r2": None}
+            return {"r2": 1.0 - residual / total if total else float(residual == 0)}  # as in scikit-learn
         count, names = tally.sum(axis=1), names_of(self.labels, None, self.data)
         per_class = {name: float(tally[i, i] / count[i]) for i, name in enumerate(names) if count[i]}
         accuracy = float(np.trace(tally) / tally.sum())
         return {"accuracy": accuracy, "per_class": per_class, "confusion": tally.tolist(), "labels": names}
-
-
-class _SquaredError:
-    """Residual sum of squares, for R²."""
-
-    def __init__(self, y: np.ndarray) -> None:
-        self.y = y
-        self.total = float(np.sum((y - y.mean(dtype=np.float64)) ** 2))
-
-    def of(self, start: int, predicted: np.ndarray) -> np.ndarray:
-        return np.array([np.sum((self.y[start : start + len(predicted)] - predicted) ** 2)])
-
-    def report(self, tally: np.ndarray) -> Json:
-        residual = float(tally[0])
-        if len(self.y) < 2:  # R² is not defined for one sample
-            return {"r2": None}
-        if self.total == 0:  # as in scikit-learn
-            return {"r2": 1.0 if residual == 0 else 0.0}
-        return {"r2": 1.0 - residual / self.total}
-
-
-_Measure = _Confusion | _SquaredError
-"""Compares predictions with the labels of a file: an array for each block, whose sum gives the report."""
 
 
 # --- the part and its state --------------------------------------------------------------------------------------

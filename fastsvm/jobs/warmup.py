@@ -39,21 +39,15 @@ def _cases(name: str) -> Iterator[tuple[str, int, Json]]:
     """Yield forms of samples, their number, and parameters."""
     tuning = current_tuning().jobs
     few, many = tuning.warm_few, tuning.warm_many
+    seeded = {"random_state": 0} if "random_state" in signature(ESTIMATORS[name]).parameters else {}
+    cases: dict[str, list[tuple[int, Json]]] = {
+        "svc": [(few, {}), (few, {"kernel": "linear"}), (few, {"kernel": "poly"}), (many, {}), (many, {"C": 100.0})],
+        "linear": [(few, {}), (few, {"loss": "hinge"}), (few, {"standardize": True})],
+    }
+    usual: Json = {"max_iter": tuning.warm_epochs} if name.startswith("sgd") else {}
     for form in _FORMS:
-        if name == "svc":
-            yield form, few, {}
-            yield form, few, {"kernel": "linear"}
-            yield form, few, {"kernel": "poly"}
-            yield form, many, {}
-            yield form, many, {"C": 100.0}
-        elif name == "linear":
-            yield form, few, {"random_state": 0}
-            yield form, few, {"loss": "hinge", "random_state": 0}
-            yield form, few, {"standardize": True, "random_state": 0}
-        elif name.startswith("sgd"):
-            yield form, few, {"max_iter": tuning.warm_epochs, "random_state": 0}
-        else:
-            yield form, few, {"random_state": 0} if "random_state" in signature(ESTIMATORS[name]).parameters else {}
+        for n, parameters in cases.get(name, [(few, usual)]):
+            yield form, n, parameters | seeded
     if name == "svc":
         yield "unscaled", few, {"C": 100.0}
         yield "unscaled", few, {"kernel": "linear"}
