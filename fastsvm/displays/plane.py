@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Sequence
-from enum import IntEnum
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_outlier_detector
@@ -28,15 +27,7 @@ from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.kernels import Linear
 from fastsvm.tuning import current_tuning
 
-_DEEPEST = {"decision_function": 2.0}  # value at which the shade is deepest; 1 for other methods
 _DETECTED = np.array(["outliers", "inliers"])
-
-
-class _Detected(IntEnum):
-    """What outlier detectors predict."""
-
-    OUTLIER = -1
-    INLIER = 1
 
 
 @documented
@@ -223,7 +214,7 @@ class MarginDisplay(Display):
 def _classes_of(estimator: BaseEstimator) -> np.ndarray:
     """Return the classes, from the negative to the positive side."""
     if is_outlier_detector(estimator):
-        return np.array([_Detected.OUTLIER, _Detected.INLIER])
+        return np.array([-1, 1])
     if not hasattr(estimator, "classes_"):
         raise TypeError(
             f"MarginDisplay draws classifiers and outlier detectors, found {type(estimator).__name__}, which has no "
@@ -240,7 +231,7 @@ def _points_of(estimator: BaseEstimator, X: object, y: object) -> Points:
     if y is None:
         y = decided(estimator, "predict", like(X, rows_of(X)[0]))
     points = Points.of(X, y, classes)
-    return points._replace(y=_DETECTED[(points.y == _Detected.INLIER).astype(int)], classes=_DETECTED)
+    return points._replace(y=_DETECTED[(points.y == 1).astype(int)], classes=_DETECTED)
 
 
 def _response(estimator: BaseEstimator, rows: object, method: str = "decision_function") -> np.ndarray:
@@ -256,8 +247,8 @@ def _response(estimator: BaseEstimator, rows: object, method: str = "decision_fu
 
 
 def _depth(values: np.ndarray, method: str) -> np.ndarray:
-    """Return the values of a method as shades from -1 to 1."""
-    return np.clip(values / _DEEPEST.get(method, 1.0), -1, 1)
+    """Return the values of a method as shades from -1 to 1; those of decision values of -2 and 2 are deepest."""
+    return np.clip(values / 2 if method == "decision_function" else values, -1, 1)
 
 
 @documented

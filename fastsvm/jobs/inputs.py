@@ -71,6 +71,16 @@ def is_hdf5(path: str | Path) -> bool:
     return path.is_file() and (path.suffix in (".h5", ".hdf5") or h5py.is_hdf5(path))
 
 
+def check_options(path: str | Path, options: InputOptions) -> None:
+    """Raise ValueError for options that an HDF5 file does not take."""
+    passed = options._replace(label=None if options.label is False else options.label)._asdict()
+    names = [name for name, value in passed.items() if name != "last_label" and value is not None]
+    if names:
+        raise ValueError(
+            f"{path} is an HDF5 file, whose labels are its dataset y. Files that are converted take {', '.join(names)}."
+        )
+
+
 @contextmanager
 def naming(path: str | Path, converted: str | Path) -> Iterator[None]:
     """Name the file of the user, instead of the one that it was converted to, in the messages of errors."""
@@ -107,11 +117,7 @@ def as_hdf5(
     """
     check_input(path)
     if is_hdf5(path):
-        if options is not None and options._replace(label=options.label or None, last_label=True) != InputOptions():
-            raise ValueError(
-                f"{path} is an HDF5 file: format, label, id, sample_weight, first_index and split apply to files that "
-                "are converted."
-            )
+        check_options(path, InputOptions() if options is None else options)
         yield Path(path)
         return
     with scratch_folder(_temporary() if beside is None else Path(beside)) as folder:

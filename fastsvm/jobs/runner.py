@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator
 
 from fastsvm.files.atomic_file import atomic_write, check_folder, check_input, is_taken, take
 from fastsvm.formats import FORMATS, recognise
-from fastsvm.jobs.inputs import Expected, InputOptions, Json, converted, fingerprint, is_hdf5, naming
+from fastsvm.jobs.inputs import Expected, Json, check_options, converted, fingerprint, is_hdf5, naming
 from fastsvm.jobs.report.page import write_report
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import Stopped, StopSignals
@@ -259,13 +259,8 @@ def _check_files(job: Job) -> None:
     files = [path for path in (job.train, job.test) if path is not None]
     for path in files:
         check_input(path)
-    options = job.inputs()._replace(last_label=True, label=None if job.label is False else job.label)
-    names = [f"data.{name}" for name, value in options._asdict().items() if value != InputOptions._field_defaults[name]]
-    if names and all(map(is_hdf5, files)):
-        raise ValueError(
-            f"{' and '.join(names)} cannot be used: {job.train} is an HDF5 file, whose labels are its dataset y. These "
-            "keys are for files that are converted."
-        )
+    if all(map(is_hdf5, files)):
+        check_options(job.train, job.inputs())
 
 
 def _digest(job: Job) -> str:
@@ -497,8 +492,9 @@ class JobCheckpointer:
         """Log the progress; where there is no progress bar, print it too."""
         if now >= self._next_log and facts != self._last_logged:
             self._next_log, self._last_logged = now + self._tuning.log_s, facts
-            logged = {"seconds" if name == "time" else name: value for name, value in facts.items()}
-            self.folder.log("progress", peak_memory_mb=peak_memory(), **logged)
+            logged: Json = {name: value for name, value in facts.items() if name != "time"}
+            seconds = self.before + now - self._begin  # interruptions do not count
+            self.folder.log("progress", seconds=seconds, peak_memory_mb=peak_memory(), **logged)
         if now >= self._next_line:
             self._next_line = now + self._tuning.say_s
             if not sys.stderr.isatty():

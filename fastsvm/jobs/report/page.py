@@ -263,8 +263,10 @@ def _cause(last: Json) -> str:
 
 def _moment(event: Json) -> str:
     """Return the time of an event, "" if it has none."""
-    moment = moment_of(event)
-    return "" if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+    try:
+        return datetime.fromisoformat(event["time"]).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (KeyError, TypeError, ValueError):
+        return ""
 
 
 def _versions(events: Sequence[Json]) -> Html:
@@ -362,36 +364,14 @@ def process_curves(events: Sequence[Json], model: BaseEstimator) -> Html:
 
 
 def _memory(events: Sequence[Json]) -> Html:
-    points = [
-        (work, event["peak_memory_mb"])
-        for event, work in zip(events, _seconds_of_work(events), strict=True)
-        if event.get("event") == "progress" and event.get("peak_memory_mb") is not None
-    ]
+    steps = [event for event in events if event.get("event") == "progress"]
+    points = [(one.get("seconds"), one.get("peak_memory_mb")) for one in steps]
+    points = [point for point in points if None not in point]
     if len(points) < 2:
         return Html("")
     seconds, memory = np.array(points, np.float64).T
-    axes = Axes("Memory", "run time (s)", "peak so far (MB)", from_zero=True)
+    axes = Axes("Memory", _TIME, "peak so far (MB)", from_zero=True)
     return chart([Line("", seconds, memory)], axes, "Peak memory of the process, with its libraries.")
-
-
-def _seconds_of_work(events: Sequence[Json]) -> list[float]:
-    """Return for each event the run time at that moment, without interruptions."""
-    seconds, work, last = [], 0.0, None
-    for event in events:
-        now = moment_of(event)
-        if last is not None and now is not None and event.get("event") != "resume":
-            work += max(0.0, (now - last).total_seconds())
-        last = now or last
-        seconds.append(work)
-    return seconds
-
-
-def moment_of(event: Json) -> datetime | None:
-    """Return when an event of the log was, None if it does not say."""
-    try:
-        return datetime.fromisoformat(event["time"])
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def _read_speed(history: History) -> Html:
