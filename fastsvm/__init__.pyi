@@ -14,7 +14,6 @@ from fastsvm.estimators.nystroem.nystroem_svc import NystroemSVC
 from fastsvm.estimators.nystroem.nystroem_svr import NystroemSVR
 from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.exchange.model_text import load_libsvm, save_libsvm
-from fastsvm.exchange.range_text import load_libsvm_range
 from fastsvm.exchange.scikit_learn import from_sklearn, to_sklearn
 from fastsvm.persistence.model_file import load, save
 from fastsvm.sources import HDF5Data, open_hdf5
@@ -43,7 +42,6 @@ __all__ = [
     "kernels",
     "load",
     "load_libsvm",
-    "load_libsvm_range",
     "open_hdf5",
     "save",
     "save_libsvm",

@@ -304,7 +304,9 @@ class _DecisionFit:
         """Sum the system of the support vectors `rows`."""
         self._rows, kept = rows, self._predictor.stored.take(rows)
         among = np.concatenate([self._values(block, len(rows)) for _, block in self._blocks(kept)], axis=1)
-        self._whitening = _whitening(among)
+        jittered = among.copy()
+        jittered[np.diag_indices_from(jittered)] += JITTER * max(float(np.trace(among)), 1e-300) / len(among)
+        self._whitening = linalg.inv(linalg.cholesky(jittered, lower=True))
         decisions = np.concatenate([self._exact_decisions(block, start) for start, block in self._blocks(kept)])
         square, right = np.zeros_like(among), np.zeros_like(decisions)
         for start, block in self._blocks(self._source):
@@ -342,13 +344,6 @@ class _DecisionFit:
                 total[k] += np.square(difference).sum()
         usual = np.sqrt(total / self._decisions.size)
         return [(float(a), float(b), coef) for a, b, coef in zip(largest, usual, coefs, strict=True)]
-
-
-def _whitening(among: np.ndarray) -> np.ndarray:
-    """Return L⁻¹ for the matrix L Lᵀ of kernel values among some rows."""
-    square = among.copy()
-    square[np.diag_indices_from(square)] += JITTER * max(float(np.trace(square)), 1e-300) / len(square)
-    return linalg.inv(linalg.cholesky(square, lower=True))
 
 
 def _add_product(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:

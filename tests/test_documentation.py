@@ -11,8 +11,7 @@ import pytest
 
 import fastsvm
 from fastsvm import displays, kernels
-from fastsvm.cli import main
-from fastsvm.cli.arguments import make_parser
+from fastsvm.cli import main, make_parser
 from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.jobs.training.job_file import _NOT_OF_A_JOB, _SECTIONS, job_of
 from fastsvm.losses import LOSSES

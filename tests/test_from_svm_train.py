@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fastsvm.cli.arguments import make_parser
+from fastsvm.cli import make_parser
 from fastsvm.estimators.registry import ESTIMATORS
 
 PAGE = (Path(__file__).parents[1] / "docs" / "coming_from" / "libsvm.md").read_text(encoding="utf-8")
@@ -47,6 +47,6 @@ def test_options_and_parameters_in_the_tables_exist():
     options = {option for each in cells for option in re.findall(r"--[\w-]+", each[3])}
     assert options and options <= train._option_string_actions.keys()
     known = {name for kind in ESTIMATORS.values() for name in kind().get_params()} | {"nu", "cv", "feature_range"}
-    known |= {"ensemble", "target"}
+    known |= {"ensemble"}
     parameters = {name for each in cells for name in re.findall(r"\b([\w]+)=", each[2])}
     assert parameters and parameters <= known

@@ -33,7 +33,7 @@ LAYERS = [
     {"__init__"},
     {"jobs.say", "jobs.stopping"},
     {"jobs.inputs"},
-    {"jobs.models", "jobs.prediction_file"},
+    {"jobs.models"},
     {"jobs.training"},
     {"jobs.report"},
     {"jobs"},

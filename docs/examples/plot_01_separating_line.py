@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
 from fastsvm.displays import ConvergenceDisplay, HyperplaneDisplay, MarginDisplay
-from fastsvm.displays.convergence import Curve
+from fastsvm.displays.curves import Curve
 
 X, y = make_blobs(400, centers=2, n_features=2, random_state=1)
 model = SVC(kernel="linear", C=1_000).fit(X, y)

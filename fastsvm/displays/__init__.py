@@ -1,11 +1,8 @@
 """Pictures of fitted models, in the manner of scikit-learn's displays; they need matplotlib, the extra `plot`."""
 
-from fastsvm.displays.compression import CompressionDisplay
-from fastsvm.displays.confusion import ConfusionDisplay
-from fastsvm.displays.convergence import ConvergenceDisplay
-from fastsvm.displays.hyperplane import HyperplaneDisplay
-from fastsvm.displays.margin import MarginDisplay
-from fastsvm.displays.templates import TemplatesDisplay
+from fastsvm.displays.curves import CompressionDisplay, ConvergenceDisplay
+from fastsvm.displays.images import ConfusionDisplay, TemplatesDisplay
+from fastsvm.displays.plane import HyperplaneDisplay, MarginDisplay
 from fastsvm.displays.tube import TubeDisplay
 
 __all__ = [

@@ -52,6 +52,8 @@ class Display:
         Axes to draw on; None makes a figure.
     legend : bool or str, default=True
         Whether to draw a legend, or its place within the axes.
+    figure : matplotlib Figure, SubFigure or None
+        Figure to draw on; None makes one.
     colors : sequence of colours or None
         A colour for each class.
     points_kwargs : dict or None

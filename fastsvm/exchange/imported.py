@@ -14,7 +14,7 @@ from fastsvm.estimators.fitting.predictions import OutlierDetector
 from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.kernel_parameter import Standardization, attributes_of, geometry_attributes, geometry_of
 from fastsvm.persistence.model_checks import check_fitted
-from fastsvm.sources import MemorySource, Source, feature_statistics
+from fastsvm.sources import MemorySource, feature_statistics
 
 Samples: TypeAlias = Any
 """An array, a CSR matrix, or what a kernel that is a function takes."""
@@ -40,10 +40,7 @@ class KernelParts(NamedTuple):
 def kernel_model(
     kind: type[BaseEstimator], parameters: Attributes, parts: KernelParts, **known: object
 ) -> BaseEstimator:
-    """Return the kernel machine of some parts; `known` are other fitted attributes.
-
-    It raises ValueError if a parameter is not valid, or the parts do not fit together.
-    """
+    """Return the kernel machine of some parts; `known` are other fitted attributes."""
     coef, vectors = parts.dual_coef, parts.support_vectors
     attributes = {
         "support_": np.asarray(parts.support, np.int64),
@@ -56,10 +53,7 @@ def kernel_model(
 
 
 def landmark_model(kind: type[BaseEstimator], parameters: Attributes, parts: KernelParts) -> BaseEstimator:
-    """Return the kernel machine whose landmarks are the support vectors of some parts, which all scores share.
-
-    It raises ValueError if a parameter is not valid, or the parts do not fit together.
-    """
+    """Return the kernel machine whose landmarks are the support vectors of some parts, which all scores share."""
     attributes = {
         "components_": parts.support_vectors,
         "component_indices_": np.asarray(parts.support, np.int64),
@@ -73,25 +67,18 @@ def _is_table(vectors: Samples) -> bool:
 
 
 def _of_parts(parts: KernelParts) -> Attributes:
-    """Return the attributes that machines of support vectors and of landmarks have."""
+    """Return the attributes that machines of support vectors, which alone are known, and of landmarks have."""
     intercept, n_features = np.array(parts.intercept, np.float64), int(parts.shape_fit[1])
-    return _common(intercept, n_features, parts.classes, parts.standardization) | _geometry(parts)
-
-
-def _geometry(parts: KernelParts) -> Attributes:
-    """Return scale and position of the support vectors, which are all that is known of the samples."""
-    vectors = parts.support_vectors
+    common = _common(intercept, n_features, parts.classes, parts.standardization)
+    vectors, map_ = parts.support_vectors, parts.standardization
     if not _is_table(vectors) or 0 in vectors.shape:
-        return geometry_attributes(parts.gamma, None, 0.0, 0.0)
-    if sparse.issparse(vectors) and parts.standardization is None:  # statistics of features would take memory for all
-        sq_norms = MemorySource.of(vectors).block.sq_norms()
-        return geometry_attributes(
-            parts.gamma, None, float(sq_norms.max(initial=0)), float(sq_norms.sum() / vectors.shape[0])
-        )
-    source: Source = MemorySource.of(vectors)
-    if parts.standardization is not None:
-        source = parts.standardization.apply(source)
-    return geometry_of(parts.gamma, feature_statistics(source))
+        return common | geometry_attributes(parts.gamma, None, 0.0, 0.0)
+    source = MemorySource.of(vectors)
+    if sparse.issparse(vectors) and map_ is None:  # statistics of features would take memory for all
+        sq_norms = source.block.sq_norms()
+        largest, mean = float(sq_norms.max(initial=0)), float(sq_norms.sum() / vectors.shape[0])
+        return common | geometry_attributes(parts.gamma, None, largest, mean)
+    return common | geometry_of(parts.gamma, feature_statistics(source if map_ is None else map_.apply(source)))
 
 
 def linear_model(

@@ -4,7 +4,7 @@ LIBSVM subtracts `rho`, its classes have any order, and of two classes a positiv
 The estimators add an intercept, their classes are sorted, and of two a positive decision stands for the second.
 """
 
-from collections.abc import Iterator
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,94 +56,53 @@ MACHINES = (
 _BY_TYPE = {each.svm_type: each for each in MACHINES}
 
 
-# --- the text --------------------------------------------------------------------------------------------
+# --- from text to a model --------------------------------------------------------------------------------
 
 
-class LibsvmText(NamedTuple):
-    """What the text of a model says, in LIBSVM's order and signs.
+def read_libsvm_text(path: str | Path, n_features: int | None, first_index: int | None) -> BaseEstimator:
+    """Return the estimator that the text of a model describes.
 
-    Rows of `coef`, of shape (n_classes - 1, n_support), are for other classes: for a support vector of class c, row r
-    is for the r-th other class. Without classes there is one. `vectors` are in columns by the index in the text, shape
-    (n_support, largest index + 1). For a precomputed kernel, column 0 has numbers of samples.
-    """
-
-    svm_type: str  # It is "c_svc", "nu_svc", "one_class", "epsilon_svr" or "nu_svr".
-    kernel_type: str  # It is "linear", "polynomial", "rbf", "sigmoid" or "precomputed".
-    parameters: dict[str, float]  # They are `degree`, `gamma` and `coef0`, as far as the kernel has them.
-    rho: np.ndarray  # It is subtracted from the decision values of each pair, or from the only one.
-    labels: np.ndarray | None  # They are in the order of the pairs.
-    counts: np.ndarray | None  # They count the support vectors of each class.
-    coef: np.ndarray
-    vectors: sparse.csr_matrix
-    probabilities: bool = False  # It says whether the text has parameters of probabilities.
-
-
-def write_libsvm_text(path: str | Path, text: LibsvmText) -> None:
-    """Write the text of a model, atomically."""
-    with atomic_write(path) as part, part.open("w", encoding="ascii", newline="\n") as file:
-        for line in _header(text):
-            file.write(line + "\n")
-        indptr, indices, data = text.vectors.indptr, text.vectors.indices, text.vectors.data
-        is_precomputed = text.kernel_type == "precomputed"
-        for row, coef in enumerate(text.coef.T.tolist()):
-            span = slice(indptr[row], indptr[row + 1])
-            values = data[span].astype(np.int64).tolist() if is_precomputed else data[span].tolist()
-            pairs = zip(indices[span].tolist(), values, strict=True)
-            words = [*map(repr, coef), *(f"{index}:{value!r}" for index, value in pairs)]
-            file.write(" ".join(words) + " \n")
-
-
-def _header(text: LibsvmText) -> Iterator[str]:
-    yield f"svm_type {text.svm_type}"
-    yield f"kernel_type {text.kernel_type}"
-    for name in _KERNELS[text.kernel_type]:
-        yield f"{name} {text.parameters[name]!r}"
-    yield f"nr_class {2 if text.labels is None else len(text.labels)}"
-    yield f"total_sv {text.coef.shape[1]}"
-    yield f"rho {' '.join(map(repr, text.rho.tolist()))}"
-    if text.labels is not None and text.counts is not None:
-        yield f"label {' '.join(map(str, text.labels))}"
-        yield f"nr_sv {' '.join(map(str, text.counts))}"
-    yield "SV"
-
-
-def read_libsvm_text(path: str | Path) -> LibsvmText:
-    """Read the text of a model. Memory is at most some thirty times that of the file, most of it for the longest line.
-
-    If the text is damaged, ValueError names the number of the line.
+    `n_features` and `first_index` are as for `load_libsvm`. Memory is at most some thirty times that of the file, most
+    of it for the longest line.
     """
     lines = TextLines(path, "the text of a LIBSVM model")
-    a_range = "it begins like a range file of svm-scale, which load_libsvm_range reads"
-    header = lines.header(_key_words(lines), "SV", "the support vectors", {"x": a_range, "y": a_range})
+    header = lines.header(_key_words(lines), "SV", "the support vectors")
     lines.require(header, ("svm_type", "kernel_type", "nr_class", "total_sv", "rho"))
     n_classes = _checked(lines, header)
-    coef: list[np.ndarray] = []
-    indices: list[np.ndarray] = []
-    values: list[np.ndarray] = []
-    for words in lines:
-        if len(words) < n_classes - 1:
-            raise lines.error(f"there should be {n_classes - 1} coefficients, found {len(words)}")
-        coef.append(lines.numbers(words[: n_classes - 1]))
-        each = lines.pairs(words[n_classes - 1 :])
-        if header["kernel_type"] == "precomputed" and not (len(each[0]) and each[0][0] == 0):
-            raise lines.error("a support vector of a precomputed kernel begins with 0: and the number of a sample")
-        indices.append(each[0])
-        values.append(each[1])
-        if len(coef) > header["total_sv"]:
-            raise lines.error(f"total_sv says {header['total_sv']} support vectors, here is one more")
-    if len(coef) != header["total_sv"]:
-        raise lines.error(f"total_sv says {header['total_sv']} support vectors, there are {len(coef)}", "total_sv")
-    return LibsvmText(
-        svm_type=header["svm_type"],
-        kernel_type=header["kernel_type"],
-        parameters={name: header[name] for name in _KERNELS[header["kernel_type"]]},
-        rho=header["rho"],
-        labels=header.get("label"),
-        counts=header.get("nr_sv"),
-        coef=np.ascontiguousarray(np.array(coef).reshape(len(coef), n_classes - 1).T),
-        vectors=_rows(indices, values),
-        probabilities=any(name in header for name in _OF_PROBABILITIES),
+    machine, kernel_type = _BY_TYPE[header["svm_type"]], header["kernel_type"]
+    coef, vectors = _support_vectors(lines, n_classes - 1, header["total_sv"], kernel_type)
+    has_zero = bool((vectors.indices == 0).any())
+    first = (0 if has_zero else 1) if first_index is None else first_index
+    if has_zero and first == 1 and kernel_type != "precomputed":
+        raise ValueError("first_index=1, but a support vector has the index 0")
+    counts, labels, rho, sign = np.array([coef.shape[1]]), header.get("label"), header["rho"], 1
+    if labels is not None:
+        sign = -1 if len(labels) == 2 else 1
+        order = np.argsort(labels)
+        (coef, counts, rows), rho = _in_order(order, coef, header["nr_sv"], rho)
+        labels, vectors = labels[order], vectors[rows]
+    parameters = {name: header[name] for name in _KERNELS[kernel_type]}
+    parts = KernelParts(
+        dual_coef=sign * coef,
+        intercept=-sign * rho,
+        n_support=counts,
+        classes=labels,
+        gamma=parameters.get("gamma", 0.0),
+        **_samples(vectors, kernel_type, n_features, first),
     )
+    parameters["kernel"] = _NAMES.get(kernel_type, kernel_type)
+    attributes = {} if machine.rho_attribute is None else {machine.rho_attribute: rho}
+    model = kernel_model(machine.estimator, parameters, parts, **attributes)
+    if kernel_type != "precomputed":
+        model._origin = Origin(first, sure=has_zero or first_index is not None)
+    if any(name in header for name in _OF_PROBABILITIES):
+        warnings.warn(
+            f"{path} has parameters of probabilities, which are left out: {type(model).__name__} has decision values "
+            "and no probabilities. sklearn.calibration.CalibratedClassifierCV computes them.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return model
 
 
 def _key_words(lines: TextLines) -> ValueReaders:
@@ -181,59 +140,45 @@ def _checked(lines: TextLines, header: Header) -> int:
     return n_classes
 
 
-def _rows(indices: list[np.ndarray], values: list[np.ndarray]) -> sparse.csr_matrix:
-    """Return rows of pairs as a matrix, with a column for each index from 0."""
-    indptr = np.cumsum([0, *map(len, indices)])
-    columns = np.concatenate([*indices, np.zeros(0, np.int64)])
-    data = np.concatenate([*values, np.zeros(0)])
-    width = int(columns.max()) + 1 if len(columns) else 1
-    return sparse.csr_matrix((data, columns.astype(np.int32), indptr), shape=(len(indices), width))
+def _support_vectors(
+    lines: TextLines, n_coef: int, n_vectors: int, kernel_type: str
+) -> tuple[np.ndarray, sparse.csr_matrix]:
+    """Return coefficients and support vectors, with a column for each index from 0.
 
-
-# --- from text to a model --------------------------------------------------------------------------------
-
-
-def model_of_libsvm_text(text: LibsvmText, n_features: int | None, first_index: int | None) -> BaseEstimator:
-    """Return the estimator that a text describes.
-
-    `n_features` is the number of features, or of samples of a precomputed kernel; None for as many as the text
-    mentions. `first_index` is the index of the first feature; None for 0 if the text has the index 0, else 1.
+    The coefficients have shape (n_coef, n_vectors). For a support vector of class c, row r is for the r-th other class.
     """
-    machine = _BY_TYPE[text.svm_type]
-    has_zero = bool((text.vectors.indices == 0).any())
-    first = (0 if has_zero else 1) if first_index is None else first_index
-    if has_zero and first == 1 and text.kernel_type != "precomputed":
-        raise ValueError("first_index=1, but a support vector has the index 0")
-    name = _NAMES.get(text.kernel_type, text.kernel_type)
-    counts, sign = np.array([text.coef.shape[1]]), 1
-    if text.labels is not None and text.counts is not None:
-        sign = -1 if len(text.counts) == 2 else 1
-        text, counts = _in_order_of_labels(text, text.labels, text.counts)
-    parts = KernelParts(
-        dual_coef=sign * text.coef,
-        intercept=-sign * text.rho,
-        n_support=counts,
-        classes=text.labels,
-        gamma=text.parameters.get("gamma", 0.0),
-        **_samples(text, n_features, first),
-    )
-    attributes = {} if machine.rho_attribute is None else {machine.rho_attribute: text.rho}
-    model = kernel_model(machine.estimator, {"kernel": name, **text.parameters}, parts, **attributes)
-    if text.kernel_type != "precomputed":
-        model._origin = Origin(first, sure=has_zero or first_index is not None)
-    return model
+    coef: list[np.ndarray] = []
+    indices: list[np.ndarray] = [np.zeros(0, np.int64)]
+    values: list[np.ndarray] = [np.zeros(0)]
+    for words in lines:
+        if len(words) < n_coef:
+            raise lines.error(f"there should be {n_coef} coefficients, found {len(words)}")
+        coef.append(lines.numbers(words[:n_coef]))
+        each = lines.pairs(words[n_coef:])
+        if kernel_type == "precomputed" and not (len(each[0]) and each[0][0] == 0):
+            raise lines.error("a support vector of a precomputed kernel begins with 0: and the number of a sample")
+        indices.append(each[0])
+        values.append(each[1])
+        if len(coef) > n_vectors:
+            raise lines.error(f"total_sv says {n_vectors} support vectors, here is one more")
+    if len(coef) != n_vectors:
+        raise lines.error(f"total_sv says {n_vectors} support vectors, there are {len(coef)}", "total_sv")
+    columns, indptr = np.concatenate(indices), np.cumsum(list(map(len, indices)))
+    width = int(columns.max(initial=0)) + 1
+    vectors = sparse.csr_matrix((np.concatenate(values), columns.astype(np.int32), indptr), shape=(n_vectors, width))
+    return np.ascontiguousarray(np.array(coef).reshape(n_vectors, n_coef).T), vectors
 
 
-def _samples(text: LibsvmText, n_features: int | None, first: int) -> Attributes:
+def _samples(vectors: sparse.csr_matrix, kernel_type: str, n_features: int | None, first: int) -> Attributes:
     """Return support vectors, and what is known of the samples that they were among."""
-    if text.kernel_type == "precomputed":
-        numbers = np.asarray(text.vectors[:, [0]].toarray()).ravel()
+    if kernel_type == "precomputed":
+        numbers = np.asarray(vectors[:, [0]].toarray()).ravel()
         if (numbers < 1).any() or (numbers % 1 != 0).any() or len(set(numbers.tolist())) < len(numbers):
             raise ValueError("the numbers of support vectors of a precomputed kernel must be whole, from 1, different")
         largest = int(numbers.max(initial=1))
         n = _at_least(largest, n_features, f"sample {largest}")
         return {"support_vectors": np.empty((0, 0)), "support": numbers.astype(np.int64) - 1, "shape_fit": (n, n)}
-    vectors = text.vectors[:, first:]
+    vectors = vectors[:, first:]
     vectors.sort_indices()
     n, largest = vectors.shape
     d = _at_least(max(largest, 1), n_features, f"feature {largest}")
@@ -248,63 +193,66 @@ def _at_least(least: int, wanted: int | None, what: str) -> int:
     return least if wanted is None else int(wanted)
 
 
-def _in_order_of_labels(text: LibsvmText, labels: np.ndarray, counts: np.ndarray) -> tuple[LibsvmText, np.ndarray]:
-    """Return the same model with its classes sorted, and their numbers of support vectors.
-
-    A pair whose classes swap their places changes its sign.
-    """
-    order = np.argsort(labels)
-    start = np.cumsum(counts) - counts
-    spans = [np.arange(start[c], start[c] + counts[c]) for c in order]
-    pairs = class_pairs(len(order))
-    number = {pair: k for k, pair in enumerate(pairs)}
-    coef, rho = np.zeros_like(text.coef), np.zeros_like(text.rho)
-    to = np.cumsum(counts[order]) - counts[order]
-    for k, (a, b) in enumerate(pairs):
-        p, q = int(order[a]), int(order[b])
-        sign = 1.0 if p < q else -1.0
-        rho[k] = sign * text.rho[number[min(p, q), max(p, q)]]
-        for new, other, old, old_other in ((a, b, p, q), (b, a, q, p)):
-            row, old_row = other - (other > new), old_other - (old_other > old)
-            coef[row, to[new] : to[new] + counts[old]] = sign * text.coef[old_row, spans[new]]
-    rows = np.concatenate(spans)
-    ordered = text._replace(labels=labels[order], counts=counts[order], coef=coef, rho=rho, vectors=text.vectors[rows])
-    return ordered, counts[order]
-
-
-# --- from a model to text --------------------------------------------------------------------------------
-
-
-def libsvm_text_of(model: BaseEstimator, of_standardized: bool, first_index: int) -> LibsvmText:
-    """Return the text of a fitted kernel machine, whose first feature has the index `first_index`, 0 or 1.
-
-    `of_standardized` says whether the samples that the text is for are standardised as the model standardises them.
-    """
-    svm_type = next(each.svm_type for each in MACHINES if each.estimator is type(model))
-    kernel_type, parameters = _kernel_of(model)
-    classes = getattr(model, "classes_", None)
-    sign = -1 if classes is not None and len(classes) == 2 else 1
-    layout = layout_of(model)
-    vectors, intercept = _vectors_of(model, kernel_type, of_standardized)
-    vectors = vectors if first_index or kernel_type == "precomputed" else _counted_from_0(vectors)
-    return LibsvmText(
-        svm_type=svm_type,
-        kernel_type=kernel_type,
-        parameters=parameters,
-        rho=-sign * intercept + 0.0,  # and no minus before a zero
-        labels=None if classes is None else whole_labels(classes, "LIBSVM"),
-        counts=None if classes is None else layout.counts,
-        coef=sign * layout.coef,
-        vectors=vectors[layout.rows],
-    )
-
-
 class Layout(NamedTuple):
     """Support vectors as LIBSVM arranges them: `coef` has shape (n_classes - 1, n_vectors)."""
 
     coef: np.ndarray
     counts: np.ndarray  # They count the vectors of each class.
-    rows: np.ndarray  # They tell which support vector of the model each is.
+    rows: np.ndarray  # They tell which support vector of the model, or of the text, each is.
+
+
+def _in_order(
+    order: np.ndarray, old_coef: np.ndarray, old_counts: np.ndarray, old_rho: np.ndarray
+) -> tuple[Layout, np.ndarray]:
+    """Return the support vectors and `rho` with other places of classes; a pair that swaps them changes its sign."""
+    counts, start = old_counts[order], np.cumsum(old_counts) - old_counts
+    spans = [np.arange(start[c], start[c] + old_counts[c]) for c in order]
+    pairs = class_pairs(len(order))
+    number = {pair: k for k, pair in enumerate(pairs)}
+    coef, rho = np.zeros_like(old_coef), np.zeros_like(old_rho)
+    to = np.cumsum(counts) - counts
+    for k, (a, b) in enumerate(pairs):
+        p, q = int(order[a]), int(order[b])
+        sign = 1.0 if p < q else -1.0
+        rho[k] = sign * old_rho[number[min(p, q), max(p, q)]]
+        for new, other, old, old_other in ((a, b, p, q), (b, a, q, p)):
+            row, old_row = other - (other > new), old_other - (old_other > old)
+            coef[row, to[new] : to[new] + old_counts[old]] = sign * old_coef[old_row, spans[new]]
+    return Layout(coef, counts, np.concatenate(spans)), rho
+
+
+# --- from a model to text --------------------------------------------------------------------------------
+
+
+def write_libsvm_text(path: str | Path, model: BaseEstimator, first_index: int) -> None:
+    """Write the text of a fitted kernel machine, whose first feature has the index `first_index`, 0 or 1."""
+    kernel_type, parameters = _kernel_of(model)
+    classes, layout = getattr(model, "classes_", None), layout_of(model)
+    sign = -1 if classes is not None and len(classes) == 2 else 1
+    vectors, intercept = _vectors_of(model, kernel_type, first_index)
+    vectors = vectors[layout.rows]
+    rho = -sign * intercept + 0.0  # and no minus before a zero
+    head: dict[str, object] = {
+        "svm_type": next(each.svm_type for each in MACHINES if each.estimator is type(model)),
+        "kernel_type": kernel_type,
+        **{name: repr(parameters[name]) for name in _KERNELS[kernel_type]},
+        "nr_class": 2 if classes is None else len(classes),
+        "total_sv": len(layout.rows),
+        "rho": " ".join(map(repr, rho.tolist())),
+    }
+    if classes is not None:
+        head["label"] = " ".join(map(str, whole_labels(classes, "LIBSVM")))
+        head["nr_sv"] = " ".join(map(str, layout.counts))
+    with atomic_write(path) as part, part.open("w", encoding="ascii", newline="\n") as file:
+        file.writelines(f"{name} {value}\n" for name, value in head.items())
+        file.write("SV\n")
+        for row, coef in enumerate((sign * layout.coef).T.tolist()):
+            span = slice(vectors.indptr[row], vectors.indptr[row + 1])
+            values = vectors.data[span]
+            values = values.astype(np.int64) if kernel_type == "precomputed" else values
+            pairs = zip(vectors.indices[span].tolist(), values.tolist(), strict=True)
+            words = [*map(repr, coef), *(f"{index}:{value!r}" for index, value in pairs)]
+            file.write(" ".join(words) + " \n")
 
 
 def layout_of(model: BaseEstimator) -> Layout:
@@ -341,18 +289,22 @@ def _kernel_of(model: BaseEstimator) -> tuple[str, dict[str, float]]:
     return name, kernel._asdict()
 
 
-def _vectors_of(model: BaseEstimator, kernel_type: str, of_standardized: bool) -> tuple[sparse.csr_matrix, np.ndarray]:
-    """Return the model's support vectors in columns from 1, and intercepts."""
+def _vectors_of(model: BaseEstimator, kernel_type: str, first_index: int) -> tuple[sparse.csr_matrix, np.ndarray]:
+    """Return the model's support vectors in columns from `first_index`, and intercepts.
+
+    If that is 0, the first support vector has a value of the first feature, which shows it.
+    """
     intercept = np.asarray(model.intercept_, np.float64)
     if kernel_type == "precomputed":
         return sparse.csr_matrix(np.asarray(model.support_, np.float64)[:, None] + 1), intercept
     map_ = Standardization.of_model(model)
     vectors = standardized(model.support_vectors_, map_)
-    if map_ is not None and not of_standardized:
+    if map_ is not None:
         if kernel_type != "linear":
             raise ValueError(
-                f"With standardize=True and the kernel {model.kernel!r}, the text is for standardised samples. Pass "
-                "range_path=, a file to write, with which svm-scale -r makes these from samples as they are."
+                f"The text takes samples as they are, but the kernel {model.kernel!r} is of standardised ones. Scale "
+                "the samples before the fit, by sklearn.preprocessing.MinMaxScaler or svm-scale, and fit with "
+                "standardize=False."
             )
         # k(z, (x - shift) scale) = (z scale)·x - (z scale)·shift
         vectors = standardized(vectors, Standardization(None, map_.scale))
@@ -361,15 +313,8 @@ def _vectors_of(model: BaseEstimator, kernel_type: str, of_standardized: bool) -
     rows = MemorySource.of(vectors).block.compressed(np.float64).user_array().copy()
     rows.sort_indices()
     rows.eliminate_zeros()
-    return sparse.csr_matrix(
-        (rows.data, rows.indices + 1, rows.indptr), shape=(rows.shape[0], rows.shape[1] + 1)
-    ), intercept
-
-
-def _counted_from_0(vectors: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return support vectors in columns from 0. The first one has a value of the first feature, which shows it."""
-    data, indices, indptr = vectors.data, vectors.indices - 1, vectors.indptr
-    if len(indptr) > 1 and (indices > 0).all():
+    data, indices, indptr = rows.data, rows.indices + first_index, rows.indptr
+    if first_index == 0 and len(indptr) > 1 and (indices > 0).all():
         data, indices = np.concatenate([[0.0], data]), np.concatenate([[0], indices])
         indptr = np.concatenate([[0], indptr[1:] + 1])
-    return sparse.csr_matrix((data, indices, indptr), shape=(vectors.shape[0], vectors.shape[1] - 1))
+    return sparse.csr_matrix((data, indices, indptr), shape=(rows.shape[0], rows.shape[1] + first_index)), intercept

@@ -1,29 +1,69 @@
-"""Models as the text of LIBSVM and LIBLINEAR."""
+"""Models as the text of LIBSVM and LIBLINEAR, and linear machines as that of LIBLINEAR.
+
+LIBLINEAR's classes have any order, and of two classes a positive score stands for the first one. Its intercept is the
+weight of a constant feature, times the value of that feature. The text does not say by which estimator a model was
+fitted: what comes back is the one that minimises the objective of the text's solver.
+"""
 
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.estimators.fitting.session import view_of
-from fastsvm.estimators.fitting.validation import origin_of
-from fastsvm.estimators.kernel.kernel_parameter import Standardization
-from fastsvm.estimators.linear.prediction import LinearModel
+from fastsvm.estimators.fitting.validation import Attributes, origin_of
+from fastsvm.estimators.linear.prediction import LinearModel, dense_coef
+from fastsvm.estimators.linear.training_task import loss_of
 from fastsvm.estimators.nystroem.landmarks import LandmarkEstimator
-from fastsvm.exchange.liblinear import (
-    liblinear_text_of,
-    model_of_liblinear_text,
-    read_liblinear_text,
-    write_liblinear_text,
+from fastsvm.estimators.registry import (
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    SGDClassifier,
+    SGDRegressor,
 )
-from fastsvm.exchange.libsvm import MACHINES, libsvm_text_of, model_of_libsvm_text, read_libsvm_text, write_libsvm_text
-from fastsvm.exchange.range_text import write_range_text
-from fastsvm.exchange.text_lines import begins_with
+from fastsvm.exchange.imported import linear_model
+from fastsvm.exchange.libsvm import MACHINES, read_libsvm_text, write_libsvm_text
+from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, begins_with, whole_labels
+from fastsvm.files.atomic_file import atomic_write
 from fastsvm.sources import Origin
 
 _LIBSVM, _LIBLINEAR = b"svm_type", b"solver_type"
+ONE_CLASS = "ONECLASS_SVM"
+
+
+class LinearSolver(NamedTuple):
+    """A solver of LIBLINEAR, by its name in the text, and the estimator that minimises the same objective."""
+
+    solver_type: str
+    estimator: type[BaseEstimator]
+    parameters: Attributes
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the machine is a classifier."""
+        return self.estimator in (LinearSVC, LogisticRegression)
+
+
+SOLVERS = (
+    LinearSolver("L2R_LR", LogisticRegression, {"penalty": "l2"}),
+    LinearSolver("L2R_L2LOSS_SVC_DUAL", LinearSVC, {"loss": "squared_hinge"}),
+    LinearSolver("L2R_L2LOSS_SVC", LinearSVC, {"loss": "squared_hinge"}),
+    LinearSolver("L2R_L1LOSS_SVC_DUAL", LinearSVC, {"loss": "hinge"}),
+    LinearSolver("MCSVM_CS", LinearSVC, {"multi_class": "crammer_singer"}),
+    LinearSolver("L1R_L2LOSS_SVC", LinearSVC, {"loss": "squared_hinge", "penalty": "l1"}),
+    LinearSolver("L1R_LR", LogisticRegression, {"penalty": "l1"}),
+    LinearSolver("L2R_LR_DUAL", LogisticRegression, {"penalty": "l2"}),
+    LinearSolver("L2R_L2LOSS_SVR", LinearSVR, {"loss": "squared_epsilon_insensitive"}),
+    LinearSolver("L2R_L2LOSS_SVR_DUAL", LinearSVR, {"loss": "squared_epsilon_insensitive"}),
+    LinearSolver("L2R_L1LOSS_SVR_DUAL", LinearSVR, {"loss": "epsilon_insensitive"}),
+    LinearSolver(ONE_CLASS, LinearOneClassSVM, {}),
+)
+_BY_TYPE = {each.solver_type: each for each in SOLVERS}
 
 
 def is_libsvm_text(path: str | Path) -> bool:
@@ -36,7 +76,7 @@ def is_linear(model: BaseEstimator) -> bool:
     return isinstance(model, LinearModel) and not isinstance(model, LandmarkEstimator)
 
 
-def save_libsvm(model: BaseEstimator, path: str | Path, *, range_path: str | Path | None = None) -> None:
+def save_libsvm(model: BaseEstimator, path: str | Path) -> None:
     """Write a fitted model as text that LIBSVM's `svm-predict`, or LIBLINEAR's `predict`, reads.
 
     A kernel machine becomes the text of a LIBSVM model, a linear one that of a LIBLINEAR model. All numbers are exact:
@@ -50,13 +90,10 @@ def save_libsvm(model: BaseEstimator, path: str | Path, *, range_path: str | Pat
     model : estimator
         A fitted kernel machine, linear machine, `LogisticRegression`, `SGDClassifier` or `SGDRegressor`. Its kernel is
         "linear", "poly", "rbf", "sigmoid" or "precomputed", its labels are whole numbers. LIBLINEAR has fewer losses:
-        the text of another one names a solver that predicts the same classes or numbers.
+        the text of another one names a solver that predicts the same classes or numbers. The text takes samples as they
+        are, so that with `standardize=True` the kernel must be linear.
     path : str or Path
         The file to write. An existing file is replaced.
-    range_path : str or Path or None, default=None
-        File to write with the ranges of features, for which `svm-scale -r` makes samples that are standardised as the
-        model does. It is needed if a kernel machine has `standardize=True`, but for the linear kernel, whose text then
-        takes samples as they are. The text is for samples that were scaled so.
 
     Raises
     ------
@@ -65,7 +102,7 @@ def save_libsvm(model: BaseEstimator, path: str | Path, *, range_path: str | Pat
     NotFittedError
         If it is not fitted.
     ValueError
-        If LIBSVM has no such kernel or labels, or if samples must be standardised and there is no `range_path`.
+        If LIBSVM has no such kernel or labels, or if samples must be standardised for it.
 
     Examples
     --------
@@ -90,27 +127,18 @@ def save_libsvm(model: BaseEstimator, path: str | Path, *, range_path: str | Pat
     if not is_linear(model) and type(model) not in [each.estimator for each in MACHINES]:
         raise TypeError(f"LIBSVM and LIBLINEAR have no text for a {type(model).__name__}.")
     check_is_fitted(model)
-    map_ = None if is_linear(model) else Standardization.of_model(model)
-    if range_path is not None and map_ is None:
-        raise ValueError(
-            "range_path is for kernel machines with standardize=True; this model takes samples as they are."
-        )
     first_index = 0 if origin_of(model).first_index == 0 else 1
-    if first_index == 0 and (is_linear(model) or range_path is not None):
-        first_index, programs = 1, "svm-scale" if range_path is not None else "LIBLINEAR"
+    if not is_linear(model):
+        write_libsvm_text(path, model, first_index)
+        return
+    if first_index == 0:
         warnings.warn(
-            f"The first feature has the index 1 in {path}, because {programs} knows no index 0. In the text of the fit "
+            f"The first feature has the index 1 in {path}, because LIBLINEAR knows no index 0. In the text of the fit "
             "it has the index 0: the indices of samples to predict must be one more there.",
             UserWarning,
             stacklevel=2,
         )
-    if is_linear(model):
-        write_liblinear_text(path, liblinear_text_of(model))
-        return
-    text = libsvm_text_of(model, range_path is not None, first_index)
-    if range_path is not None and map_ is not None:
-        write_range_text(range_path, map_, model.n_features_in_)
-    write_libsvm_text(path, text)
+    _write_linear(path, model)
 
 
 def load_libsvm(path: str | Path, *, n_features: int | None = None, first_index: int | None = None) -> Any:
@@ -173,20 +201,129 @@ def load_libsvm(path: str | Path, *, n_features: int | None = None, first_index:
         if begins_with(path, _LIBLINEAR):
             if first_index == 0:
                 raise ValueError("first_index=0, but the first feature of LIBLINEAR has the index 1")
-            linear = model_of_liblinear_text(read_liblinear_text(path), n_features)
-            linear._origin = Origin(1, sure=True)
-            return linear
-        text = read_libsvm_text(path)
-        model = model_of_libsvm_text(text, n_features, first_index)
+            return _read_linear(path, n_features)
+        return read_libsvm_text(path, n_features, first_index)
     except ValueError as error:
         if str(path) in str(error):
             raise
         raise ValueError(f"{path} cannot be read: {error}.") from error
-    if text.probabilities:
-        warnings.warn(
-            f"{path} has parameters of probabilities, which are left out: {type(model).__name__} has decision values "
-            "and no probabilities. sklearn.calibration.CalibratedClassifierCV computes them.",
-            UserWarning,
-            stacklevel=2,
-        )
+
+
+# --- linear machines -------------------------------------------------------------------------------------
+
+
+def _read_linear(path: str | Path, n_features: int | None) -> BaseEstimator:
+    """Return the estimator that the text of LIBLINEAR describes. Memory is at most some thirty times that of the file.
+
+    If the text is damaged, ValueError names the number of the line.
+    """
+    lines = TextLines(path, "the text of a LIBLINEAR model")
+    readers: ValueReaders = {
+        "solver_type": lambda words: lines.choice(words, tuple(_BY_TYPE)),
+        "label": lambda words: lines.whole(words[1:]),
+        **dict.fromkeys(("nr_class", "nr_feature"), lines.count),
+        **dict.fromkeys(("bias", "rho"), lines.number_of),
+    }
+    header = lines.header(readers, "w", "the weights")
+    n_classes = _checked(lines, header)
+    solver, d, bias = _BY_TYPE[header["solver_type"]], header["nr_feature"], header["bias"]
+    n_scores = n_classes if n_classes > 2 or solver.solver_type == "MCSVM_CS" else 1
+    weights = _weights(lines, d + (bias >= 0), n_scores)
+    intercept = np.zeros(n_scores) if bias < 0 else bias * weights[d]
+    if n_features is not None and n_features < d:
+        raise ValueError(f"n_features={n_features}, but the text has {d}; leave it out or raise it")
+    coef = np.pad(weights[:d], ((0, max(0, (n_features or d) - d)), (0, 0))).T
+    if coef.shape[1] == 0:
+        raise ValueError("it has no features")
+    classes = None
+    if solver.solver_type == ONE_CLASS:
+        intercept = intercept - header["rho"]
+    if solver.has_classes:
+        order = np.argsort(header["label"])
+        classes = header["label"][order]
+        if n_scores > 1:
+            coef, intercept = coef[order], intercept[order]
+        elif order[0] == 0:  # the score is that of the first class
+            coef, intercept = -coef, -intercept
+        if n_scores == len(classes) == 2:
+            coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
+    of_bias = {"fit_intercept": bias > 0} | ({"intercept_scaling": bias} if bias > 0 else {})
+    defaults = solver.estimator().get_params()
+    parameters = solver.parameters | {name: value for name, value in of_bias.items() if name in defaults}
+    model = linear_model(solver.estimator, parameters, coef, intercept + 0.0, classes)
+    model._origin = Origin(1, sure=True)
     return model
+
+
+def _weights(lines: TextLines, n_rows: int, n_scores: int) -> np.ndarray:
+    """Return the weights of each feature and of the bias, shape (n_rows, n_scores)."""
+    rows: list[np.ndarray] = []
+    for words in lines:
+        if len(words) != n_scores:
+            raise lines.error(f"there should be {n_scores} weights, found {len(words)}")
+        rows.append(lines.numbers(words))
+        if len(rows) > n_rows:
+            raise lines.error(f"nr_feature and bias ask for {n_rows} lines of weights, here is one more")
+    if len(rows) != n_rows:
+        raise lines.error(f"nr_feature and bias ask for {n_rows} lines of weights, there are {len(rows)}", "nr_feature")
+    return np.array(rows).reshape(n_rows, n_scores)
+
+
+def _checked(lines: TextLines, header: Header) -> int:
+    """Return the number of classes, 2 for machines without. The labels must be as many, and different."""
+    solver = _BY_TYPE.get(header.get("solver_type", ""))
+    has_classes = solver is not None and solver.has_classes
+    more = ["label"] if has_classes else ["rho"] if solver is not None and solver.solver_type == ONE_CLASS else []
+    lines.require(header, ["solver_type", "nr_class", "nr_feature", "bias", *more])
+    if not has_classes:
+        return 2
+    n_classes = header["nr_class"]
+    if n_classes < 2:
+        raise lines.error(f"nr_class is {n_classes}, but must be 2 at least", "nr_class")
+    if len(header["label"]) != n_classes or len(np.unique(header["label"])) < n_classes:
+        problem = f"{n_classes} classes ask for as many different labels, found {header['label'].tolist()}"
+        raise lines.error(problem, "label")
+    return n_classes
+
+
+def _write_linear(path: str | Path, model: BaseEstimator) -> None:
+    """Write the text of a fitted linear machine, atomically; labels that are not whole numbers raise ValueError."""
+    coef, intercept, classes = dense_coef(model), np.atleast_1d(model.intercept_), getattr(model, "classes_", None)
+    name = _solver_of(model)
+    head: dict[str, object] = {"solver_type": name, "nr_class": 2 if classes is None else len(classes)}
+    if classes is not None:
+        labels = whole_labels(classes, "LIBLINEAR")
+        if len(classes) == 2 and name == "MCSVM_CS":  # which has a score for each
+            coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2
+        elif len(classes) == 2:  # the score stands for the first class of the text
+            labels = labels[::-1]
+        head["label"] = " ".join(map(str, labels))
+    has_bias = name != ONE_CLASS and bool(intercept.any())
+    head |= {"nr_feature": coef.shape[1], "bias": 1.0 if has_bias else -1.0}
+    if name == ONE_CLASS:
+        head["rho"] = repr(float(model.offset_[0]))
+    with atomic_write(path) as part, part.open("w", encoding="ascii", newline="\n") as file:
+        file.writelines(f"{key} {value}\n" for key, value in head.items())
+        file.write("w\n")
+        for row in coef.T.tolist() + ([intercept.tolist()] if has_bias else []):
+            file.write(" ".join(map(repr, row)) + " \n")
+
+
+def _solver_of(model: BaseEstimator) -> str:
+    """Return the solver whose text predicts the same; where there are several, the one with the same objective."""
+    if isinstance(model, LogisticRegression):
+        return "L1R_LR" if model._has_l1_penalty() else "L2R_LR"
+    if isinstance(model, LinearOneClassSVM):
+        return ONE_CLASS
+    loss = model.loss if isinstance(model.loss, str) else ""
+    if isinstance(model, SGDRegressor) or not hasattr(model, "classes_"):
+        return "L2R_L1LOSS_SVR_DUAL" if loss == "epsilon_insensitive" else "L2R_L2LOSS_SVR_DUAL"
+    is_sgd = isinstance(model, SGDClassifier)
+    if loss_of(model.loss).of_classes if is_sgd else model.multi_class != "ovr":
+        return "MCSVM_CS"
+    has_l1_penalty = model.penalty == "l1"
+    if loss == "log_loss":
+        return "L1R_LR" if has_l1_penalty else "L2R_LR"
+    if has_l1_penalty:
+        return "L1R_L2LOSS_SVC"
+    return "L2R_L1LOSS_SVC_DUAL" if loss == "hinge" else "L2R_L2LOSS_SVC_DUAL"

@@ -136,17 +136,14 @@ def to_sklearn(model: BaseEstimator) -> Any:
     model = view_of(model)  # another thread may fit it
     if isinstance(model, SVCSearch):
         raise TypeError("Pass the best_estimator_ of an SVCSearch: scikit-learn has nothing for the search itself.")
-    for twins, convert in (
-        (_KERNEL_TWINS, _kernel_to_sklearn),
-        (_LINEAR_TWINS, _linear_to_sklearn),
-        (_LANDMARK_TWINS, _landmarks_to_sklearn),
-    ):
-        if type(model) in twins:
-            check_is_fitted(model)
-            return convert(model)
-    names = ", ".join(kind.__name__ for kind in [*_KERNEL_TWINS, *_LINEAR_TWINS, *_LANDMARK_TWINS])
-    kind = type(model)
-    raise TypeError(f"Estimators of fastsvm can be converted: {names}. Found {kind.__module__}.{kind.__name__}.")
+    kind, converters = type(model), dict.fromkeys(_KERNEL_TWINS, _kernel_to_sklearn)
+    converters |= dict.fromkeys(_LINEAR_TWINS, _linear_to_sklearn)
+    converters |= dict.fromkeys(_LANDMARK_TWINS, _landmarks_to_sklearn)
+    if kind not in converters:
+        names = ", ".join(each.__name__ for each in converters)
+        raise TypeError(f"Estimators of fastsvm can be converted: {names}. Found {kind.__module__}.{kind.__name__}.")
+    check_is_fitted(model)
+    return converters[kind](model)
 
 
 def from_sklearn(model: BaseEstimator) -> Any:
@@ -195,24 +192,20 @@ def from_sklearn(model: BaseEstimator) -> Any:
     if isinstance(model, Pipeline):
         map_, features, model = _steps_of(model)
         first = first[0]
+    ours = {theirs: kind for kind, theirs in (_KERNEL_TWINS | _LINEAR_TWINS).items()}
     if features is not None:
         converted = _landmarks_from_sklearn(features, model, map_)
+    elif type(model) not in ours:
+        names = ", ".join(kind.__name__ for kind in ours.values())
+        raise TypeError(f"Estimators of scikit-learn can be converted: {names}. Found {type(model).__name__}.")
     else:
-        converted = _machine_from_sklearn(model, map_)
+        check_is_fitted(model)
+        kind = ours[type(model)]
+        convert = _kernel_from_sklearn if kind in _KERNEL_TWINS else _linear_from_sklearn
+        converted = convert(kind, model, map_)
     if hasattr(first, "feature_names_in_"):
         converted.feature_names_in_ = first.feature_names_in_
     return converted
-
-
-def _machine_from_sklearn(model: BaseEstimator, map_: Standardization | None) -> BaseEstimator:
-    """Return the kernel or linear machine of fastsvm; samples are standardised by a map, or not."""
-    for twins, convert in ((_KERNEL_TWINS, _kernel_from_sklearn), (_LINEAR_TWINS, _linear_from_sklearn)):
-        for ours, kind in twins.items():
-            if type(model) is kind:
-                check_is_fitted(model)
-                return convert(ours, model, map_)
-    names = ", ".join(kind.__name__ for kind in [*_KERNEL_TWINS, *_LINEAR_TWINS])
-    raise TypeError(f"Estimators of scikit-learn can be converted: {names}. Found {type(model).__name__}.")
 
 
 def _steps_of(pipeline: Pipeline) -> tuple[Standardization | None, Nystroem | None, BaseEstimator]:
@@ -226,7 +219,10 @@ def _steps_of(pipeline: Pipeline) -> tuple[Standardization | None, Nystroem | No
         )
     for step in steps:
         check_is_fitted(step)
-    map_ = _standardization_of(steps[0]) if kinds[0] is StandardScaler else None
+    map_, scaler = None, steps[0]
+    if kinds[0] is StandardScaler:
+        scale = np.ones(scaler.n_features_in_) if scaler.scale_ is None else 1 / np.asarray(scaler.scale_, np.float64)
+        map_ = Standardization(np.asarray(scaler.mean_, np.float64) if scaler.with_mean else None, scale)
     return map_, steps[-2] if kinds[-1] is Nystroem else None, steps[-1]
 
 
@@ -407,7 +403,7 @@ def _kernel_from_sklearn(
         warnings.warn(
             "The parameters of probabilities are left out. sklearn.calibration.CalibratedClassifierCV computes them.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
     vectors, shape = model.support_vectors_, tuple(model.shape_fit_)
     if callable(model.kernel):
@@ -452,7 +448,12 @@ def _landmarks_to_sklearn(model: BaseEstimator) -> BaseEstimator:
     if kernel_name(kernel) not in _OF_FEATURES:
         raise ValueError(f"scikit-learn's Nystroem cannot evaluate the kernel {kernel!r}.")
     map_ = Standardization.of_model(model)
-    features = _features(model, kernel, standardized(model.components_, map_).astype(np.float64))
+    landmarks = standardized(model.components_, map_).astype(np.float64)
+    m, n_features = landmarks.shape
+    features = Nystroem(kernel=kernel_name(kernel), n_components=m, **kernel._asdict())
+    features.components_, features.normalization_, features.n_features_in_ = landmarks, np.eye(m), n_features
+    features.component_indices_ = getattr(model, "component_indices_", np.arange(m))
+    features._n_features_out = m
     return _after_scaler(model, map_, features, _machine_after_features(model))
 
 
@@ -475,16 +476,6 @@ def _machine_of_pairs(model: BaseEstimator) -> SVC:
     parameters = _shared_parameters(model, SVC) | {"kernel": model.kernel, "loss": "hinge", "max_iter": -1}
     parameters["fit_intercept"] = True  # without one in the machine, those of the parts are 0
     return kernel_model(SVC, parameters, parts, n_iter_=np.full(len(coef), model.n_iter_), **names)
-
-
-def _features(model: BaseEstimator, kernel: Any, landmarks: Samples) -> Nystroem:
-    """Return scikit-learn's features, which are kernel values."""
-    m, n_features = landmarks.shape
-    features = Nystroem(kernel=kernel_name(kernel), n_components=m, **kernel._asdict())
-    features.components_, features.normalization_, features.n_features_in_ = landmarks, np.eye(m), n_features
-    features.component_indices_ = getattr(model, "component_indices_", np.arange(m))
-    features._n_features_out = m
-    return features
 
 
 def _machine_after_features(model: BaseEstimator) -> BaseEstimator:
@@ -570,25 +561,15 @@ def _present(model: BaseEstimator, *names: str) -> Attributes:
 
 def _after_scaler(model: BaseEstimator, map_: Standardization | None, *steps: BaseEstimator) -> Pipeline:
     """Return the pipeline of some steps, after the scaler that standardises samples as a model does, if it does."""
-    pipeline = make_pipeline(*([] if map_ is None else [_scaler_of(map_)]), *steps)
+    if map_ is not None:
+        scaler = StandardScaler(with_mean=map_.shift is not None)
+        scaler.scale_ = 1 / map_.scale
+        scaler.mean_, scaler.var_ = map_.shift, scaler.scale_**2
+        scaler.n_features_in_ = len(map_.scale)
+        steps = scaler, *steps
+    pipeline = make_pipeline(*steps)
     vars(pipeline[0]).update(_present(model, "feature_names_in_"))
     return pipeline
-
-
-def _scaler_of(map_: Standardization) -> StandardScaler:
-    """Return the scaler that does the same, fitted."""
-    scaler = StandardScaler(with_mean=map_.shift is not None)
-    scaler.scale_ = 1 / map_.scale
-    scaler.mean_, scaler.var_ = map_.shift, scaler.scale_**2
-    scaler.n_features_in_ = len(map_.scale)
-    return scaler
-
-
-def _standardization_of(scaler: StandardScaler) -> Standardization:
-    """Return the map of a fitted scaler."""
-    n = scaler.n_features_in_
-    scale = np.ones(n) if scaler.scale_ is None else 1 / np.asarray(scaler.scale_, np.float64)
-    return Standardization(np.asarray(scaler.mean_, np.float64) if scaler.with_mean else None, scale)
 
 
 def _unscaled(vectors: Samples, map_: Standardization | None) -> Samples:

@@ -48,13 +48,8 @@ class TextLines:
                 if words:
                     yield words
 
-    def header(
-        self, values: ValueReaders, last: str, what_follows: str, other_files: dict[str, str] | None = None
-    ) -> Header:
-        """Return the values of the key words up to the line `last`, each of which may begin one line.
-
-        `values` reads the words of a line. A file that begins with a key of `other_files` is refused with its text.
-        """
+    def header(self, values: ValueReaders, last: str, what_follows: str) -> Header:
+        """Return the values of the key words up to the line `last`, each of which may begin one line."""
         header: Header = {}
         for words in self:
             name = shown(words[0])
@@ -63,8 +58,6 @@ class TextLines:
             self._places[name] = self.number
             if name == last:
                 return header
-            if not header and name in (other_files or {}):
-                raise self.damaged((other_files or {})[name])
             if name not in values:
                 raise self.error(f"there is no key word {name} in {self.what}")
             header[name] = values[name](words)
@@ -72,18 +65,18 @@ class TextLines:
 
     def choice(self, words: Sequence[bytes], choices: Sequence[str]) -> str:
         """Return the word behind the key word, one of some."""
-        word = shown(self.one(words))
+        word = shown(self._one(words)[0])
         if word not in choices:
             raise self.error(f"{shown(words[0])} is {word}, but must be one of {', '.join(choices)}")
         return word
 
     def count(self, words: Sequence[bytes]) -> int:
         """Return the whole number behind the key word, at least 0."""
-        return int(self.whole([self.one(words)], least=0)[0])
+        return int(self.whole(self._one(words), least=0)[0])
 
     def number_of(self, words: Sequence[bytes]) -> float:
         """Return the finite number behind the key word."""
-        return float(self.numbers([self.one(words)])[0])
+        return float(self.numbers(self._one(words))[0])
 
     def require(self, header: Header, names: Sequence[str]) -> None:
         """Raise ValueError if a header lacks some key words."""
@@ -122,11 +115,11 @@ class TextLines:
             raise self.error(f"numbers from {least} to {_LARGEST} are possible, found {values.min()} to {values.max()}")
         return values
 
-    def one(self, words: Sequence[bytes]) -> bytes:
-        """Return the word behind the first one of a line."""
+    def _one(self, words: Sequence[bytes]) -> Sequence[bytes]:
+        """Return the words behind the first one of a line, of which there must be one."""
         if len(words) != 2:
             raise self.error(f"one word should follow {shown(words[0])}, found {len(words) - 1}")
-        return words[1]
+        return words[1:]
 
     def pairs(self, words: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices and values of index:value pairs; the indices must increase."""

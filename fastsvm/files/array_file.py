@@ -134,14 +134,10 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
         begin, nbytes = stream.tell(), math.prod(shape) * dtype.itemsize
         if fortran or min(shape, default=0) < 0 or begin + nbytes != entry.file_size:
             raise ValueError(f"the array {name}, {shape} of {dtype}, does not take the {entry.file_size} bytes it has")
-        content = bytearray(nbytes)
-        most = current_tuning().storage.piece_bytes
-        for start in range(0, nbytes, most):
-            piece = stream.read(min(most, nbytes - start))
-            content[start : start + len(piece)] = piece
+        stream.seek(0)
+        array = npy_format.read_array(stream, allow_pickle=False)  # of memory of this size
         if stream.read(1):  # zipfile compares its own checksum here
             raise ValueError(f"the array {name} continues after its end")
-    array = np.frombuffer(content, dtype).reshape(shape)
     _check_values(array, name)
     return array.astype(dtype.newbyteorder("="), copy=False)
 

@@ -11,8 +11,8 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -70,8 +70,9 @@ def locked_folder(folder: Path) -> Iterator[bool | None]:
     number, succeeded = -1, None
     try:
         if windows is not None:
-            number = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
-            succeeded = not _is_taken_on_windows(number)
+            number, succeeded = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT), False
+            windows.locking(number, windows.LK_NBLCK, 1)
+            succeeded = True
         elif fcntl is not None:
             number = os.open(folder, os.O_RDONLY)
             is_free = not is_taken(number, shared=False)
@@ -89,14 +90,6 @@ def locked_folder(folder: Path) -> Iterator[bool | None]:
             with suppress(OSError):  # an open file could not be removed, so the folder may be empty but for it
                 (folder / LOCK).unlink()
                 folder.rmdir()
-
-
-def _is_taken_on_windows(number: int) -> bool:
-    try:
-        windows.locking(number, windows.LK_NBLCK, 1)
-    except OSError:
-        return True
-    return False
 
 
 # --- atomic writes ---------------------------------------------------------------------------------------
@@ -129,23 +122,17 @@ def check_output(output: str | Path, *inputs: str | Path) -> None:
         raise IsADirectoryError(f"{output} is a folder; name a file to write.")
     if output.exists() and not output.is_file():
         raise ValueError(f"{output} is a pipe, a socket or a device; name a file to write.")
-    _check_writable(folder, output)
+    trial = name_beside(output, f".{secrets.token_hex(4)}.part")
+    try:
+        trial.touch(exist_ok=False)  # on some file systems, and for some users, permissions say nothing
+    except OSError as error:
+        if error.errno not in FULL:  # else there may be room later
+            raise PermissionError(f"The folder {folder} cannot be written to: {error.strerror}.") from error
+    finally:  # also after an interrupt
+        trial.unlink(missing_ok=True)
     for path in map(Path, inputs):
         if output.exists() and path.exists() and output.samefile(path):
             raise ValueError(f"{output} is read by this command; name another file to write.")
-
-
-def _check_writable(folder: Path, output: Path) -> None:
-    """Create a file and remove it. On some file systems, and for some users, permissions say nothing."""
-    trial = name_beside(output, f".{secrets.token_hex(4)}.part")
-    try:
-        trial.touch(exist_ok=False)
-    except OSError as error:
-        if error.errno in FULL:  # there may be room later
-            return
-        raise PermissionError(f"The folder {folder} cannot be written to: {error.strerror}.") from error
-    finally:  # also after an interrupt
-        trial.unlink(missing_ok=True)
 
 
 def check_folder(path: str | Path) -> None:
@@ -167,19 +154,14 @@ def name_beside(path: Path, ending: str) -> Path:
 
 
 @contextmanager
-def atomic_write(path: str | Path, part: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary path, in a `scratch_folder` or `part`. At the end that file replaces `path`."""
+def atomic_write(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path, in a `scratch_folder`. At the end that file replaces `path`."""
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
-    with ExitStack() as stack:
-        if part is None:
-            part = stack.enter_context(scratch_folder(path, quick=True)) / "new"
-        else:
-            stack.callback(part.unlink, missing_ok=True)
-        with _named(path):
-            yield part
-            complete(part, path)
+    with scratch_folder(path, quick=True) as room:
+        yield room / "new"
+        complete(room / "new", path)
 
 
 @contextmanager
@@ -204,38 +186,22 @@ def scratch_folder(path: str | Path, quick: bool = False) -> Iterator[Path]:
                 if not (quick and room is first):
                     with locked_folder(room) as again:
                         if alone and not again:  # some file systems ignore locks
-                            _remove_unlocked([first] if quick else _rooms(path))
-                with _named(path):
-                    yield room
+                            remove_left(path, quick)
+                yield room
                 return
+            except OSError as error:
+                if error.errno in _NO_MORE and error.filename is None:
+                    raise OSError(error.errno, error.strerror, str(path)) from error
+                raise
             finally:  # while it is locked: afterwards another process may have made a folder of this name
                 shutil.rmtree(room, ignore_errors=True)
 
 
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Add the name of the file to errors of a full disk."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _NO_MORE and error.filename is None:
-            raise OSError(error.errno, error.strerror, str(path)) from error
-        raise
-
-
-def remove_left(path: Path) -> None:
-    """Remove the scratch folders of a path that no process has locked."""
-    _remove_unlocked(_rooms(path))
-
-
-def _rooms(path: Path) -> Iterator[Path]:
-    """Yield the scratch folders of a path."""
+def remove_left(path: Path, quick: bool = False) -> None:
+    """Remove the scratch folders of a path that no process has locked; with `quick`, only that with the first name."""
     start = name_beside(path, _ENDING).name.removesuffix(_ENDING)
-    return path.absolute().parent.glob(glob.escape(start) + _ENDING)
-
-
-def _remove_unlocked(rooms: Iterable[Path]) -> None:
-    for room in rooms:
+    first = name_beside(path, f".{_FIRST}.part")
+    for room in [first] if quick else path.absolute().parent.glob(glob.escape(start) + _ENDING):
         if room.is_dir() and not room.is_symlink():
             with locked_folder(room) as alone:
                 if alone:

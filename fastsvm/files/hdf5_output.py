@@ -49,22 +49,16 @@ class HDF5Output:
 @contextmanager
 def hdf5_written(path: Path, **options: int) -> Iterator[HDF5Output]:
     """Yield a new HDF5 file, which is not removed after an error; `options` are those of `h5py.File`."""
-    with open(path, "w+b", buffering=0) as file, hdf5_into(file, **options) as output:
-        yield output
-
-
-@contextmanager
-def hdf5_into(file: FileIO, **options: int) -> Iterator[HDF5Output]:
-    """Yield a new HDF5 file within an open, empty file without a buffer; see `hdf5_written`."""
-    disk = _Disk(file)
-    with ThreadPoolExecutor(1, "hdf5 output") as thread:
-        output = HDF5Output(disk, thread)
-        try:
-            thread.submit(output._open, **options).result()
-            yield output
-        finally:
-            thread.submit(output._close).result()
-    disk.raise_error()
+    with open(path, "w+b", buffering=0) as file:
+        disk = _Disk(file)
+        with ThreadPoolExecutor(1, "hdf5 output") as thread:
+            output = HDF5Output(disk, thread)
+            try:
+                thread.submit(output._open, **options).result()
+                yield output
+            finally:
+                thread.submit(output._close).result()
+        disk.raise_error()
 
 
 class _Disk(io.RawIOBase):

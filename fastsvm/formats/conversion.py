@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from fastsvm.files.atomic_file import atomic_write, check_input, check_output, scratch_folder
+from fastsvm.files.atomic_file import check_input, check_output, complete, scratch_folder
 from fastsvm.formats.readers import FORMATS, formats_with, recognise
 from fastsvm.formats.readers.stream import Header, Options, Rows, Stream
 from fastsvm.formats.shuffle import shuffled
@@ -176,11 +176,11 @@ def _read(source: Path, format: str, options: Options, exact: bool) -> Iterator[
 
 def _write(stream: Stream, destination: Path, scratch: Path, progress: bool) -> Summary:
     header, blocks = stream
-    with atomic_write(destination, scratch / "data.h5") as part:
-        with closing(_counted(blocks, header.n_samples, "writing", progress)) as rows:
-            n_samples, labels = write(part, header, rows)
-        if n_samples == 0:
-            raise ValueError("The source holds no rows.")
+    with closing(_counted(blocks, header.n_samples, "writing", progress)) as rows:
+        n_samples, labels = write(scratch / "data.h5", header, rows)
+    if n_samples == 0:
+        raise ValueError("The source holds no rows.")
+    complete(scratch / "data.h5", destination)
     return Summary(
         destination,
         n_samples,

@@ -18,8 +18,10 @@ import numpy as np
 from scipy import ndimage
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC as ReferenceSVC
+from sklearn.utils import gen_batches
 
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.files.atomic_file import atomic_write, check_folder
@@ -190,15 +192,12 @@ def _clock(words: str, progress: bool) -> Iterator[None]:
 
 def _objective(model: SVC | ReferenceSVC, X: np.ndarray) -> float:
     """Return the dual objective of a fitted model of either library, summed over the pairs of classes, in float64."""
-    rows, gamma = X[model.support_] / 255, _PARAMETERS["gamma"]
     pairs: csr_matrix = pair_coefficients(model.dual_coef_, model.n_support_)
-    coef, norms = pairs.T.toarray(), np.einsum("ij,ij->i", rows, rows)
+    rows, coef = X[model.support_] / 255, pairs.T.toarray()
     total = np.abs(coef).sum()
-    step = current_tuning().storage.resident_rows
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        distances = np.maximum(norms[part, None] + norms - 2 * rows[part] @ rows.T, 0)
-        total -= np.einsum("ij,ij->", np.exp(-gamma * distances) @ coef, coef[part]) / 2
+    for part in gen_batches(len(rows), current_tuning().storage.resident_rows):
+        kernel = rbf_kernel(rows[part], rows, gamma=_PARAMETERS["gamma"])
+        total -= np.einsum("ij,ij->", kernel @ coef, coef[part]) / 2
     return float(total)
 
 
@@ -220,18 +219,12 @@ def deformed(images: np.ndarray, n: int, side: int, seed: int, progress: bool = 
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         affine = (1 + scale) * turn @ np.array([[1, shear], [0, 1]])
         middle = (width - 1) / 2
-        points = (
-            np.tensordot(affine, grid - middle, 1) + middle + rng.uniform(-most.shift, most.shift, 2)[:, None, None]
-        )
-        rows[i] = _drawn(images[originals[i]], points + _elastic(side, most, rng))
+        shift = rng.uniform(-most.shift, most.shift, 2)[:, None, None]
+        points = np.tensordot(affine, grid - middle, 1) + middle + shift
+        noise = rng.uniform(-1, 1, (2, side, side))
+        field = ndimage.gaussian_filter(noise, (0, side / most.smooth, side / most.smooth))  # a smooth field of shifts
+        rows[i] = _drawn(images[originals[i]], points + field * (most.elastic / np.abs(field).max()))
     return rows, originals
-
-
-def _elastic(side: int, most: _Deformation, rng: np.random.Generator) -> np.ndarray:
-    """Return a smooth random field of shifts, shape (2, side, side)."""
-    noise = rng.uniform(-1, 1, (2, side, side))
-    field = ndimage.gaussian_filter(noise, (0, side / most.smooth, side / most.smooth))
-    return field * (most.elastic / np.abs(field).max())
 
 
 def _grid(side: int, width: int) -> np.ndarray:
@@ -251,12 +244,10 @@ def _drawn(image: np.ndarray, points: np.ndarray) -> np.ndarray:
 def _draw(path: Path, report: DemoReport, training: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, ...]) -> str:
     """Write the picture of originals, deformed images, and test images with their digits, true and predicted."""
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
         return ""
     figure = Figure(figsize=(11, 5), layout="constrained")
-    FigureCanvasAgg(figure)
     left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1, 1.3))[0]
     _draw_bars(left, report)
     above, below = right.subfigures(2, 1, squeeze=False)[:, 0]

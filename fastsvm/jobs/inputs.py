@@ -53,7 +53,7 @@ class Expected(NamedTuple):
         model = getattr(model, "best_estimator_", model)
         names = getattr(model, "feature_names_in_", None)
         vectors = getattr(model, "support_vectors_", None)
-        coarse = vectors is not None and _is_coarse(vectors.dtype)
+        coarse = vectors is not None and np.can_cast(vectors.dtype, np.float32)
         origin = origin_of(model)
         n_more = int(of_text and not origin.sure)
         return cls(model.n_features_in_, None if names is None else tuple(names), coarse, origin, n_more)
@@ -61,18 +61,24 @@ class Expected(NamedTuple):
     @classmethod
     def of(cls, data: HDF5Data) -> "Expected":
         """Return the features of a data set."""
-        names = data.feature_names
-        return cls(data.shape[1], None if names is None else tuple(names), _is_coarse(data.X.dtype), data.X.origin)
-
-
-def _is_coarse(dtype: np.dtype) -> bool:
-    return np.can_cast(dtype, np.float32)
+        names, coarse = data.feature_names, np.can_cast(data.X.dtype, np.float32)
+        return cls(data.shape[1], None if names is None else tuple(names), coarse, data.X.origin)
 
 
 def is_hdf5(path: str | Path) -> bool:
     """Return whether a file is in HDF5, so that it needs no conversion, or has a name that says so."""
     path = Path(path)
     return path.is_file() and (path.suffix in (".h5", ".hdf5") or h5py.is_hdf5(path))
+
+
+def check_options(path: str | Path, options: InputOptions) -> None:
+    """Raise ValueError for options that an HDF5 file does not take."""
+    passed = options._replace(label=None if options.label is False else options.label)._asdict()
+    names = [name for name, value in passed.items() if name != "last_label" and value is not None]
+    if names:
+        raise ValueError(
+            f"{path} is an HDF5 file, whose labels are its dataset y. Files that are converted take {', '.join(names)}."
+        )
 
 
 @contextmanager
@@ -111,11 +117,7 @@ def as_hdf5(
     """
     check_input(path)
     if is_hdf5(path):
-        if options is not None and options._replace(label=options.label or None, last_label=True) != InputOptions():
-            raise ValueError(
-                f"{path} is an HDF5 file: format, label, id, sample_weight, first_index and split apply to files that "
-                "are converted."
-            )
+        check_options(path, InputOptions() if options is None else options)
         yield Path(path)
         return
     with scratch_folder(_temporary() if beside is None else Path(beside)) as folder:
@@ -205,10 +207,7 @@ def labels_of(data: HDF5Data) -> np.ndarray:
 
 
 def check_labels(classes: np.ndarray | None, data: HDF5Data, path: object) -> str:
-    """Return a note on rows whose class a model does not know, "" if there are none or it is a regressor.
-
-    UnknownLabels says that the labels are those of another question, or from another column.
-    """
+    """Return a note on rows whose class a model does not know, "" if there are none or it is a regressor."""
     if data.y is None:
         return ""
     if classes is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 from scipy import sparse
@@ -103,38 +103,17 @@ def _widened(model: BaseEstimator, n_features: int) -> BaseEstimator:
 
 
 def convert_model(
-    source: str | Path,
-    destination: str | Path,
-    range_path: str | Path | None = None,
-    n_features: int | None = None,
-    first_index: int | None = None,
+    source: str | Path, destination: str | Path, n_features: int | None = None, first_index: int | None = None
 ) -> Json:
-    """Write the text of a model of fastsvm, with a range file if there is a path, or a model of fastsvm from text."""
+    """Write the text of a model of fastsvm, or a model of fastsvm from text."""
     is_text = is_libsvm_text(source)
-    if is_text and range_path is not None:
-        raise ValueError(f"A range file is written for a model of fastsvm with standardize=True; {source} is text.")
     if (n_features, first_index) != (None, None) and not is_text:
         raise ValueError(f"{source} knows the number and the index of its features; only the text of a model does not.")
     model = load_libsvm(source, n_features=n_features, first_index=first_index) if is_text else load(source)
     if isinstance(model, SVCSearch):
         model = model.best_estimator_
-    if is_text:
-        save(model, destination)
-    else:
-        save_libsvm(model, destination, range_path=range_path)
-    written = {} if range_path is None else {"range": str(range_path)}
-    return {"file": str(destination), "estimator": type(model).__name__, "n_features": model.n_features_in_, **written}
-
-
-class CompressionReport(NamedTuple):
-    """The result of `compress_model`: support vectors before and after, and differences of decision values."""
-
-    output: str
-    n_support_before: int
-    n_support: int
-    max_difference: float
-    rms_difference: float
-    seconds: float
+    (save if is_text else save_libsvm)(model, destination)
+    return {"file": str(destination), "estimator": type(model).__name__, "n_features": model.n_features_in_}
 
 
 def compress_model(
@@ -145,10 +124,11 @@ def compress_model(
     *,
     refit: bool = False,
     **parameters: Column,
-) -> CompressionReport:
+) -> Json:
     """Write a model with fewer support vectors, whose decision values agree on the rows of the file `path`.
 
-    With `refit` the labels of the file are used. `parameters` are those of `fastsvm.compress`.
+    It returns the numbers of support vectors before and after, and the differences of decision values. With `refit` the
+    labels of the file are used. `parameters` are those of `fastsvm.compress`.
     """
     begin = time.perf_counter()
     check_output(output, model_path, path)
@@ -160,14 +140,14 @@ def compress_model(
     if compression.n_support == len(model.support_):
         say("note: nothing is gained: as many support vectors are needed. Pass a larger --tol, or --n-support.")
     save(compression.model, output)
-    return CompressionReport(
-        str(output),
-        len(model.support_),
-        compression.n_support,
-        compression.max_difference,
-        compression.rms_difference,
-        time.perf_counter() - begin,
-    )
+    return {
+        "output": str(output),
+        "n_support_before": len(model.support_),
+        "n_support": compression.n_support,
+        "max_difference": compression.max_difference,
+        "rms_difference": compression.rms_difference,
+        "seconds": time.perf_counter() - begin,
+    }
 
 
 # --- descriptions ------------------------------------------------------------------------------------------------

@@ -1,17 +1,33 @@
-"""Predict the samples of a file with a saved model, block by block."""
+"""Predict the samples of a file with a saved model, block by block: a process that ends loses some seconds at most.
 
+The rows are written to `OUT.part`, as records of equal length, in the order in which samples are stored, because that
+reads whole chunks. The checkpoint `OUT.part.state` beside it names the model and the data, and says how many rows are
+safely on disk, with their checksum. `OUT` is written from the complete part, as CSV or HDF5, in the order of the file
+that the samples were converted from.
+"""
+
+import csv
 import hashlib
+import io
+import json
+import os
+import re
 import time
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
+import h5py
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from fastsvm.displays._samples import confusion_counts, names_of
-from fastsvm.files.atomic_file import check_output
+from fastsvm.files.atomic_file import atomic_write, check_output, has_locks, name_beside, take
+from fastsvm.files.hdf5_output import hdf5_written
+from fastsvm.files.storable import storable
 from fastsvm.jobs.inputs import (
     InputOptions,
     Json,
@@ -23,35 +39,27 @@ from fastsvm.jobs.inputs import (
     rows_named,
 )
 from fastsvm.jobs.models import opened
-from fastsvm.jobs.prediction_file import PredictionFile, PredictionState, SourceOrder, label_type, parts_of
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import StopSignals
+from fastsvm.jobs.training.checkpoints import DamagedCheckpoint, changed, read, write
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data
 from fastsvm.tuning import current_tuning
 
+Block = dict[str, np.ndarray]
+"""Columns of some rows of the output, by name: "id" if the rows have identifiers, "prediction" and "decision"."""
 
-class ScoringReport(NamedTuple):
-    """The result of `predict` and `evaluate`."""
-
-    output: str  # It is the file of the predictions, "" for `evaluate`.
-    n_samples: int
-    accuracy: float | None  # It is the share of correct classes; None for a regression or without labels.
-    r2: float | None  # It is R²; None for a classifier or without labels.
-    per_class: dict[str, float]  # It is the share of correct predictions among the samples of each class.
-    confusion: list[list[int]]  # It has a row for each true class, a column for each predicted one.
-    labels: list[str]  # They are in the order of `confusion`.
-    seconds: float
+_FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # in full width too, and after apostrophes
+_NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
-def predict(
-    model_path: str | Path, path: str | Path, output: str | Path, options: InputOptions | None = None
-) -> ScoringReport:
+def predict(model_path: str | Path, path: str | Path, output: str | Path, options: InputOptions | None = None) -> Json:
     """Write the predicted labels and the decision values of all samples of a file, in the order of its source.
 
     The output is CSV if it ends in .csv, else HDF5 with the datasets `prediction` and `decision`. If the data have
     values that identify the rows, these are written too, as `id`. If the process ends before all samples are predicted,
-    the same call resumes after the last block that is safely on disk, and ends with the same file and report.
+    the same call resumes after the last block that is safely on disk, and ends with the same file and report, which is
+    that of `evaluate`, and without accuracy if the file has no labels.
     """
     begin = time.perf_counter()
     for written in (output, *parts_of(output)):
@@ -64,15 +72,18 @@ def predict(
         except UnknownLabels as error:
             say(f"note: {error} Nothing is compared.")
             measure = None
-        with PredictionFile.opened(output, label_type(model), bound_to, SourceOrder.of(data)) as file:
+        with PredictionFile.opened(output, label_type(model), bound_to, data.source_row, data.ids) as file:
             if file.state.rows:
                 say(f"resumed after {file.state.rows:,} of {len(data):,} rows.")
             report = _score(model, data, measure, file, stops.raise_if_asked)
-    return report._replace(output=str(output), seconds=time.perf_counter() - begin)
+    return report | {"output": str(output), "seconds": time.perf_counter() - begin}
 
 
-def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | None = None) -> ScoringReport:
-    """Compare the predictions of a saved model with the labels of a file."""
+def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | None = None) -> Json:
+    """Compare the predictions of a saved model with the labels of a file.
+
+    It returns the accuracy, also by class, and the confusion matrix, a row for each true class; for a regression R².
+    """
     begin = time.perf_counter()
     with opened(model_path, path, options) as (model, data):
         if data.y is None:
@@ -80,22 +91,23 @@ def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | N
                 f"{path} has no labels to compare predictions with. Name their column by --label, or use predict."
             )
         report = _score(model, data, _measure_of(model, data, path), None, lambda: None)
-    return report._replace(seconds=time.perf_counter() - begin)
+    return report | {"seconds": time.perf_counter() - begin}
 
 
 def _score(
     model: BaseEstimator,
     data: HDF5Data,
     measure: "_Measure | None",
-    file: PredictionFile | None,
+    file: "PredictionFile | None",
     raise_if_asked: Callable[[], None],
-) -> ScoringReport:
+) -> Json:
     """Predict the samples that the file lacks, or all without a file; return the report about all samples."""
-    step, state = _block_rows(model), PredictionState() if file is None else file.state
-    tally = state.tally
-    with _progress(state.rows, len(data)) as tell:
-        for start in range(state.rows, len(data), step):
-            rows = np.arange(start, min(start + step, len(data)))
+    step, state, n = _block_rows(model), PredictionState() if file is None else file.state, len(data)
+    tally, pause = state.tally, current_tuning().jobs.say_s
+    next_line = time.perf_counter() + pause
+    with progress_bar(total=n, initial=state.rows, desc="predict", unit="row", unit_scale=True) as bar:
+        for start in range(state.rows, n, step):
+            rows = np.arange(start, min(start + step, n))
             with rows_named(data.path, rows):
                 labels, decisions = model._decided(data.X.take(rows))
             try:
@@ -109,10 +121,14 @@ def _score(
                 tally = of_block if tally is None else tally + of_block
             if file is not None:
                 file.append(labels, decisions, tally)
-            tell(len(rows))
+            bar.update(len(rows))
+            if bar.disable and time.perf_counter() >= next_line:
+                next_line = time.perf_counter() + pause
+                say(f"predict: {rows[-1] + 1:,} of {n:,} rows ({(rows[-1] + 1) / n:.0%})")
             raise_if_asked()
-    report = ScoringReport("", len(data), None, None, {}, [], [], 0.0)
-    return report if measure is None or tally is None else report._replace(**measure.report(tally))
+    report: Json = {"output": "", "n_samples": n, "accuracy": None, "r2": None}
+    report |= {"per_class": {}, "confusion": [], "labels": []}
+    return report if measure is None or tally is None else report | measure.report(tally)
 
 
 def _block_rows(model: BaseEstimator) -> int:
@@ -140,24 +156,6 @@ def _bound_to(model: BaseEstimator, model_path: str | Path, path: str | Path, op
     }
 
 
-@contextmanager
-def _progress(done: int, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function that is told how many rows are done: it moves a bar on a terminal, else it prints some lines."""
-    pause = current_tuning().jobs.say_s
-    next_line = time.perf_counter() + pause
-    with progress_bar(total=total, initial=done, desc="predict", unit="row", unit_scale=True) as bar:
-
-        def tell(rows: int) -> None:
-            nonlocal done, next_line
-            done += rows
-            bar.update(rows)
-            if bar.disable and time.perf_counter() >= next_line:
-                next_line = time.perf_counter() + pause
-                say(f"predict: {done:,} of {total:,} rows ({done / total:.0%})")
-
-        yield tell
-
-
 # --- accuracy, confusion matrix and R², summed up block by block in constant memory ------------------------------
 
 
@@ -168,43 +166,312 @@ def _measure_of(model: BaseEstimator, data: HDF5Data, path: str | Path) -> "_Mea
         say(f"note: {note}")
     if data.y is None:
         return None
-    return _SquaredError(data.y) if classes is None else _Confusion(classes, data.y, data)
+    return _Measure(data, data.y, None if classes is None else np.union1d(classes, data.y))
 
 
-class _Confusion:
-    """Confusion matrix: rows are true classes, columns are predicted ones."""
+class _Measure(NamedTuple):
+    """Compares predictions with the labels of a file: an array for each block, whose sum gives the report.
 
-    def __init__(self, classes: np.ndarray, y: np.ndarray, data: HDF5Data) -> None:
-        self.y, self.data, self.labels = y, data, np.union1d(classes, y)
+    It is the confusion matrix, a row for each true class and a column for each predicted one, or the residual sum of
+    squares of a regression, for R².
+    """
+
+    data: HDF5Data
+    y: np.ndarray
+    labels: np.ndarray | None  # They are those of the confusion matrix; None for a regression.
 
     def of(self, start: int, predicted: np.ndarray) -> np.ndarray:
-        return confusion_counts(self.y[start : start + len(predicted)], predicted, self.labels)
+        y = self.y[start : start + len(predicted)]
+        if self.labels is None:
+            return np.array([np.sum((y - predicted) ** 2)])
+        return confusion_counts(y, predicted, self.labels)
 
     def report(self, tally: np.ndarray) -> Json:
+        if self.labels is None:
+            residual, total = float(tally[0]), float(np.sum((self.y - self.y.mean(dtype=np.float64)) ** 2))
+            if len(self.y) < 2:  # R² is not defined for one sample
+                return {"r2": None}
+            return {"r2": 1.0 - residual / total if total else float(residual == 0)}  # as in scikit-learn
         count, names = tally.sum(axis=1), names_of(self.labels, None, self.data)
         per_class = {name: float(tally[i, i] / count[i]) for i, name in enumerate(names) if count[i]}
         accuracy = float(np.trace(tally) / tally.sum())
         return {"accuracy": accuracy, "per_class": per_class, "confusion": tally.tolist(), "labels": names}
 
 
-class _SquaredError:
-    """Residual sum of squares, for R²."""
-
-    def __init__(self, y: np.ndarray) -> None:
-        self.y = y
-        self.total = float(np.sum((y - y.mean(dtype=np.float64)) ** 2))
-
-    def of(self, start: int, predicted: np.ndarray) -> np.ndarray:
-        return np.array([np.sum((self.y[start : start + len(predicted)] - predicted) ** 2)])
-
-    def report(self, tally: np.ndarray) -> Json:
-        residual = float(tally[0])
-        if len(self.y) < 2:  # R² is not defined for one sample
-            return {"r2": None}
-        if self.total == 0:  # as in scikit-learn
-            return {"r2": 1.0 if residual == 0 else 0.0}
-        return {"r2": 1.0 - residual / self.total}
+# --- the part and its state --------------------------------------------------------------------------------------
 
 
-_Measure = _Confusion | _SquaredError
-"""Compares predictions with the labels of a file: an array for each block, whose sum gives the report."""
+@storable("predicted rows")
+class PredictionState(NamedTuple):
+    """The progress of a prediction: rows that are written, in whole blocks."""
+
+    rows: int = 0
+    nbytes: int = 0
+    crc: int = 0  # It is the CRC-32 of the bytes.
+    decision: tuple[str, list[int]] = "", []  # They are type and shape of the decision values of a row.
+    tally: np.ndarray | None = None  # It is the sum of a measure over the rows; None before the first block.
+
+
+class _Unusable(Exception):
+    """The reason why the part of an earlier process cannot be resumed."""
+
+
+def label_type(model: BaseEstimator) -> np.dtype:
+    """Return the type in which the predictions of a model are stored; text has the length of the longest label."""
+    classes = classes_of(model)
+    if classes is None:
+        return np.dtype(np.float64)
+    if classes.dtype.kind in "OU":
+        return np.dtype(f"S{max(1, *(len(str(label).encode('utf-8', 'surrogatepass')) for label in classes))}")
+    return classes.dtype
+
+
+def write_all(file: FileIO, offset: int, data: bytes) -> None:
+    """Write all bytes at a position of an unbuffered file, whose `write` may take only some at a time."""
+    file.seek(offset)
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
+
+
+def parts_of(output: str | Path) -> tuple[Path, Path]:
+    """Return the two files that exist beside an output while it is written: its part and the state of this."""
+    output = Path(output)
+    return name_beside(output, ".part"), name_beside(output, ".part.state")
+
+
+class PredictionFile:
+    """A file of predictions while it is written, with the rows of `state`; `opened` makes one, whose part is locked."""
+
+    def __init__(self, output: str | Path, file: FileIO, labels: np.dtype, bound_to: Json) -> None:
+        self.output = Path(output)
+        self.part, self._state_file = parts_of(output)
+        self._file, self._labels = file, labels
+        self._bound_to = json.loads(json.dumps(bound_to))
+        self.state = PredictionState()
+        self._safe_rows, self._next, self._sync_failed = 0, 0.0, False
+        self._tuning = current_tuning().jobs
+
+    @classmethod
+    @contextmanager
+    def opened(
+        cls,
+        output: str | Path,
+        labels: np.dtype,
+        bound_to: Json,
+        source_row: np.ndarray | None = None,
+        ids: np.ndarray | None = None,
+    ) -> Iterator["PredictionFile"]:
+        """Open the part of an output, with the rows of an earlier process if they depend on the same, `bound_to`.
+
+        At the end the output is written, in rising order of `source_row`, with the identifiers `ids`. After a
+        ValueError the part is removed; after other errors it stays.
+        """
+        with _locked(parts_of(output)[0]) as file:
+            self = cls(output, file, labels, bound_to)
+            if os.fstat(file.fileno()).st_size and not self._state_file.exists():  # which is written before a row
+                raise ValueError(
+                    f"{self.part} exists and is not a part of predictions, which would be written there. Remove it, or "
+                    "name another output."
+                )
+            try:
+                self._resume()
+                yield self
+                self._finish(None if source_row is None else np.argsort(source_row, kind="stable"), ids)
+            except ValueError:
+                self._discard()
+                raise
+            except BaseException:
+                self._keep()
+                raise
+
+    def append(self, labels: np.ndarray, decisions: np.ndarray, tally: np.ndarray | None) -> None:
+        """Add a block of rows; `tally` is the sum of a measure over all rows to its end, or None."""
+        decision = decisions.dtype.str, list(decisions.shape[1:])
+        records = np.empty(len(labels), self._record_type(decision))
+        if self._labels.kind == "S":
+            labels = np.strings.encode(labels.astype(str), "utf-8", "surrogatepass")
+        records["prediction"], records["decision"] = labels, decisions
+        data, state = records.tobytes(), self.state
+        with self._explained():
+            write_all(self._file, state.nbytes, data)
+        crc = zlib.crc32(data, state.crc)
+        self.state = PredictionState(state.rows + len(labels), state.nbytes + len(data), crc, decision, tally)
+        if time.perf_counter() >= self._next:
+            self.save()
+
+    def _record_type(self, decision: tuple[str, list[int]]) -> np.dtype:
+        """Return the type of a row, whose decision values have a type and a shape."""
+        return np.dtype([("prediction", self._labels), ("decision", decision[0], tuple(decision[1]))])
+
+    def save(self) -> None:
+        """Flush the rows to the disk, then write the state that counts them; OSError says that the disk is full or
+        fails.
+        """
+        begin = time.perf_counter()
+        with self._explained():
+            try:
+                os.fsync(self._file.fileno())
+            except OSError:  # the system may have dropped the bytes, and the next call would not report that
+                self._sync_failed = True
+                raise
+            self._write_state()
+        self._safe_rows = self.state.rows
+        now = time.perf_counter()
+        self._next = now + max(self._tuning.log_s, (now - begin) / self._tuning.save_share)
+
+    def _write_state(self) -> None:
+        with atomic_write(self._state_file) as part:
+            write(part, {"bound_to": self._bound_to, "state": self.state}, {})
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Add to an error in writing what the user can do."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"cannot write {self.part}: {error.strerror or error}. Its rows stay; when there is room again, the "
+                "same command resumes.",
+            ) from error
+
+    def _resume(self) -> None:
+        """Take over the rows of an earlier process, or start again and say why."""
+        try:
+            self.state = self._left()
+            self._safe_rows = self.state.rows
+        except _Unusable as reason:
+            say(f"cannot resume from {self.part}: {reason}. Starting again.")
+        self._file.truncate(self.state.nbytes)
+        self.save()
+
+    def _left(self) -> PredictionState:
+        """Return the state that an earlier process left."""
+        if not self._state_file.exists():
+            return PredictionState()
+        try:
+            left = read(self._state_file, {})
+        except DamagedCheckpoint as error:
+            raise _Unusable(f"{self._state_file.name} is damaged, or of another version of fastsvm") from error
+        if (name := changed(left["bound_to"], self._bound_to)) is not None:
+            raise _Unusable(f"the {name} changed")
+        self._file.seek(0)
+        state: PredictionState = left["state"]
+        crc, nbytes, most = 0, state.nbytes, current_tuning().storage.block_bytes
+        while data := self._file.read(min(most, nbytes)):
+            crc, nbytes = zlib.crc32(data, crc), nbytes - len(data)
+        if nbytes or crc != state.crc:
+            raise _Unusable("it is damaged, its checksum differs")
+        return state
+
+    def _finish(self, order: np.ndarray | None, ids: np.ndarray | None) -> None:
+        """Write the output from the complete part, in an order of its rows, with identifiers."""
+        self.save()
+        rows = np.memmap(self.part, self._record_type(self.state.decision), "r", shape=self.state.rows)
+        writer = _write_csv if self.output.name.endswith(".csv") else _write_hdf5
+        with self._explained(), atomic_write(self.output) as path:
+            writer(path, _blocks(rows, order, ids), len(rows))
+        del rows  # Windows removes no file that is mapped or open
+        if not has_locks():
+            self._file.close()
+        self.part.unlink()
+        self._state_file.unlink(missing_ok=True)
+
+    def _keep(self) -> None:
+        """Keep the rows that are written, if the disk allows it."""
+        if not self.state.rows:
+            self._discard()
+        elif self._safe_rows < self.state.rows and not self._sync_failed:
+            with suppress(OSError):
+                self._file.truncate(self.state.nbytes)  # on a full disk, half a block takes the room of the state
+                self.save()
+
+    def _discard(self) -> None:
+        """Remove the part and its state."""
+        if not has_locks():
+            self._file.close()
+        self.part.unlink(missing_ok=True)
+        self._state_file.unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[FileIO]:
+    """Open and lock a file; the lock ends with the process."""
+    while True:
+        number = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        with os.fdopen(number, "r+b", buffering=0) as file:
+            if not take(file):
+                raise ValueError(f"{path} is being written by another process. Wait until it has ended.")
+            # Another process may have renamed the file before it was locked.
+            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                yield file
+                return
+
+
+# --- the output --------------------------------------------------------------------------------------------------
+
+
+def _blocks(records: np.ndarray, order: np.ndarray | None, ids: np.ndarray | None) -> Iterator[Block]:
+    """Yield the columns of blocks of rows in an order, None for that in which they are stored."""
+    step = current_tuning().jobs.block_rows
+    with progress_bar(total=len(records), desc="write", unit="row", unit_scale=True) as bar:
+        for start in range(0, len(records), step):
+            part = slice(start, min(start + step, len(records)))
+            rows = part if order is None else order[part]
+            block = records[rows]
+            yield ({} if ids is None else {"id": ids[rows]}) | {
+                name: np.ascontiguousarray(block[name]) for name in ("prediction", "decision")
+            }
+            bar.update(len(block))
+
+
+def _write_csv(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
+    with path.open("wb") as file:
+        for number, block in enumerate(blocks):
+            values = block["decision"].reshape(len(block["decision"]), -1)
+            if number == 0:
+                n = values.shape[1]
+                names = [f"decision_{k}" for k in range(n)] if n > 1 else ["decision"]
+                file.write(_lines([[*(["id"] if "id" in block else []), "prediction", *names]]))
+            words = [_words(block[name]) for name in ("id", "prediction") if name in block]
+            file.write(_lines([[*some, *more] for *some, more in zip(*words, values.tolist(), strict=True)]))
+
+
+def _words(values: np.ndarray) -> list:
+    if values.dtype.kind == "S":
+        values = np.strings.decode(values, "utf-8", "surrogatepass")
+    return [_plain_text(value) if isinstance(value, str) else value for value in values.tolist()]
+
+
+def _plain_text(label: str) -> str:
+    """Return a label with an apostrophe before it if a spreadsheet would take it for a formula.
+
+    Numbers stay as they are. A formula that has apostrophes already gets one more, so that removing one restores it.
+    """
+    return f"'{label}" if _FORMULA.match(label) and not _NUMBER.fullmatch(label) else label
+
+
+def _lines(rows: list[list]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode(errors="backslashreplace")  # lone surrogates are not in UTF-8
+
+
+def _write_hdf5(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
+    start = 0
+    with hdf5_written(path) as file:
+        for block in blocks:
+            for name, values in block.items():
+                file.do(_fill, name, values, start, n_rows)
+            start += len(block["prediction"])
+
+
+def _fill(file: h5py.File, name: str, values: np.ndarray, start: int, n_rows: int) -> None:
+    """Write some values of a column of n_rows, which is made before the first."""
+    kinds = {"U": h5py.string_dtype(), "S": h5py.string_dtype("utf-8", max(1, values.dtype.itemsize))}
+    kind = kinds.get(values.dtype.kind, values.dtype)
+    column = file.require_dataset(name, (n_rows, *values.shape[1:]), kind)
+    if values.dtype.kind == "S":
+        values = values.view(kind)  # which says that the bytes are UTF-8
+    column[start : start + len(values)] = values.astype(object) if values.dtype.kind == "U" else values

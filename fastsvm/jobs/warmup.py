@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Iterator
 from inspect import signature
-from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -23,16 +22,7 @@ _FORMS: dict[str, Callable[[np.ndarray], np.ndarray | sparse.csr_matrix]] = {
 }
 
 
-class WarmupReport(NamedTuple):
-    """What was compiled for the models, how long it took, and the folder of the machine code."""
-
-    models: list[str]
-    n_compiled: int  # Functions in the cache are not among them.
-    seconds: float
-    cache: str
-
-
-def warm_up(models: list[str] | None = None, progress: bool = False) -> WarmupReport:
+def warm_up(models: list[str] | None = None, progress: bool = False) -> Json:
     """Fit small models of these names, None for all, so that the machine code of later fits is in the cache."""
     names = list(ESTIMATORS) if models is None else models
     tasks = [(name, *case) for name in names for case in _cases(name)]
@@ -41,28 +31,23 @@ def warm_up(models: list[str] | None = None, progress: bool = False) -> WarmupRe
         for name, form, n, parameters in (bar := progress_bar(tasks, shown=progress, desc="compiling")):
             bar.set_postfix_str(f"{name}, {form}")
             _fit(name, form, n, parameters)
-    return WarmupReport(names, len(compiled.functions), compiled.seconds, str(writeable_folder() or ""))
+    n, cache = len(compiled.functions), str(writeable_folder() or "")
+    return {"models": names, "n_compiled": n, "seconds": compiled.seconds, "cache": cache}
 
 
 def _cases(name: str) -> Iterator[tuple[str, int, Json]]:
     """Yield forms of samples, their number, and parameters."""
     tuning = current_tuning().jobs
     few, many = tuning.warm_few, tuning.warm_many
+    seeded = {"random_state": 0} if "random_state" in signature(ESTIMATORS[name]).parameters else {}
+    cases: dict[str, list[tuple[int, Json]]] = {
+        "svc": [(few, {}), (few, {"kernel": "linear"}), (few, {"kernel": "poly"}), (many, {}), (many, {"C": 100.0})],
+        "linear": [(few, {}), (few, {"loss": "hinge"}), (few, {"standardize": True})],
+    }
+    usual: Json = {"max_iter": tuning.warm_epochs} if name.startswith("sgd") else {}
     for form in _FORMS:
-        if name == "svc":
-            yield form, few, {}
-            yield form, few, {"kernel": "linear"}
-            yield form, few, {"kernel": "poly"}
-            yield form, many, {}
-            yield form, many, {"C": 100.0}
-        elif name == "linear":
-            yield form, few, {"random_state": 0}
-            yield form, few, {"loss": "hinge", "random_state": 0}
-            yield form, few, {"standardize": True, "random_state": 0}
-        elif name.startswith("sgd"):
-            yield form, few, {"max_iter": tuning.warm_epochs, "random_state": 0}
-        else:
-            yield form, few, {"random_state": 0} if "random_state" in signature(ESTIMATORS[name]).parameters else {}
+        for n, parameters in cases.get(name, [(few, usual)]):
+            yield form, n, parameters | seeded
     if name == "svc":
         yield "unscaled", few, {"C": 100.0}
         yield "unscaled", few, {"kernel": "linear"}

@@ -243,13 +243,9 @@ def _array(attributes: Attributes, name: str, shape: tuple[int | None, ...], kin
     if any(wanted not in (None, length) for wanted, length in zip(shape, array.shape, strict=True)):
         wanted = " x ".join("any" if length is None else str(length) for length in shape)
         raise ValueError(f"{name} has the shape {array.shape}, the other attributes ask for {wanted}")
-    _finite(name, array)
-    return array
-
-
-def _finite(name: str, array: np.ndarray) -> None:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError(f"{name} holds NaN or infinity")
+    return array
 
 
 def _holds(attributes: Attributes, name: str, holds: object, words: object) -> None:

@@ -155,7 +155,14 @@ def load(path: str | Path) -> BaseEstimator:
     if not is_array_file(path):
         raise ValueError(f"{path} is not a model file, or is damaged: its first bytes are not those of one.")
     header, arrays = read_arrays(path)
-    _check_header(header, path)
+    version = header.get("version")
+    if header.get("format") != FORMAT or not isinstance(version, int):
+        raise ValueError(f"{path} holds arrays but is not a fastsvm model.")
+    if version != VERSION:
+        raise ValueError(
+            f"{path} has model format {version}; this fastsvm reads format {VERSION}. Install the version that wrote "
+            "it."
+        )
     try:
         is_search = header["estimator"] == SVCSearch.__name__
         return _search_of(header, arrays) if is_search else _model(header, arrays)
@@ -170,22 +177,8 @@ def is_model_file(path: str | Path) -> bool:
     return path.is_file() and is_array_file(path)
 
 
-def _check_header(header: Attributes, path: Path) -> None:
-    version = header.get("version")
-    if header.get("format") != FORMAT or not isinstance(version, int):
-        raise ValueError(f"{path} holds arrays but is not a fastsvm model.")
-    if version != VERSION:
-        raise ValueError(
-            f"{path} has model format {version}; this fastsvm reads format {VERSION}. Install the version that wrote "
-            "it."
-        )
-
-
 def _model(header: Attributes, arrays: dict[str, np.ndarray]) -> BaseEstimator:
-    """Return the model that a header and arrays describe.
-
-    It raises ValueError if they do not fit each other or a fitted model. A forged header may raise any other error.
-    """
+    """Return the model that a header and arrays describe; forged ones raise ValueError, or any other error."""
     if header["estimator"] not in _estimators():
         raise ValueError(f"there is no estimator {header['estimator']!r}")
     kind, parameters = _estimators()[header["estimator"]], header["parameters"]
@@ -280,11 +273,7 @@ def _whole(header: Attributes, arrays: dict[str, np.ndarray]) -> Attributes:
 
 
 def _search_content(search: SVCSearch) -> Content:
-    """Return the header and the arrays of a fitted search.
-
-    A parameter that is code, such as a scoring function or a splitter, raises TypeError: code cannot be stored as data.
-    A search that is not fitted raises ValueError.
-    """
+    """Return the header and the arrays of a fitted search, whose parameters must not be code, such as a splitter."""
     if not hasattr(search, "cv_results_"):
         raise ValueError("This SVCSearch is not fitted; call fit before save.")
     estimator = search._given()
@@ -315,10 +304,7 @@ def _search_content(search: SVCSearch) -> Content:
 
 
 def _search_of(header: Attributes, arrays: dict[str, np.ndarray]) -> SVCSearch:
-    """Return the search of a header and arrays.
-
-    It raises ValueError if they do not fit each other. A forged header may raise any other error.
-    """
+    """Return the search of a header and arrays; forged ones raise ValueError, or any other error."""
     stored = header["parameters"]
     kind = _estimators()[stored["estimator"]["class"]]
     estimator = kind(**{name: _value(value) for name, value in stored["estimator"]["parameters"].items()})

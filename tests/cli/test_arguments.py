@@ -4,8 +4,7 @@ import shlex
 
 import pytest
 
-from fastsvm.cli import main
-from fastsvm.cli.arguments import make_parser, meaning, parameters
+from fastsvm.cli import main, make_parser, meaning, parameters
 
 COMMANDS = make_parser()._subparsers._group_actions[0].choices
 

@@ -1,6 +1,6 @@
 """Reports as text, and messages."""
 
-from fastsvm.cli.entry import show
+from fastsvm.cli import show
 from fastsvm.jobs.say import in_options
 
 

@@ -10,7 +10,6 @@ from model_texts.written import LIBLINEAR, LIBSVM
 import fastsvm
 
 KERNEL, LINEAR = LIBSVM["c_svc of three classes"][0], LIBLINEAR["s4"][0]
-RANGE = "y\n0 1\n-2 6\nx\n-1 1\n1 -2 2\n3 -4 4\n"
 DAMAGES = {
     "another word": (KERNEL, "svm_type", "svm_kind", "line 1: there is no key word svm_kind"),
     "another machine": (KERNEL, "c_svc", "d_svc", "line 1: svm_type is d_svc, but must be one of c_svc"),
@@ -46,17 +45,7 @@ DAMAGES = {
     "fewer features": (LINEAR, "nr_feature 4", "nr_feature 3", "line 11: nr_feature and bias ask for 4"),
     "no bias": (LINEAR, "bias 2\n", "", "lacks bias"),
     "a label that is a word": (LINEAR, "label 3", "label a", "line 3: there should be whole numbers"),
-    "a range of words": (RANGE, "1 -2 2", "1 a 2", "line 6: there should be a number, found a"),
-    "a range of one": (RANGE, "1 -2 2", "1 -2", "line 6: there should be an index, a minimum and a maximum"),
-    "limits that are equal": (RANGE, "-1 1", "1 1", "line 5: the lower limit 1.0 is not below"),
-    "ranges that fall": (RANGE, "3 -4", "1 -4", "line 7: the indices of features do not increase"),
-    "no range": (RANGE, "y\n", "z\n", "begins neither with x nor with y"),
-    "a feature beyond": (RANGE, "3 -4", "2000000000 -4", "Pass n_features=2000000000"),
 }  # fmt: skip
-
-
-def read(path):
-    return fastsvm.load_libsvm_range(path) if path.suffix == ".range" else fastsvm.load_libsvm(path)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -72,21 +61,21 @@ def machine_code(tmp_path_factory):
 def test_damaged_texts_are_refused_with_the_line(name, tmp_path):
     text, old, new, words = DAMAGES[name]
     assert old in text
-    path = tmp_path / ("a.range" if text is RANGE else "a.model")
+    path = tmp_path / "a.model"
     path.write_text(text.replace(old, new, 1))
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match=re.escape(words)) as caught:
-            read(path)
+            fastsvm.load_libsvm(path)
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("text", [KERNEL, LINEAR, RANGE], ids=["LIBSVM", "LIBLINEAR", "range"])
+@pytest.mark.parametrize("text", [KERNEL, LINEAR], ids=["LIBSVM", "LIBLINEAR"])
 def test_texts_that_end_early_or_have_a_wrong_byte_are_read_or_refused(text, tmp_path):
-    path = tmp_path / ("a.range" if text is RANGE else "a.model")
+    path = tmp_path / "a.model"
     refused = 0
     rng = np.random.default_rng(0)
     for _ in range(150):
@@ -95,7 +84,7 @@ def test_texts_that_end_early_or_have_a_wrong_byte_are_read_or_refused(text, tmp
         content[place] = int(rng.integers(256))
         path.write_bytes(content[: place + 1] if rng.random() < 0.3 else content)
         try:
-            read(path)
+            fastsvm.load_libsvm(path)
         except ValueError as error:
             refused += 1
             assert str(path) in str(error)
@@ -123,18 +112,8 @@ def test_files_that_are_no_text_of_a_model_are_refused(tmp_path):
         fastsvm.load_libsvm(tmp_path / "empty")
 
 
-@pytest.mark.parametrize(
-    ("text", "reader", "other"),
-    [
-        (KERNEL, fastsvm.load_libsvm, fastsvm.load_libsvm_range),
-        (LINEAR, fastsvm.load_libsvm, fastsvm.load_libsvm_range),
-        (RANGE, fastsvm.load_libsvm_range, fastsvm.load_libsvm),
-    ],
-    ids=["kernel", "linear", "range"],
-)
-def test_a_byte_order_mark_is_skipped_and_the_right_reader_named(text, reader, other, tmp_path):
+@pytest.mark.parametrize("text", [KERNEL, LINEAR], ids=["kernel", "linear"])
+def test_a_byte_order_mark_is_skipped(text, tmp_path):
     (tmp_path / "a").write_text(text)
     (tmp_path / "b").write_text(text, encoding="utf-8-sig")
-    assert repr(reader(tmp_path / "a")) == repr(reader(tmp_path / "b"))
-    with pytest.raises(ValueError, match=f"which {reader.__name__} reads"):
-        other(tmp_path / "b")
+    assert repr(fastsvm.load_libsvm(tmp_path / "a")) == repr(fastsvm.load_libsvm(tmp_path / "b"))

@@ -7,7 +7,7 @@ from model_texts.written import LIBLINEAR, ROWS
 
 import fastsvm
 from fastsvm import LinearOneClassSVM, LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor
-from fastsvm.exchange.liblinear import SOLVERS
+from fastsvm.exchange.model_text import SOLVERS
 
 ROWS = np.array(ROWS)
 FAST = {"max_iter": 5, "tol": None, "random_state": 0}

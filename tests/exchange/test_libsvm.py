@@ -115,21 +115,6 @@ def test_the_linear_kernel_takes_the_scales_of_features_into_its_text(layout, th
     np.testing.assert_allclose(told(path.read_text(), X), decisions(model, X), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-def test_other_kernels_need_samples_scaled_by_the_range_file(layout, three_classes, path, tmp_path):
-    X, y = three_classes
-    X = X * [1, 10, 1e-3] + [0, 5, 1e-3]
-    model = SVC(standardize=True).fit(layout(X), y)
-    with pytest.raises(ValueError, match="range_path"):
-        fastsvm.save_libsvm(model, path)
-    assert not path.exists()
-    fastsvm.save_libsvm(model, path, range_path=tmp_path / "a.range")
-    scaled = fastsvm.load_libsvm_range(tmp_path / "a.range").transform(X)
-    if layout is np.asarray:
-        np.testing.assert_allclose(scaled, StandardScaler().fit_transform(X), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(told(path.read_text(), scaled), decisions(model, X), rtol=1e-9, atol=1e-9)
-
-
 def test_what_libsvm_does_not_have_is_refused(three_classes, path):
     X, y = three_classes
     for model, labels, error, words in (
@@ -139,8 +124,8 @@ def test_what_libsvm_does_not_have_is_refused(three_classes, path):
     ):
         with pytest.raises(error, match=words):
             fastsvm.save_libsvm(model.fit(X, labels), path)
-    with pytest.raises(ValueError, match="range_path is for kernel machines"):
-        fastsvm.save_libsvm(SVC().fit(X, y), path, range_path=path)
+    with pytest.raises(ValueError, match="of standardised ones"):
+        fastsvm.save_libsvm(SVC(standardize=True).fit(X, y), path)
     with pytest.raises(TypeError, match="no text for a StandardScaler"):
         fastsvm.save_libsvm(StandardScaler(), path)
     for model in (NystroemSVC(n_components=5), NystroemSVC(n_components=5, multi_class="ovo"), NystroemSVR()):

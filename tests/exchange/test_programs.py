@@ -126,14 +126,3 @@ def test_we_read_what_liblinear_train_writes(solver, data, tmp_path):
         model = fastsvm.load_libsvm(tmp_path / "m")
         found = predicted("liblinear-predict", path, tmp_path / "m", tmp_path)
         np.testing.assert_allclose(model.predict(X), found, rtol=RTOL, atol=ATOL)
-
-
-@needs("svm-scale")
-def test_svm_scale_does_what_the_scaler_does(data, tmp_path):
-    X, _, path = data["three"]
-    done = subprocess.run(
-        ["svm-scale", "-l", "0", "-s", tmp_path / "r", path], check=True, capture_output=True, text=True, timeout=60
-    )
-    lines = [dict(pair.split(":") for pair in line.split()[1:]) for line in done.stdout.splitlines()]
-    scaled = np.array([[float(line.get(str(index), 0)) for index in (1, 2, 3)] for line in lines])
-    np.testing.assert_allclose(fastsvm.load_libsvm_range(tmp_path / "r").transform(X), scaled, rtol=2e-5, atol=1e-6)

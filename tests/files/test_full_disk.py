@@ -15,7 +15,7 @@ import fastsvm
 from fastsvm.cli import main
 from fastsvm.files.array_file import read_arrays
 from fastsvm.files.hdf5_output import hdf5_written
-from fastsvm.jobs.training.run_folder import RunFolder
+from fastsvm.jobs.runner import RunFolder
 from fastsvm.jobs.training.train import save_surely, written_surely
 
 # `written(kind, folder)` writes each kind of file. `sizes` are the sizes of the file system in bytes.
@@ -26,7 +26,7 @@ import numpy as np
 import fastsvm
 from fastsvm.formats import convert
 from fastsvm.jobs.training.checkpoints import Checkpoints
-from fastsvm.jobs.prediction_file import PredictionFile
+from fastsvm.jobs.predict import PredictionFile
 
 rng = np.random.default_rng(0)
 source, out = map(Path, sys.argv[1:])
@@ -309,7 +309,7 @@ RUN = (
     + """
 mount(sys.argv[2], "size=200k")
 from pathlib import Path
-import fastsvm.jobs.training.checkpoints as checkpointer
+import fastsvm.jobs.runner as checkpointer
 from fastsvm.cli import main
 from fastsvm.tuning import changed, tuned
 

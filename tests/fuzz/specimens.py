@@ -322,11 +322,11 @@ SPECIMENS: dict[str, Specimen] = {
     "fit csr": Specimen(lambda folder: _make_data(folder, csr=True), ("data.h5",), _read_fit),
     "checkpoint": Specimen(_make_checkpoint, ("checkpoint-00000001.fastsvm",), _read_checkpoint, exact=True),
     "predictions csv": Specimen(
-        lambda folder: _make_predictions(folder, "out.csv"), ("out.csv.part", "out.csv.part.json"),
+        lambda folder: _make_predictions(folder, "out.csv"), ("out.csv.part", "out.csv.part.state"),
         lambda folder: _read_predictions(folder, "out.csv"), exact=True,
     ),
     "predictions hdf5": Specimen(
-        lambda folder: _make_predictions(folder, "out.h5"), ("out.h5.part", "out.h5.part.json"),
+        lambda folder: _make_predictions(folder, "out.h5"), ("out.h5.part", "out.h5.part.state"),
         lambda folder: _read_predictions(folder, "out.h5"), exact=True,
     ),
     "job": Specimen(_make_job, ("job.toml",), _read_job),

@@ -146,7 +146,7 @@ def test_options_that_do_not_apply(refused, model, tmp_path):
     path = write_csv(tmp_path / "iris.csv", y=NAMES[KIND])
     convert(path, tmp_path / "iris.h5")
     for option in (["--id", "a"], ["--sample-weight", "a"], ["--first-index", "0"]):
-        assert "apply to files that are converted" in refused("info", tmp_path / "iris.h5", *option)
+        assert "Files that are converted take" in refused("info", tmp_path / "iris.h5", *option)
     assert "first_index does not apply to csv, only to svmlight" in refused("info", path, "--first-index", "0")
     assert "trains on the part 'train'" in refused("train", path, "--folder", tmp_path / "run", "--split", "test")
     assert "split does not apply to csv" in refused("info", path, "--split", "test")
@@ -170,7 +170,7 @@ def test_outputs_that_exist_are_kept(refused, told, model, tmp_path):
 
 
 def test_a_killed_prediction_of_a_table_resumes(told, model, tmp_path, monkeypatch, choose, capsys):
-    from fastsvm.jobs.prediction_file import PredictionFile
+    from fastsvm.jobs.predict import PredictionFile
 
     choose(jobs={"block_rows": 20})
     path = write_csv(tmp_path / "iris.csv", y=NAMES[KIND])

@@ -12,10 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import fastsvm
 from fastsvm.cli import main
-from fastsvm.jobs.runner import resume, run, status
+from fastsvm.jobs.runner import RunFolder, resume, run, status
 from fastsvm.jobs.training.checkpoints import Checkpoints
 from fastsvm.jobs.training.job_file import Job
-from fastsvm.jobs.training.run_folder import RunFolder
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +78,7 @@ def test_a_folder_that_another_process_takes_at_the_same_time_is_left_to_it(ende
         (folder / "train.h5").write_text("its samples")
         return ended
 
-    monkeypatch.setattr("fastsvm.jobs.training.run_folder.take", late)
+    monkeypatch.setattr("fastsvm.jobs.runner.take", late)
     with pytest.raises(ValueError, match="holds a run already" if ended else "in use by process"):
         run(of("sgd", file), folder)
     assert (folder / "job.json").read_text() == "its job" and (folder / "train.h5").exists()

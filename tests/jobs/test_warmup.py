@@ -26,8 +26,8 @@ scale_rows(np.ones((3, 2)), np.ones(2), np.ones(2), np.empty((3, 2)))
 def test_what_was_compiled_is_not_compiled_again(capsys):
     warm_up(["sgd"])
     report = warm_up(["sgd"])
-    assert report.models == ["sgd"] and report.n_compiled == 0 and report.seconds == 0
-    assert Path(report.cache).is_dir()
+    assert report["models"] == ["sgd"] and report["n_compiled"] == 0 and report["seconds"] == 0
+    assert Path(report["cache"]).is_dir()
     assert main(["warmup", "--model", "sgd"]) == 0
     assert "n compiled" in capsys.readouterr().out
 

@@ -165,5 +165,5 @@ def predict_case(kind: str, inputs: Path, rows: tuple[np.ndarray, np.ndarray], s
     ending = "csv" if kind == "floats" else "h5"
     words = ["predict", str(inputs / f"{kind}.model"), str(data), "--force", "-o"]
     return file_case(
-        f"predict, {kind}", lambda folder: [*words, str(folder / f"out.{ending}")], f"out.{ending}", "*.part.json"
+        f"predict, {kind}", lambda folder: [*words, str(folder / f"out.{ending}")], f"out.{ending}", "*.part.state"
     )

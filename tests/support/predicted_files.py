@@ -1,11 +1,11 @@
 """Prediction files in small blocks, and a comparison with those of uninterrupted runs."""
 
-import json
 import os
 
 import h5py
 
-from fastsvm.jobs.prediction_file import parts_of
+from fastsvm.jobs.predict import parts_of
+from fastsvm.jobs.training.checkpoints import read
 
 N, BLOCK = 2000, 100
 
@@ -19,7 +19,7 @@ def write(path, **columns):
 
 def alike(report):
     """Return the part of a report that does not depend on paths and times."""
-    return report._replace(output="", seconds=0.0)
+    return report | {"output": "", "seconds": 0.0}
 
 
 def assert_complete(output, report, wanted):
@@ -30,5 +30,5 @@ def assert_complete(output, report, wanted):
 
 
 def safe_rows(output):
-    journal = parts_of(output)[1]
-    return json.loads(journal.read_text())["rows"] if journal.exists() else 0
+    state = parts_of(output)[1]
+    return read(state, {})["state"].rows if state.exists() else 0

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from fastsvm.files.array_file import read_arrays
-from fastsvm.jobs.runner import run
+from fastsvm.jobs.runner import JobCheckpointer, RunFolder, run
 from fastsvm.jobs.stopping import Stopped
-from fastsvm.jobs.training.checkpoints import JobCheckpointer
 from fastsvm.jobs.training.job_file import Job
-from fastsvm.jobs.training.run_folder import RunFolder
 
 N, D = 3000, 20
 GAMMA = 0.05 / 20**2

@@ -106,21 +106,22 @@ def facts(rows: Iterable[tuple[str, object]]) -> Html:
     return Html(f'<table class="facts">{lines}</table>') if lines else lines
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]], look: str = "list") -> Html:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
     """Return a table with a head; the numbers of a column are right-aligned with the same number of decimals."""
     rows = list(rows)
     columns = [_column(values) for values in zip(*rows, strict=True)]
-    looks = [" class=number" if values and _is_number(values[0]) else "" for values in zip(*rows, strict=True)]
+    looks = [" class=number" if values and is_number(values[0]) else "" for values in zip(*rows, strict=True)]
     names = joined(Html(f'<th scope="col"{kind}>{shown(name)}</th>') for name, kind in zip(head, looks, strict=True))
     lines = joined(
         Html(f"<tr>{joined(Html(f'<td{kind}>{cell}</td>') for cell, kind in zip(cells, looks, strict=True))}</tr>")
         for cells in zip(*columns, strict=True)
     )
     body = f"<thead><tr>{names}</tr></thead><tbody>{lines}</tbody>"
-    return Html(f'<div class="wide"><table class="{look}">{body}</table></div>')
+    return Html(f'<div class="wide"><table class="list">{body}</table></div>')
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Return whether a value is a number, and no bool."""
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
@@ -197,7 +198,6 @@ class _Scale(NamedTuple):
     stop: float
     ticks: np.ndarray
     labels: list[str]
-    unit: str
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         return self.start + (self.stop - self.start) * (np.asarray(values) - self.low) / (self.high - self.low)
@@ -244,7 +244,7 @@ def _colour(line: Line) -> str:
 
 
 def _even(values: np.ndarray, start: float, stop: float, from_zero: bool) -> _Scale:
-    """Return a linear scale with round ticks, in units of a power of 1,000 if the numbers are large or small."""
+    """Return a linear scale with round ticks, whose labels have as many digits as they need to differ."""
     low, high = float(values.min()), float(values.max())
     low = min(low, 0.0) if from_zero else low
     if high - low <= 1e-12 * max(abs(low), abs(high)):
@@ -255,12 +255,8 @@ def _even(values: np.ndarray, start: float, stop: float, from_zero: bool) -> _Sc
     unit = 10.0 ** math.floor(math.log10(least))
     step = next(unit * factor for factor in (1, 2, 2.5, 5, 10) if unit * factor >= least * (1 - 1e-9))
     ticks = step * np.arange(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
-    largest = max(abs(low), abs(high))
-    power = 3 * math.floor(math.log10(largest) / 3) if largest >= 1e5 or largest < 1e-2 else 0
-    decimals = max(0, -math.floor(math.log10(step / 10**power) + 1e-9))
-    decimals += not np.isclose(step / 10**power * 10**decimals % 1, 0) and decimals < 9
-    labels = [f"{tick / 10**power:,.{decimals}f}".replace("-", "−") for tick in ticks]
-    return _Scale(low, high, start, stop, ticks, labels, f"10{_raised(power)}" if power else "")
+    digits = 2 + math.ceil(math.log10(max(abs(low), abs(high)) / step))
+    return _Scale(low, high, start, stop, ticks, [rounded(tick, digits) for tick in ticks.tolist()])
 
 
 def _decades(values: np.ndarray, start: float, stop: float, from_zero: bool) -> _Scale:
@@ -269,7 +265,7 @@ def _decades(values: np.ndarray, start: float, stop: float, from_zero: bool) -> 
     high = max(high, low + 1)
     ticks = np.arange(low, high + 1, max(1, math.ceil((high - low) / current_tuning().look.ticks)))
     labels = [f"10{_raised(tick)}" if tick else "1" for tick in ticks.tolist()]
-    return _Scale(low, high, start, stop, ticks, labels, "")
+    return _Scale(low, high, start, stop, ticks, labels)
 
 
 def _frame(x: _Scale, y: _Scale, axes: Axes, floor: int) -> Html:
@@ -281,10 +277,8 @@ def _frame(x: _Scale, y: _Scale, axes: Axes, floor: int) -> Html:
         parts.append(f'<path class="axis" d="M{place:.1f} {floor}v5"/>')
         parts.append(f'<text x="{place:.1f}" y="{floor + 20}" text-anchor="middle">{label}</text>')
     parts.append(f'<path class="axis" d="M{x.start:.1f} {floor}H{x.stop:.1f}"/>')
-    names = (f"{name} / {scale.unit}" if scale.unit else name for name, scale in ((axes.x_name, x), (axes.y_name, y)))
-    x_name, y_name = map(shown, names)
-    parts.append(f'<text x="0" y="{line}">{y_name}</text>')
-    parts.append(f'<text x="{x.stop:.1f}" y="{floor + 2.5 * line:g}" text-anchor="end">{x_name}</text>')
+    parts.append(f'<text x="0" y="{line}">{shown(axes.y_name)}</text>')
+    parts.append(f'<text x="{x.stop:.1f}" y="{floor + 2.5 * line:g}" text-anchor="end">{shown(axes.x_name)}</text>')
     return Html("".join(parts))
 
 

@@ -1,45 +1,44 @@
-"""The report of a run: result, job and data, curves of the fit, and errors of the model.
+"""The report of a run: result, job and data, curves of the fit, scores of a search, confusions and errors of the model.
 
 The report is one HTML file. Its pictures are embedded, and it has no scripts.
 """
 
+import math
 import signal
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
+from fastsvm.displays._samples import as_images, confusion_counts, names_of, rows_at
+from fastsvm.displays.curves import loss_curve, objective_name, problem_curves
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.jobs.inputs import Json
 from fastsvm.jobs.models import describe
-from fastsvm.jobs.report.figures import (
-    confusions,
-    errors,
-    fit_curves,
-    moment_of,
-    process_curves,
-    scatter,
-    search_results,
-)
 from fastsvm.jobs.report.html import (
+    Axes,
     Html,
+    Line,
     amount,
+    chart,
     duration,
     facts,
+    is_number,
     joined,
     note,
     page,
     pair,
+    picture,
     rounded,
     section,
     shown,
     table,
 )
 from fastsvm.jobs.training.job_file import Job
-from fastsvm.jobs.training.run_folder import RunFolder
-from fastsvm.jobs.training.train import Trained
-from fastsvm.sources import open_hdf5
+from fastsvm.jobs.training.train import Tested, best_of
+from fastsvm.sources import HDF5Data, open_hdf5
 from fastsvm.tuning import current_tuning
 
 _ENDS = {
@@ -77,16 +76,24 @@ _OF_JOB = {
     "holdout": "Share held out", "seed": "Seed", "grid": "Values compared", "scoring": "Scoring",
     "memory": "Memory budget (bytes)", "threads": "Threads", "cluster": "Cluster",
 }  # fmt: skip
+_TIME = "fit time (s)"
+_LOOKS = ("line first", "line second", "line third")
+
+History = dict[str, np.ndarray]
 
 
-def write_report(folder: RunFolder, job: Job, trained: Trained, result: Json, cells: Sequence[Json] = ()) -> None:
-    """Write the report of a run into its folder, from its log, its result and the cells that a search evaluated."""
-    events, data, title = (
-        folder.events(),
-        describe(job.train),
-        f"{type(trained.model).__name__} on {Path(job.train).name}",
-    )
-    model, tested = trained.model, trained.tested
+def write_report(
+    path: Path,
+    events: Sequence[Json],
+    job: Job,
+    model: BaseEstimator,
+    tested: Tested | None,
+    result: Json,
+    cells: Sequence[Json],
+) -> None:
+    """Write the report of a run from the events of its log, its result and the cells that a search evaluated."""
+    data = describe(job.train)
+    title = f"{type(model).__name__} on {Path(job.train).name}"
     parts = [
         _head(title, job, result, events),
         section("Certificate and cost", pair(_certificate(result), _cost(result))),
@@ -101,7 +108,7 @@ def write_report(folder: RunFolder, job: Job, trained: Trained, result: Json, ce
     elif tested is not None:
         parts += [section("Predictions and targets", scatter(tested)), section("Errors", errors(tested, model))]
     parts += [section("Interruptions", _interruptions(events)), section("Versions", _versions(events))]
-    with atomic_write(folder.report_file) as part:
+    with atomic_write(path) as part:
         part.write_text(page(title, joined(parts, "\n")), encoding="utf-8")
 
 
@@ -123,24 +130,19 @@ def _head(title: str, job: Job, result: Json, events: Sequence[Json]) -> Html:
 
 def _outcome(job: Job, result: Json, events: Sequence[Json]) -> str:
     """Return in sentences how the fit ended and how well the model predicts."""
-    reason = result["stop_reason"]
+    reason, n = result["stop_reason"], sum(event.get("event") == "resume" for event in events)
     ends = _ENDS if result["duality_gap"] is not None else _ENDS | _ENDS_WITHOUT_GAP
-    fit = f"The fit {ends.get(reason, f'ended: {reason}')} after {_work(result, events)}."
-    n = f"{result['n_test']:,}"
-    samples = f"{n} samples of {Path(job.test).name}" if job.test else f"{n} held-out samples"
+    work = duration(result["seconds"])
+    if n:
+        work = f"{duration(result['run_seconds'])} and {n} interruption{'s' if n > 1 else ''}"
+    fit = f"The fit {ends.get(reason, f'ended: {reason}')} after {work}."
+    samples = f"samples of {Path(job.test).name}" if job.test else "held-out samples"
+    samples = f"{result['n_test']:,} {samples}"
     if result["accuracy"] is not None:
         return f"{fit} The model predicts {_percent(result['accuracy'])} of the {samples} correctly."
     if result["r2"] is not None:
         return f"{fit} The model has an R² of {rounded(result['r2'])} on the {samples}."
     return f"{fit} The model was not tested, for the job has no test samples."
-
-
-def _work(result: Json, events: Sequence[Json]) -> str:
-    """Return the fit time or, after interruptions, the run time."""
-    n = sum(event.get("event") == "resume" for event in events)
-    if not n:
-        return duration(result["seconds"])
-    return f"{duration(result['run_seconds'])} and {n} interruption{'s' if n > 1 else ''}"
 
 
 def _percent(share: float) -> str:
@@ -209,7 +211,10 @@ def _data(job: Job, words: Json, model: BaseEstimator) -> Html:
     if is_classifier(model):
         rows.append(("Classes", words["n_classes"]))
     elif is_regressor(model):
-        rows.append(("Targets", _targets(job.train)))
+        with open_hdf5(job.train) as data:
+            y = np.asarray(data.y, np.float64)
+        low, high, mean, deviation = map(rounded, (y.min(), y.max(), y.mean(), y.std()))
+        rows.append(("Targets", f"{low} to {high}, mean {mean}, standard deviation {deviation}"))
     if job.test is not None:
         test = describe(job.test)
         rows += [("Test file", test["file"]), ("Its samples × features", _shape(test))]
@@ -228,12 +233,6 @@ def _classes(words: Json, model: BaseEstimator) -> Html:
 
 def _shape(words: Json) -> str:
     return f"{words['n_samples']:,} × {words['n_features']:,}"
-
-
-def _targets(path: str) -> str:
-    with open_hdf5(path) as data:
-        y = np.asarray(data.y, np.float64)
-    return f"{rounded(y.min())} to {rounded(y.max())}, mean {rounded(y.mean())}, standard deviation {rounded(y.std())}"
 
 
 # --- log ---------------------------------------------------------------------------------------------------------
@@ -264,8 +263,10 @@ def _cause(last: Json) -> str:
 
 def _moment(event: Json) -> str:
     """Return the time of an event, "" if it has none."""
-    moment = moment_of(event)
-    return "" if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+    try:
+        return datetime.fromisoformat(event["time"]).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (KeyError, TypeError, ValueError):
+        return ""
 
 
 def _versions(events: Sequence[Json]) -> Html:
@@ -273,3 +274,290 @@ def _versions(events: Sequence[Json]) -> Html:
     versions = [event.get("versions", {}) for event in events]
     lines = [" · ".join(f"{name}\u00a0{number}" for name, number in each.items()) for each in versions]
     return joined(Html(f"<p>{shown(line)}</p>") for line in dict.fromkeys(lines) if line)
+
+
+# --- the fit -----------------------------------------------------------------------------------------------------
+
+
+def fit_curves(model: BaseEstimator) -> Html:
+    """Return the curves of objective, gap, loss and validation score that a model has, nothing without a history."""
+    history = getattr(model, "history_", None) or {}
+    if not len(history.get("time", ())):
+        return Html("")
+    scores = Html("")
+    if "validation_score" in history:
+        line = Line("", history["time"], history["validation_score"], "line third")
+        scores = chart([line], Axes("Validation score", _TIME, "score"))
+    return pair(_objectives(history, model), _gaps(history, model), _losses(history, model), scores)
+
+
+def _objectives(history: History, model: BaseEstimator) -> Html:
+    if "problem" in history:
+        return _objective_of_all(history, objective_name(model).removeprefix("primal "))
+    lines = [Line("", history["time"], history["objective"])]
+    if "dual_objective" in history:
+        bound = np.maximum(history["dual_objective"], 0.0)  # no objective is below 0
+        dual = Line("lower bound", history["time"], bound, "line second")
+        lines = [lines[0]._replace(name="objective"), dual]
+    log = _is_wide(lines[0].y)
+    axes = Axes("Objective", _TIME, "objective", log=log)
+    return chart(lines, axes, "Logarithmic axis; values that are not positive are left out." if log else "")
+
+
+def _objective_of_all(history: History, name: str) -> Html:
+    """Return the curve of the summed objectives of all two-class problems that have begun."""
+    order = np.argsort(history["time"], kind="stable")
+    problems, objectives = (history[name][order].tolist() for name in ("problem", "objective"))
+    latest: dict[int, float] = {}
+    total, sums = 0.0, []
+    for problem, objective in zip(problems, objectives, strict=True):
+        total += objective - latest.get(problem, 0.0)
+        latest[problem] = objective
+        sums.append(total)
+    words = f"Sum over the {len(latest):,} two-class problems, each from its first record." if len(latest) > 1 else ""
+    return chart([Line("", history["time"][order], np.array(sums))], Axes("Objective", _TIME, name), words)
+
+
+def _is_wide(values: np.ndarray) -> bool:
+    values = values[np.isfinite(values)]
+    return bool(len(values)) and values.min() > 0 and values.max() > current_tuning().look.wide * values.min()
+
+
+def _gaps(history: History, model: BaseEstimator) -> Html:
+    """Return a curve for each two-class problem, or for a share of them if they are many."""
+    if "gap" not in history:
+        return Html("")
+    look, words = current_tuning().look, ""
+    title, name = ("KKT violation", "violation") if "problem" in history else ("Duality gap", "relative duality gap")
+    tol = float(getattr(model, "tol", None) or 0.0) if getattr(model, "criterion", "gap") == "gap" else 0.0
+    curves = problem_curves(model, "time", "gap", look.curves)
+    kind = "pale first" if len(curves) > 1 else "line first"
+    lines = [Line("", curve.x, np.maximum(curve.y, look.below * tol), kind) for curve in curves]
+    if len(curves) > 1:
+        n = len(np.unique(history["problem"]))
+        drawn = "" if len(curves) == n else f" {len(curves)} are drawn."
+        words = f"Each line is one of {n:,} two-class problems.{drawn}"
+    if tol:
+        ends = np.array([np.min(history["time"]), np.max(history["time"])])
+        lines.append(Line(f"tolerance {shown(tol)}", ends, np.array([tol, tol]), "limit"))
+    return chart(lines, Axes(title, _TIME, name, log=True), words)
+
+
+def _losses(history: History, model: BaseEstimator) -> Html:
+    """Return the curve of the mini-batch losses, as means over consecutive mini-batches."""
+    losses = getattr(model, "loss_curve_", None)
+    if losses is None or len(losses) < 2 or "steps" not in history:
+        return Html("")
+    curve = loss_curve(model, "time")
+    parts = np.array_split(np.arange(len(curve.y)), min(current_tuning().look.curves, len(curve.y)))
+    at, means = (np.array([values[part].mean() for part in parts]) for values in (curve.x, curve.y))
+    words = f"Loss before each step; every point is the mean of {len(curve.y) / len(parts):,.0f} consecutive entries."
+    return chart([Line("", at, means)], Axes("Mini-batch loss", _TIME, "mean loss", log=_is_wide(means)), words)
+
+
+# --- the process -------------------------------------------------------------------------------------------------
+
+
+def process_curves(events: Sequence[Json], model: BaseEstimator) -> Html:
+    """Return the curves of memory and read speed, nothing for a run that was too short for them."""
+    return pair(_memory(events), _read_speed(getattr(model, "history_", None) or {}))
+
+
+def _memory(events: Sequence[Json]) -> Html:
+    steps = [event for event in events if event.get("event") == "progress"]
+    points = [(one.get("seconds"), one.get("peak_memory_mb")) for one in steps]
+    points = [point for point in points if None not in point]
+    if len(points) < 2:
+        return Html("")
+    seconds, memory = np.array(points, np.float64).T
+    axes = Axes("Memory", _TIME, "peak so far (MB)", from_zero=True)
+    return chart([Line("", seconds, memory)], axes, "Peak memory of the process, with its libraries.")
+
+
+def _read_speed(history: History) -> Html:
+    """Return the curve of the mean speeds of some intervals, in 10⁶ bytes per second, at their midpoints."""
+    at, nbytes = (np.asarray(history.get(name, ()), np.float64) for name in ("time", "bytes_read"))
+    if not len(nbytes):
+        return Html("")
+    order = np.argsort(at, kind="stable")
+    ends = order[np.unique(np.linspace(0, len(at) - 1, current_tuning().look.curves + 1).astype(int))]
+    at, nbytes = at[ends], nbytes[ends]
+    span, read = np.diff(at), np.diff(nbytes)
+    read = np.where(read < 0, nbytes[1:], read)  # a resumed run counts from 0
+    long = span > 0
+    if not read[long].any():
+        return Html("")
+    axes = Axes("Reads from the file", _TIME, "speed (MB/s)", from_zero=True)
+    line = Line("", ((at[1:] + at[:-1]) / 2)[long], (read[long] / span[long]) / 1e6, "line third")
+    return chart([line], axes, "Samples that are kept in memory are read once.")
+
+
+# --- the search --------------------------------------------------------------------------------------------------
+
+
+def search_results(cells: Sequence[Json], job: Job) -> Html:
+    """Return a chart and a table of the cells of a search, nothing without a search."""
+    if not cells:
+        return Html("")
+    best = best_of(job, cells)
+    words = note(f"Mean scores over {job.folds:,} folds of the training samples.")
+    return joined([words, pair(_scores(cells, best, job), _cells(cells, best))])
+
+
+def _scores(cells: Sequence[Json], best: Json, job: Job) -> Html:
+    """Return the scores over the parameter with the most values, with a curve for each choice of the others."""
+    numbers = {name: values for name, values in job.grid.items() if len(values) > 1 and all(map(is_number, values))}
+    if not numbers:
+        return Html("")
+    along = max(numbers, key=lambda name: len(numbers[name]))
+    is_log = min(numbers[along]) > 0 and max(numbers[along]) >= 10 * min(numbers[along])
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for cell in cells:
+        value = cell["parameters"][along]
+        point = np.log10(value) if is_log else value, cell["mean_score"]
+        groups.setdefault(_without(along, cell), []).append(point)
+    lines = []
+    for k, (words, points) in enumerate(groups.items()):
+        x, y = np.array(sorted(points), np.float64).T
+        if len(groups) <= len(_LOOKS):
+            lines.append(Line(words if len(groups) > 1 else "", x, y, _LOOKS[k]))
+        elif words == _without(along, best):
+            lines.append(Line(words, x, y, "line second"))
+        else:
+            lines.append(Line("", x, y, "pale first"))
+    named = "" if len(groups) <= len(_LOOKS) else f"Curves of {len(groups):,} choices; the best one is named."
+    return chart(lines, Axes("Mean score", f"log₁₀ {along}" if is_log else along, "score"), named)
+
+
+def _without(along: str, cell: Json) -> str:
+    """Return the parameters of a cell but for one."""
+    return str(shown({name: value for name, value in cell["parameters"].items() if name != along}))
+
+
+def _cells(cells: Sequence[Json], best: Json) -> Html:
+    order = sorted(cells, key=lambda cell: (cell is not best, -cell["mean_score"]))
+    names = list(best["parameters"])
+    head = ("", *names, "mean score", "standard deviation")
+    rows = [
+        ("chosen" if cell is best else "", *(shown(cell["parameters"][name]) for name in names), cell["mean_score"],
+         cell["std_score"])
+        for cell in order
+    ]  # fmt: skip
+    most = current_tuning().limits.shown
+    parts = [table(head, rows[:most])]
+    if rest := rows[most:]:
+        parts.append(Html(f"<details><summary>{len(rest):,} more</summary>{table(head, rest)}</details>"))
+    return Html(f"<div>{joined(parts)}</div>")
+
+
+# --- predictions -------------------------------------------------------------------------------------------------
+
+
+def confusions(tested: Tested) -> Html:
+    """Return the confusion matrix or, for many classes, the pairs that are confused most often."""
+    labels = np.union1d(tested.truth, tested.predicted)
+    counts = confusion_counts(tested.truth, tested.predicted, labels)
+    with open_hdf5(tested.path) as data:
+        names = names_of(labels, None, data)
+    return _matrix(counts, names) if len(names) <= current_tuning().limits.shown else _frequent(counts, names)
+
+
+def _matrix(counts: np.ndarray, names: list[str]) -> Html:
+    tall = ' class="tall"' if max(map(len, names)) > current_tuning().look.digits else ""
+    head = joined(Html(f'<th scope="col"{tall}><span>{shown(name)}</span></th>') for name in (*names, "correct"))
+    lines = []
+    for i, (name, row) in enumerate(zip(names, counts, strict=True)):
+        n = int(row.sum())
+        cells = joined(_cell(int(count), n, i == j) for j, count in enumerate(row))
+        share = f"{100 * row[i] / n:.1f} %" if n else "–"
+        lines.append(Html(f'<tr><th scope="row">{shown(name)}</th>{cells}<td>{share}</td></tr>'))
+    body = f"<thead><tr><td></td>{head}</tr></thead><tbody>{joined(lines)}</tbody>"
+    words = note("Rows are true classes, columns are predicted classes.")
+    return Html(f'{words}<div class="wide"><table class="confusion">{body}</table></div>')
+
+
+def _cell(count: int, n: int, diagonal: bool) -> Html:
+    """Return a cell that is coloured by its share of the row; a root makes rare errors visible."""
+    if not count:
+        return Html('<td class="none">0</td>')
+    share = count / n
+    depth, look = (0.1 + 0.5 * share, "diagonal") if diagonal else (0.6 * math.sqrt(share), "beside")
+    return Html(f'<td class="of {look}" style="--depth:{depth:.2f}">{shown(count)}</td>')
+
+
+def _frequent(counts: np.ndarray, names: list[str]) -> Html:
+    wrong = counts - np.diag(np.diag(counts))
+    order = np.argsort(-wrong, axis=None, kind="stable")[: current_tuning().limits.shown]
+    pairs = [(i, j) for i, j in zip(*np.unravel_index(order, wrong.shape), strict=True) if wrong[i, j]]
+    rows = [(names[i], names[j], int(wrong[i, j]), int(counts[i].sum())) for i, j in pairs]
+    words = note(f"The most frequent confusions among {len(names):,} classes.")
+    return joined([words, table(("true", "predicted", "samples", "of"), rows)])
+
+
+def scatter(tested: Tested) -> Html:
+    """Return a scatter plot of the predictions of a regression against the targets."""
+    truth, predicted = (np.asarray(values, np.float64) for values in (tested.truth, tested.predicted))
+    ends = np.array([min(truth.min(), predicted.min()), max(truth.max(), predicted.max())])
+    axes = Axes("Predictions", "target", "prediction", square=True)
+    return pair(chart([Line("equal", ends, ends, "limit"), Line("", truth, predicted, "cloud first")], axes))
+
+
+def errors(tested: Tested, model: BaseEstimator) -> Html:
+    """Return examples of wrong predictions, or the largest errors of a regression; nothing if all are correct."""
+    if not is_classifier(model):
+        return _largest(tested)
+    wrong = np.flatnonzero(tested.truth != tested.predicted)
+    if not len(wrong):
+        return Html("")
+    chosen = wrong[np.unique(np.linspace(0, len(wrong) - 1, current_tuning().limits.shown).round().astype(int))]
+    with open_hdf5(tested.path) as data:
+        names = [names_of(column[chosen], None, data) for column in (tested.truth, tested.predicted)]
+        rows, images = tested.rows[chosen].tolist(), _images(data, tested.rows[chosen])
+    entries = list(zip(rows, *names, strict=True))
+    all_or_some = f"{len(chosen)} of" if len(chosen) < len(wrong) else "All"
+    words = f"{all_or_some} {len(wrong):,} errors among {len(tested.rows):,} samples, in the order of the file."
+    drawn = _in_columns(("row", "true", "predicted"), entries) if images is None else _gallery(entries, images)
+    return joined([note(words), drawn])
+
+
+def _largest(tested: Tested) -> Html:
+    difference = np.asarray(tested.predicted, np.float64) - tested.truth
+    chosen = np.argsort(-np.abs(difference), kind="stable")[: current_tuning().limits.shown]
+    columns = (values[chosen].tolist() for values in (tested.rows, tested.truth, tested.predicted, difference))
+    rows = [(row, *map(float, values)) for row, *values in zip(*columns, strict=True)]
+    words = note(f"The {len(rows)} largest errors among {len(difference):,} samples.")
+    return joined([words, _in_columns(("row", "true", "predicted", "difference"), rows)])
+
+
+def _in_columns(head: tuple[str, ...], rows: list[tuple]) -> Html:
+    """Return a table as two halves side by side."""
+    half = max(current_tuning().limits.shown // 2, -(-len(rows) // 2))
+    return pair(*(table(head, part) for part in (rows[:half], rows[half:]) if part))
+
+
+def _gallery(entries: list[tuple[int, str, str]], images: np.ndarray) -> Html:
+    drawn = []
+    for (row, true, predicted), pixels in zip(entries, images, strict=True):
+        words = f"<b>{shown(true)}</b><br>predicted {shown(predicted)}"
+        image = picture(pixels, f"row {row}: {true}, predicted {predicted}")
+        drawn.append(Html(f'<figure title="row {row}">{image}<figcaption>{words}</figcaption></figure>'))
+    return Html(f'<div class="images">{joined(drawn)}</div>')
+
+
+def _images(data: HDF5Data, rows: np.ndarray) -> np.ndarray | None:
+    """Return samples as images of bytes, scaled to the range of values; None if they are no images.
+
+    Images are square, grey or in three colour planes, and neighbouring pixels are alike, unlike columns of tables.
+    """
+    n_values, look = data.shape[1], current_tuning().look
+    planes = ((colours, math.isqrt(n_values // colours)) for colours in (1, 3))
+    shapes = [(colours, side, side) for colours, side in planes if colours * side * side == n_values]
+    if not shapes or shapes[0][1] < look.least_side:
+        return None
+    images = as_images(rows_at(data, rows).astype(np.float64), shapes[0], "first")
+    pixels = images.reshape(len(images), -1)
+    others = pixels[:, np.random.default_rng(0).permutation(n_values)]
+    if np.abs(np.diff(images, axis=2)).mean() >= look.smooth * np.abs(pixels - others).mean():
+        return None
+    low, high, step = images.min(), images.max(), -(-shapes[0][1] // look.most_side)
+    return ((images[:, ::step, ::step] - low) * (255 / (high - low))).round().astype(np.uint8)

@@ -1,18 +1,11 @@
-"""Checkpoints of a run: files, written atomically, with a version and a checksum, and when they are written.
+"""Checkpoints of a run: files, written atomically, with a version and a checksum.
 
 A checkpoint holds the state of a solver: a tree of numbers, text, arrays and NamedTuples that are `storable`. The file
 holds the arrays and, in JSON, the skeleton of the tree. It is never pickled. It names the job and the data that it
 belongs to, and is refused for others.
-
-A stop signal takes effect between two steps of the fit, after a checkpoint of that moment. A step that takes too long
-is interrupted; the run is then resumed from the checkpoint before.
 """
 
 import json
-import sys
-import threading
-import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,10 +15,6 @@ from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.files.storable import storable_class, stored_name
 from fastsvm.jobs.inputs import Json
-from fastsvm.jobs.say import say
-from fastsvm.jobs.stopping import StopSignals
-from fastsvm.jobs.training.run_folder import RunFolder
-from fastsvm.memory import peak_memory
 from fastsvm.tuning import current_tuning
 
 FORMAT = "fastsvm-checkpoint"
@@ -33,7 +22,6 @@ VERSION = 2
 Tree: TypeAlias = Any
 """None, a number, text, an array, or a list, tuple, dict or storable NamedTuple of trees."""
 
-_SHOWN = ("epoch", "iteration", "objective", "gap", "problems")
 _KIND = "$"  # key of the skeleton that tells what an object stands for
 
 
@@ -119,12 +107,16 @@ def read(path: Path, bound_to: Json) -> Tree:
 
 def check_bound(of_file: Json, now: Json, path: Path) -> None:
     """Raise ValueError if a file belongs to another job or to other data."""
-    for name in now.keys() | of_file.keys():
-        if of_file.get(name) != now.get(name):
-            raise ValueError(
-                f"Cannot resume from {path}, because the {name} changed: it was {of_file.get(name)} and is now "
-                f"{now.get(name)}. Undo the change, or start a new run in another folder."
-            )
+    if (name := changed(of_file, now)) is not None:
+        raise ValueError(
+            f"Cannot resume from {path}, because the {name} changed: it was {of_file.get(name)} and is now "
+            f"{now.get(name)}. Undo the change, or start a new run in another folder."
+        )
+
+
+def changed(of_file: Json, now: Json) -> str | None:
+    """Return the name of something that a file belongs to and that is another one now, None if all are the same."""
+    return next((name for name in now.keys() | of_file.keys() if of_file.get(name) != now.get(name)), None)
 
 
 def _skeleton(tree: Tree, arrays: dict[str, np.ndarray]) -> object:
@@ -170,70 +162,3 @@ def _tree(words: object, arrays: dict[str, np.ndarray]) -> Tree:
         return record(**fields)
     values = [_tree(value, arrays) for value in words["values"]]
     return tuple(values) if kind == "tuple" else values
-
-
-class JobCheckpointer:
-    """Watches the fit of a run, writes its checkpoints, `every` seconds apart or more, and logs events in its folder.
-
-    `before` are the seconds that earlier processes spent on the fit, and `spent` those spent on writing checkpoints.
-    """
-
-    def __init__(self, folder: RunFolder, checkpoints: Checkpoints, every: float, stops: StopSignals) -> None:
-        self.folder, self.checkpoints, self.every, self.stops = folder, checkpoints, every, stops
-        self.spent = self.before = 0.0
-        self._tuning = current_tuning().jobs
-        self._failing, self._lock = False, threading.Lock()
-        self._last_logged: Mapping[str, float] | None = None
-        self.start()
-
-    def start(self) -> None:
-        """Start the clock: the fit begins."""
-        now = self._begin = time.perf_counter()
-        self._next, self._next_log, self._next_line = now + self.every, now, now + self._tuning.say_s
-
-    def observe(self, tree: Callable[[], Tree], facts: Mapping[str, float]) -> None:
-        """Watch a fit between two steps: log its progress, write a checkpoint if one is due, stop after a signal."""
-        if not self._lock.acquire(blocking=False):  # another thread of the fit is in here
-            return
-        try:
-            now = time.perf_counter()
-            self._tell(now, facts)
-            if self.stops.asked:
-                self.stops.cancel_alarm()
-                self.save(tree())
-                self.stops.raise_if_asked()
-            if now >= self._next:
-                self.save(tree())
-        finally:
-            self._lock.release()
-
-    def save(self, tree: Tree) -> bool:
-        """Write a checkpoint; return whether it was written. If not, the run continues and tries again later."""
-        begin = time.perf_counter()
-        try:
-            path = self.checkpoints.save({"seconds": self.before + begin - self._begin, "tree": tree})
-        except OSError as error:
-            if not self._failing:
-                say(f"cannot write a checkpoint: {error}. The run continues and tries again later.")
-            self._failing = True
-            self.folder.log("checkpoint failed", error=str(error))
-        else:
-            if self._failing:
-                say("checkpoints are written again.")
-            self._failing = False
-            self.folder.log("checkpoint", file=path.name, seconds=time.perf_counter() - begin)
-        now = time.perf_counter()
-        self.spent += now - begin
-        self._next = now + max(self.every, (now - begin) / self._tuning.save_share)
-        return not self._failing
-
-    def _tell(self, now: float, facts: Mapping[str, float]) -> None:
-        """Log the progress; where there is no progress bar, print it too."""
-        if now >= self._next_log and facts != self._last_logged:
-            self._next_log, self._last_logged = now + self._tuning.log_s, facts
-            logged = {"seconds" if name == "time" else name: value for name, value in facts.items()}
-            self.folder.log("progress", peak_memory_mb=peak_memory(), **logged)
-        if now >= self._next_line:
-            self._next_line = now + self._tuning.say_s
-            if not sys.stderr.isatty():
-                say(", ".join(f"{name} {value:.4g}" for name, value in facts.items() if name in _SHOWN))

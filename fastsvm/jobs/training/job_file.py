@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sklearn.base import BaseEstimator, is_outlier_detector
 
-from fastsvm.estimators.fitting.validation import Rule
+from fastsvm.estimators.fitting.validation import Rule, boolean, number
 from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.formats import FORMATS
 from fastsvm.jobs.inputs import InputOptions, Json
@@ -19,6 +19,7 @@ from fastsvm.memory import parse_memory
 
 _NOT_OF_A_JOB = {"memory", "max_time", "verbose", "random_state", "warm_start", "n_jobs", "client", "n_shards"}
 _UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*(ms|min|[smhd])"
 
 _Section = Mapping[str, object]
 
@@ -34,7 +35,7 @@ class Job(NamedTuple):
     format: str | None = None
     holdout: float = 0.0  # This share of the samples of `train` is held out for the test.
     seed: int = 0  # It draws the held-out samples, and is that of the estimator.
-    kind: str = "svc"  # It is a key of `fastsvm.estimators.registry.ESTIMATORS`.
+    kind: str = "svc"  # It is a key of `fastsvm.estimators.ESTIMATORS`.
     parameters: Mapping[str, object] = MappingProxyType({})
     grid: Mapping[str, list] = MappingProxyType({})  # Values to compare are by parameter; without a search it is empty.
     folds: int = 5
@@ -75,11 +76,24 @@ def estimators_of(cluster: Json | None) -> Mapping[str, type[BaseEstimator]]:
 # --- what values must be -----------------------------------------------------------------------------------------
 
 
-def _whole(least: int) -> Rule:
-    return Rule(
-        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
-        f"a whole number of at least {least}",
-    )
+def parse_seconds(text: str | float) -> float:
+    """Return a time in seconds.
+
+    A text has numbers with the units ms, s, min (or m), h, d, such as "1.5h". ValueError says that it has another form,
+    or that the time is not positive.
+
+    >>> parse_seconds("1h 30min")
+    5400.0
+    """
+    if isinstance(text, str) and re.fullmatch(rf"({_TIME}\s*)+", text.strip()):
+        total = sum(float(amount) * _UNITS[unit] for amount, unit in re.findall(_TIME, text))
+    elif isinstance(text, (int, float)) and not isinstance(text, bool):
+        total = float(text)
+    else:
+        raise ValueError(f"a time must be seconds or numbers with ms, s, min, h or d ('1h 30min'), found {text!r}.")
+    if not 0 < total < float("inf"):
+        raise ValueError(f"a time must be positive, found {text!r}.")
+    return total
 
 
 _WORD = Rule(lambda value: isinstance(value, str) and value != "", "a word")
@@ -87,44 +101,14 @@ _COLUMN = Rule(
     lambda value: isinstance(value, (str, int)) and not isinstance(value, bool) and value != "",
     "the name or the number of a column",
 )
-_BOOLEAN = Rule(lambda value: isinstance(value, bool), "true or false")
-_SHARE = Rule(
-    lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1,
-    "a number from 0 to less than 1",
-)
-
-
-def parse_seconds(text: str | float) -> float:
-    """Return a time in seconds.
-
-    A text has seconds, or numbers with the units ms, s, min (or m), h, d, such as "1.5h". ValueError says that it has
-    another form, or that the time is not positive.
-
-    >>> parse_seconds("1h 30min")
-    5400.0
-    """
-    if isinstance(text, (int, float)) and not isinstance(text, bool):
-        total = float(text)
-    else:
-        parts = re.findall(r"([0-9.]+)\s*([a-z]+)", str(text)) if isinstance(text, str) else []
-        rest = re.sub(r"([0-9.]+)\s*([a-z]+)", "", str(text)).strip()
-        try:
-            total = sum(float(number) * _UNITS[unit] for number, unit in parts)
-        except (KeyError, ValueError):
-            rest = str(text)
-        if rest or not parts:
-            raise ValueError(f"a time must be seconds or numbers with ms, s, min, h or d ('1h 30min'), found {text!r}.")
-    if not 0 < total < float("inf"):
-        raise ValueError(f"a time must be positive, found {text!r}.")
-    return total
-
-
+_BOOLEAN = Rule(boolean.holds, "true or false")
+_COUNT = number(integral=True, least=1)
 _SECTIONS: dict[str, dict[str, Rule | Callable] | None] = {
     "data": {
         "train": _WORD,
         "test": _WORD,
-        "holdout": _SHARE,
-        "seed": _whole(0),
+        "holdout": number(least=0, below=1),
+        "seed": number(integral=True, least=0),
         "format": _WORD,
         "label": Rule(lambda value: value is False or _COLUMN.holds(value), _COLUMN.words),
         "id": _COLUMN,
@@ -134,16 +118,16 @@ _SECTIONS: dict[str, dict[str, Rule | Callable] | None] = {
     },
     "model": None,
     "search": None,
-    "limits": {"memory": parse_memory, "threads": _whole(1), "time": parse_seconds},
+    "limits": {"memory": parse_memory, "threads": _COUNT, "time": parse_seconds},
     "cluster": {
         "scheduler": _WORD,
         "local": Rule(lambda value: isinstance(value, Mapping), "a table such as {workers = 2}"),
-        "shards": _whole(1),
+        "shards": _COUNT,
     },
     "checkpoint": {"every": parse_seconds},
     "output": {"report": _BOOLEAN},
 }
-_SEARCH = {"folds": _whole(2), "scoring": _WORD}
+_SEARCH = {"folds": number(integral=True, least=2), "scoring": _WORD}
 _LOCAL_CLUSTER = {"workers": 2, "threads": 1}  # numbers that it has by default
 
 
@@ -167,7 +151,10 @@ def read_job(path: str | Path, flags: Sequence[str] = (), scheduler: str | None 
     if scheduler is not None:
         words["cluster"] = {**words.get("cluster", {}), "scheduler": scheduler}
         words["cluster"].pop("local", None)
-    return job_of(words, path.parent, str(path))
+    try:
+        return job_of(words, path.parent)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _override(words: Json, flag: str) -> None:
@@ -185,29 +172,27 @@ def _override(words: Json, flag: str) -> None:
     words[section][key] = value
 
 
-def job_of(words: _Section, folder: Path, where: str = "the job") -> Job:
-    """Return the job that some sections of keys describe; relative paths begin at `folder`, and errors name `where`."""
-    reader = _Reader(where)
-    reader.refuse_unknown("", words, _SECTIONS)
-    sections = {name: reader.section(words, name) for name in _SECTIONS}
+def job_of(words: _Section, folder: Path) -> Job:
+    """Return the job that some sections of keys describe; relative paths begin at `folder`."""
+    _refuse_unknown("", words, _SECTIONS)
+    sections = {name: _section(words, name) for name in _SECTIONS}
     data, limits, search = sections["data"], sections["limits"], sections["search"]
     if "train" not in data:
-        raise ValueError(f"{where} has no data.train, the file with the training samples.")
+        raise ValueError("there is no data.train, the file with the training samples.")
     if "test" in data and "holdout" in data:
-        raise ValueError(f"{where} has both data.test and data.holdout; leave out one of them.")
-    cluster = reader.cluster(sections) if "cluster" in words else None
+        raise ValueError("there are both data.test and data.holdout; leave out one of them.")
+    cluster = _cluster(sections) if "cluster" in words else None
     kinds = estimators_of(cluster)
-    usual = "svc" if "svc" in kinds else "linear"
-    kind = reader.one_of("model", "kind", sections["model"].get("kind", usual), kinds)
-    parameters = {name: value for name, value in sections["model"].items() if name != "kind"}
+    kind = _one_of("model", "kind", sections["model"].pop("kind", "svc" if "svc" in kinds else "linear"), kinds)
+    parameters = sections["model"]
     if "standardize" in data:
         parameters["standardize"] = data.pop("standardize")
-    reader.refuse_unknown("model", parameters, _parameters_of(kinds[kind]), f" of kind {kind!r}")
-    grid = reader.grid(search, kind)
+    _refuse_unknown("model", parameters, _parameters_of(kinds[kind]), f" of kind {kind!r}")
+    grid = _grid(search, kind)
     if "format" in data:
-        reader.one_of("data", "format", data["format"], FORMATS)
+        _one_of("data", "format", data["format"], FORMATS)
     if data.get("label") is False and learns_labels(kind):
-        raise ValueError(f"{where}: data.label = false, but a model of kind {kind!r} learns labels.")
+        raise ValueError(f"data.label = false, but a model of kind {kind!r} learns labels.")
     if data.get("first_index") == "auto":
         del data["first_index"]
     for name in data.keys() & {"train", "test"}:
@@ -228,84 +213,80 @@ def _parameters_of(kind: type) -> list[str]:
     return [name for name in signature(kind).parameters if name not in _NOT_OF_A_JOB]
 
 
-class _Reader:
-    """Reads the sections of a job; its errors name the job file, the section, the key, and the nearest valid key."""
+def _section(words: _Section, name: str) -> Json:
+    """Return a section, whose keys are known and whose values are checked; it is empty if it is absent."""
+    section, rules = words.get(name, {}), _SECTIONS[name]
+    if not isinstance(section, Mapping):
+        raise ValueError(f"{name} must be a section [{name}], found {section!r}.")
+    if rules is not None:
+        _refuse_unknown(name, section, rules)
+        _check(name, section, rules)
+    return dict(section)
 
-    def __init__(self, where: str) -> None:
-        self.where = where
 
-    def section(self, words: _Section, name: str) -> Json:
-        """Return a section, whose keys are known and whose values are checked; it is empty if it is absent."""
-        section, rules = words.get(name, {}), _SECTIONS[name]
-        if not isinstance(section, Mapping):
-            raise ValueError(f"{self.where}: {name} must be a section [{name}], found {section!r}.")
-        if rules is not None:
-            self.refuse_unknown(name, section, rules)
-            self.check(name, section, rules)
-        return dict(section)
+def _refuse_unknown(section: str, keys: Iterable[str], valid: Iterable[str], more: str = "") -> None:
+    """Raise ValueError for a key that is not valid."""
+    valid = list(valid)
+    for key in keys:
+        if key not in valid:
+            near = nearest(key, valid)
+            meant = f" Did you mean {near!r}?" if near else f" Choose from {', '.join(valid)}."
+            what = f"{section}.{key} is not a key{more}" if section else f"[{key}] is not a section"
+            raise ValueError(f"{what}.{meant}")
 
-    def refuse_unknown(self, section: str, keys: Iterable[str], valid: Iterable[str], more: str = "") -> None:
-        """Raise ValueError for a key that is not valid."""
-        valid = list(valid)
-        for key in keys:
-            if key not in valid:
-                near = nearest(key, valid)
-                meant = f" Did you mean {near!r}?" if near else f" Choose from {', '.join(valid)}."
-                what = f"{section}.{key} is not a key{more}" if section else f"[{key}] is not a section"
-                raise ValueError(f"{self.where}: {what}.{meant}")
 
-    def check(self, section: str, words: _Section, rules: Mapping[str, Rule | Callable]) -> None:
-        """Raise ValueError for the first value that breaks the rule of its key, or that its function refuses."""
-        for key, rule in rules.items():
-            if key not in words:
-                continue
-            if isinstance(rule, Rule):
-                if not rule.holds(words[key]):
-                    raise self.wrong(section, key, rule.words, words[key])
-                continue
+def _check(section: str, words: _Section, rules: Mapping[str, Rule | Callable]) -> None:
+    """Raise ValueError for the first value that breaks the rule of its key, or that its function refuses."""
+    for key, rule in rules.items():
+        if key not in words:
+            continue
+        if not isinstance(rule, Rule):
             try:
                 rule(words[key])
             except (ValueError, TypeError) as error:
-                raise ValueError(f"{self.where}: {section}.{key}: {error}") from error
+                raise ValueError(f"{section}.{key}: {error}") from error
+        elif not rule.holds(words[key]):
+            raise _wrong(section, key, rule.words, words[key])
 
-    def wrong(self, section: str, key: str, wanted: object, value: object) -> ValueError:
-        """Return the error of a value."""
-        return ValueError(f"{self.where}: {section}.{key} must be {wanted}, found {value!r}.")
 
-    def one_of(self, section: str, key: str, word: object, words: Iterable[str]) -> str:
-        """Return one of some words."""
-        words = list(words)
-        if not isinstance(word, str) or not word:
-            raise self.wrong(section, key, _WORD.words, word)
-        if word not in words:
-            near = nearest(word, words)
-            raise self.wrong(section, key, f"one of {', '.join(words)}{f' ({near!r}?)' if near else ''}", word)
-        return word
+def _wrong(section: str, key: str, wanted: object, value: object) -> ValueError:
+    return ValueError(f"{section}.{key} must be {wanted}, found {value!r}.")
 
-    def cluster(self, sections: Mapping[str, Json]) -> Json:
-        """Return the keys of the cluster."""
-        section = sections["cluster"]
-        if ("scheduler" in section) == ("local" in section):
-            raise ValueError(f"{self.where}: [cluster] needs scheduler, an address, or local = {{workers = 2}}.")
-        for name in ("holdout", "search"):
-            if name in sections["data"] or sections.get(name):
-                raise ValueError(
-                    f"{self.where}: [cluster] goes with data.test, not with {name}: workers read whole files."
-                )
-        if "local" in section:
-            self.refuse_unknown("cluster.local", section["local"], _LOCAL_CLUSTER)
-            self.check("cluster.local", section["local"], dict.fromkeys(_LOCAL_CLUSTER, _whole(1)))
-            section["local"] = _LOCAL_CLUSTER | section["local"]
-        return {"shards": None} | section
 
-    def grid(self, section: Json, kind: str) -> dict[str, list]:
-        """Return the values of each parameter that the search compares."""
-        grid = {name: values for name, values in section.items() if name not in _SEARCH}
-        self.refuse_unknown("search", grid, (*_parameters_of(ESTIMATORS[kind]), *_SEARCH), f" of kind {kind!r}")
-        self.check("search", section, _SEARCH)
-        if section and not grid:
-            raise ValueError(f"{self.where}: [search] has no parameter with values, such as C = [1, 10].")
-        for name, values in grid.items():
-            if not isinstance(values, list) or not values:
-                raise ValueError(f"{self.where}: search.{name} must be a list of values to try, found {values!r}.")
-        return grid
+def _one_of(section: str, key: str, word: object, words: Iterable[str]) -> str:
+    """Return one of some words."""
+    words = list(words)
+    if not isinstance(word, str) or not word:
+        raise _wrong(section, key, _WORD.words, word)
+    if word not in words:
+        near = nearest(word, words)
+        raise _wrong(section, key, f"one of {', '.join(words)}{f' ({near!r}?)' if near else ''}", word)
+    return word
+
+
+def _cluster(sections: Mapping[str, Json]) -> Json:
+    """Return the keys of the cluster."""
+    section = sections["cluster"]
+    if ("scheduler" in section) == ("local" in section):
+        raise ValueError("[cluster] needs scheduler, an address, or local = {workers = 2}.")
+    for name in ("holdout", "search"):
+        if name in sections["data"] or sections.get(name):
+            raise ValueError(f"[cluster] goes with data.test, not with {name}: workers read whole files.")
+    if "local" in section:
+        _refuse_unknown("cluster.local", section["local"], _LOCAL_CLUSTER)
+        _check("cluster.local", section["local"], dict.fromkeys(_LOCAL_CLUSTER, _COUNT))
+        section["local"] = _LOCAL_CLUSTER | section["local"]
+    return {"shards": None} | section
+
+
+def _grid(section: Json, kind: str) -> dict[str, list]:
+    """Return the values of each parameter that the search compares."""
+    grid = {name: values for name, values in section.items() if name not in _SEARCH}
+    _refuse_unknown("search", grid, (*_parameters_of(ESTIMATORS[kind]), *_SEARCH), f" of kind {kind!r}")
+    _check("search", section, _SEARCH)
+    if section and not grid:
+        raise ValueError("[search] has no parameter with values, such as C = [1, 10].")
+    for name, values in grid.items():
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"search.{name} must be a list of values to try, found {values!r}.")
+    return grid

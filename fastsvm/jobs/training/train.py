@@ -1,56 +1,39 @@
-"""Train a model from a file, save it, and measure it on held-out samples or on another file."""
+"""Train a model from a file, save it, and measure it; compare parameters by cross-validation, and choose the best."""
 
+import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score, get_scorer, r2_score
+from sklearn.model_selection import ParameterGrid
 
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.fitting.session import Checkpointer, checkpointed
+from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
+from fastsvm.estimators.registry import ESTIMATORS
+from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.files.atomic_file import FULL, check_output
 from fastsvm.jobs.inputs import Json, check_labels, labels_of, rows_named
 from fastsvm.jobs.models import fitting_model
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job, estimators_of, learns_labels
-from fastsvm.memory import peak_memory
+from fastsvm.memory import parse_memory, peak_memory
 from fastsvm.persistence.model_file import save
-from fastsvm.sources import HDF5Data, open_hdf5
+from fastsvm.progress_bar import progress_bar
+from fastsvm.sources import HDF5Data, check_finite, open_hdf5
 from fastsvm.tuning import current_tuning
 
 if TYPE_CHECKING:
     from distributed import Client
-
-
-class TrainingReport(NamedTuple):
-    """The result of `train`; megabytes are 10⁶ bytes."""
-
-    model: str  # It is the file of the model, "" if it was not saved.
-    n_samples: int  # Held-out samples do not count.
-    n_features: int
-    n_classes: int | None  # It is None for a regression.
-    accuracy: float | None  # It is the share of correct classes of test samples; None for a regression or without them.
-    r2: float | None  # It is R² on the test samples; None for a classifier or without test samples.
-    n_test: int
-    objective: float | None
-    duality_gap: float | None
-    kkt_violation: float | None
-    converged: bool  # The fit ended within its tolerance.
-    stop_reason: str
-    n_support: int | None  # It is None for a linear model.
-    n_iter: int  # It counts iterations of all two-class problems together, or epochs.
-    seconds: float  # It is the time of the fit.
-    passes: float  # The fit read so many bytes of the file, in multiples of the size of X.
-    read_mb_per_second: float  # It is the speed of those reads.
-    peak_memory_mb: float | None  # It is that of the process so far.
-    workers: dict[str, dict[str, float]] | None = None
 
 
 class Tested(NamedTuple):
@@ -66,7 +49,7 @@ class Trained(NamedTuple):
     """A fitted model, its report, and its test samples, None if there are none."""
 
     model: BaseEstimator
-    report: TrainingReport
+    report: Json
     tested: Tested | None
 
 
@@ -89,7 +72,7 @@ def train(
     with open_hdf5(job.train) as data, at_most(job.threads):
         labels = labels_of(data) if learns_labels(job.kind) else np.zeros(len(data))
         estimator = estimator_of(job, labels)
-        training, held_out = split(len(data), job.holdout, job.seed)
+        training, _ = split(len(data), job.holdout, job.seed)
         if job.test is not None:
             _check_test(job.test, data, np.unique(labels) if is_classifier(estimator) else None)
         begin = time.perf_counter()
@@ -99,19 +82,24 @@ def train(
             else:
                 estimator.client = client
                 estimator.fit(data.path)
-        cost: Json = {"seconds": time.perf_counter() - begin}
+        seconds, workers = time.perf_counter() - begin, None
         if job.cluster is None:
             n_read, reading = data.X.reads.nbytes, data.X.reads.seconds
         else:
             workers, estimator = estimator.workers_, estimator.to_local()
             n_read = data.X.nbytes * sum(one["rows"] for one in workers.values()) / max(1, len(data))
-            reading, cost["workers"] = sum(one["reading"] for one in workers.values()), workers
+            reading = sum(one["reading"] for one in workers.values())
             estimator._origin = data.X.origin
-        cost |= {"passes": n_read / max(1, data.X.nbytes), "read_mb_per_second": n_read / 1e6 / max(reading, 1e-9)}
+        cost = {
+            "seconds": seconds,
+            "passes": n_read / max(1, data.X.nbytes),
+            "read_mb_per_second": n_read / 1e6 / max(reading, 1e-9),
+            "workers": workers,
+        }
         estimator.set_params(verbose=job.parameters.get("verbose", False))  # the command shows progress, not the model
         if destination is not None:
             save_surely(estimator, destination)
-        tested = _measured(estimator, job, data, held_out)
+        tested = measured(estimator, job)
         return Trained(estimator, _report(estimator, tested, destination, len(training), cost), tested)
 
 
@@ -137,18 +125,14 @@ def _connected(cluster: Json | None) -> Iterator["Client | None"]:
 
 def measured(model: BaseEstimator, job: Job) -> Tested | None:
     """Return the test samples of a job with the predictions of a model, None if the job has no test samples."""
-    with open_hdf5(job.train) as data, at_most(job.threads):
-        return _measured(model, job, data, split(len(data), job.holdout, job.seed)[1])
-
-
-def _measured(model: BaseEstimator, job: Job, data: HDF5Data, held_out: np.ndarray) -> Tested | None:
-    if len(held_out):
-        return Tested(job.train, held_out, labels_of(data)[held_out], _predicted(model, data, held_out))
-    if job.test is None:
+    if not job.holdout and job.test is None:
         return None
-    with open_hdf5(job.test) as test:
-        rows = np.arange(len(test))
-        return Tested(job.test, rows, labels_of(test), _predicted(fitting_model(model, "", test.X), test, rows))
+    with open_hdf5(job.test or job.train) as data, at_most(job.threads):
+        rows = np.arange(len(data)) if job.test else split(len(data), job.holdout, job.seed)[1]
+        if len(rows) == 0:
+            return None
+        fitting = fitting_model(model, "", data.X) if job.test else model
+        return Tested(str(data.path), rows, labels_of(data)[rows], _predicted(fitting, data, rows))
 
 
 def estimator_of(job: Job, y: np.ndarray) -> BaseEstimator:
@@ -184,29 +168,30 @@ def _check_test(path: str, training: HDF5Data, classes: np.ndarray | None) -> No
             say(f"note: {note}")
 
 
-def _report(model: BaseEstimator, tested: Tested | None, path: str | Path | None, n: int, cost: Json) -> TrainingReport:
+def _report(model: BaseEstimator, tested: Tested | None, path: str | Path | None, n: int, cost: Json) -> Json:
+    """Return the result of `train`; `cost` are times, passes over the file, and speeds in 10⁶ bytes."""
     fitted, score = vars(model), None
     classes, support = fitted.get("classes_"), fitted.get("support_")
     if tested is not None:
         score = float((accuracy_score if is_classifier(model) else r2_score)(tested.truth, tested.predicted))
-    return TrainingReport(
-        model=str(path or ""),
-        n_samples=n,
-        n_features=model.n_features_in_,
-        n_classes=None if classes is None else len(classes),
-        accuracy=score if is_classifier(model) else None,
-        r2=None if is_classifier(model) else score,
-        n_test=0 if tested is None else len(tested.rows),
-        objective=model.objective_,
-        duality_gap=fitted.get("duality_gap_"),
-        kkt_violation=fitted.get("kkt_violation_"),
-        converged=bool(model.converged_),
-        stop_reason=model.stop_reason_,
-        n_support=None if support is None else len(support),
-        n_iter=int(np.sum(model.n_iter_)),
+    return {
+        "model": str(path or ""),
+        "n_samples": n,  # without those that are held out
+        "n_features": model.n_features_in_,
+        "n_classes": None if classes is None else len(classes),
+        "accuracy": score if is_classifier(model) else None,
+        "r2": None if is_classifier(model) else score,
+        "n_test": 0 if tested is None else len(tested.rows),
+        "objective": model.objective_,
+        "duality_gap": fitted.get("duality_gap_"),
+        "kkt_violation": fitted.get("kkt_violation_"),
+        "converged": bool(model.converged_),
+        "stop_reason": model.stop_reason_,
+        "n_support": None if support is None else len(support),
+        "n_iter": int(np.sum(model.n_iter_)),  # of all two-class problems together
         **cost,
-        peak_memory_mb=peak_memory(),
-    )
+        "peak_memory_mb": peak_memory(),  # of the process so far
+    }
 
 
 def split(n: int, holdout: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -287,3 +272,129 @@ def _rescued(model: BaseEstimator) -> str:
     except OSError:
         return "; the folder of temporary files has no room either"
     return f"; the fitted model is not lost: it was saved to {path}"
+
+
+# --- the search -------------------------------------------------------------------------------------------------------
+
+
+def search(job: Job, cells: Sequence[Json], keep: Callable[[list[Json]], None], seconds: float = np.inf) -> list[Json]:
+    """Return the scores of the cells of a job's grid, first those of `cells`, which an earlier process evaluated.
+
+    The folds divide the training samples. Cells whose fits share kernel rows form a group, other cells are groups by
+    themselves; `keep` is called after each with all cells so far. Cells whose fits fail have no number as score. The
+    search ends after the first group that exceeds the time limit.
+    """
+    end = time.perf_counter() + seconds
+    cells = list(cells)
+
+    def left(grid: dict[str, list]) -> bool:
+        done = {_name(cell["parameters"]) for cell in cells}
+        return any(_name(one) not in done for one in ParameterGrid(grid))
+
+    grids = list(filter(left, _groups(job)))
+    if not grids:
+        return cells
+    with open_hdf5(job.train) as data, at_most(job.threads):
+        labels = labels_of(data)
+        rows, _ = split(len(data), job.holdout, job.seed)
+        with rows_named(data.path, rows):
+            X = _rows(job, data, rows)
+        y = labels[rows]
+        estimator = estimator_of(job, labels).set_params(verbose=False)
+        failures: dict[str, ValueError] = {}
+        for grid in progress_bar(grids, desc="search", unit="group"):
+            if cells and time.perf_counter() >= end:
+                say(f"the search reached its time limit after {len(cells)} cells; the best of them is used.")
+                break
+            labelled = {
+                name: [with_labels({name: value}, y)[name] for value in values] for name, values in grid.items()
+            }
+            compared = SVCSearch(
+                estimator, labelled, cv=job.folds, scoring=job.scoring, refit=False, error_score="raise"
+            )
+            each = list(ParameterGrid(grid))
+            try:
+                results = compared.fit(X, y).cv_results_
+            except AttributeError as error:  # such as predict_proba, which the scorer needs
+                raise ValueError(f"[search] scoring={job.scoring!r} cannot be computed: {error}") from error
+            except ValueError as error:
+                if len(each) > 1:
+                    grids += filter(left, _single(grid))  # some may fit
+                    continue
+                if str(error) not in failures:
+                    without = ", ".join(f"{name}={value}" for name, value in each[0].items())
+                    say(f"the search goes on without {without}: {error}")
+                failures[str(error)] = error
+                results = {"mean_test_score": [np.nan], "std_test_score": [np.nan]}
+            scores = zip(each, results["mean_test_score"], results["std_test_score"], strict=True)
+            cells += [
+                {"parameters": one, "mean_score": float(mean), "std_score": float(std)} for one, mean, std in scores
+            ]
+            if _has_score(cells):  # else the job may be wrong, and leaves its folder as it was
+                keep(cells)
+    if failures and not _has_score(cells):
+        first = next(iter(failures.values()))
+        raise ValueError(f"[search] scoring={job.scoring!r} gives no number in any cell: {first}") from first
+    return cells
+
+
+def check_grid(job: Job) -> None:
+    """Check the grid and the scoring of a job, as far as that is possible without the data."""
+    for parameters in ParameterGrid(dict(job.grid)):
+        ESTIMATORS[job.kind](**{**job.parameters, **parameters})._check_parameters()
+    if job.scoring is not None:
+        get_scorer(job.scoring)
+    elif job.grid and not learns_labels(job.kind):
+        raise ValueError(f"A model of kind {job.kind!r} has no score of its own. [search] needs scoring, such as 'f1'.")
+
+
+def best_of(job: Job, cells: Sequence[Json]) -> Json:
+    """Return the cell of the best score, of equal ones the first of the grid; ValueError says that there is none."""
+    by_name = {_name(cell["parameters"]): cell for cell in cells}
+    names = map(_name, ParameterGrid(dict(job.grid)))
+    ordered = [by_name[name] for name in names if name in by_name and not np.isnan(by_name[name]["mean_score"])]
+    if not ordered:
+        raise ValueError(
+            f"[search] scoring={job.scoring!r} gives no number for these labels in any cell. Choose another scoring, "
+            "such as 'accuracy'."
+        )
+    return max(ordered, key=lambda cell: cell["mean_score"])
+
+
+def _has_score(cells: Sequence[Json]) -> bool:
+    """Return whether the score of a cell is a number."""
+    return not all(np.isnan(cell["mean_score"]) for cell in cells)
+
+
+def _groups(job: Job) -> list[dict[str, list]]:
+    """Return grids of the cells that are evaluated together: a kernel machine begins some at the solution of others."""
+    kind = ESTIMATORS[job.kind]
+    follows = kind.follows if issubclass(kind, KernelMachine) else ()
+    together = {name: values for name, values in job.grid.items() if name in follows}
+    others = {name: values for name, values in job.grid.items() if name not in together}
+    return [grid | together for grid in _single(others)]
+
+
+def _single(grid: dict[str, list]) -> list[dict[str, list]]:
+    """Return a grid for each cell."""
+    return [{name: [value] for name, value in one.items()} for one in ParameterGrid(grid)]
+
+
+def _name(parameters: Json) -> str:
+    return json.dumps(parameters, sort_keys=True)
+
+
+def _rows(job: Job, data: HDF5Data, rows: np.ndarray) -> np.ndarray | csr_matrix:
+    """Return the training samples as an array or a CSR matrix."""
+    memory = parse_memory("auto" if job.memory is None else job.memory)
+    most = int(memory * current_tuning().jobs.search_share)
+    size = data.X.nbytes * len(rows) // max(1, len(data))
+    if size > most:
+        raise ValueError(
+            f"[search] needs the training samples in memory: those of {data.path} take {size / 1e6:.0f} MB, and half "
+            f"of the memory is {most / 1e6:.0f} MB. Raise limits.memory, or search on a part of the samples."
+        )
+    source = data.X if len(rows) == len(data) else data.X.take(rows)
+    block = source.read(0, len(source))
+    check_finite(block, 0)
+    return block.user_array()

@@ -13,22 +13,21 @@ from predicted_files import BLOCK, N, assert_complete, safe_rows, write
 import fastsvm
 from fastsvm.cli import main
 from fastsvm.jobs import predict as predict_module
-from fastsvm.jobs.predict import predict
-from fastsvm.jobs.prediction_file import PredictionFile, parts_of
+from fastsvm.jobs.predict import PredictionFile, parts_of, predict
 
 DRIVER = f"""
 import signal, sys
 from fastsvm.cli import main
-from fastsvm.jobs import prediction_file
+from fastsvm.jobs import predict as predict_module
 from fastsvm.tuning import changed, tuned
 within = tuned(changed({{"jobs": {{"block_rows": {BLOCK}, "log_s": 0.0, "save_share": float("inf")}}}}))
 within.__enter__()
-append = prediction_file.PredictionFile.append
+append = predict_module.PredictionFile.append
 def waiting(self, *block):
     append(self, *block)
     if self.state.rows == int(sys.argv[1]):
         signal.pause()
-prediction_file.PredictionFile.append = waiting
+predict_module.PredictionFile.append = waiting
 sys.exit(main(sys.argv[2:]))
 """
 posix = pytest.mark.skipif(os.name == "nt", reason="signals and locks are those of POSIX")

@@ -10,9 +10,8 @@ from predicted_files import N, alike, assert_complete, safe_rows
 
 import fastsvm
 from fastsvm.cli import main
-from fastsvm.jobs import prediction_file
-from fastsvm.jobs.predict import predict
-from fastsvm.jobs.prediction_file import PredictionFile, parts_of
+from fastsvm.jobs import predict as predict_module
+from fastsvm.jobs.predict import PredictionFile, parts_of, predict
 from fastsvm.tuning import changed, tuned
 
 # --- ended at every write --------------------------------------------------------------------------------------
@@ -28,7 +27,7 @@ def killed(*_):
 
 def killed_at(monkeypatch, number, error=None):
     """Let the write of some number write half of its bytes and end the process, or raise an error."""
-    calls, write_all = [], prediction_file.write_all
+    calls, write_all = [], predict_module.write_all
 
     def cut(file, offset, data):
         calls.append(offset)
@@ -37,7 +36,7 @@ def killed_at(monkeypatch, number, error=None):
             raise Killed() if error is None else error
         write_all(file, offset, data)
 
-    monkeypatch.setattr(prediction_file, "write_all", cut)
+    monkeypatch.setattr(predict_module, "write_all", cut)
     if error is None:
         monkeypatch.setattr(PredictionFile, "_keep", lambda self: None)
 
@@ -179,23 +178,23 @@ def test_a_full_disk(ending, made, whole, tmp_path, monkeypatch, capsys):
     assert_complete(output, report, whole["words", ending])
 
 
-def test_rows_reach_the_disk_before_the_journal_counts_them(made, tmp_path, monkeypatch, choose):
-    """After a power failure the journal may lag behind the rows, but never be ahead of them."""
-    events, fsync, write_journal = [], os.fsync, PredictionFile._write_journal
+def test_rows_reach_the_disk_before_the_state_counts_them(made, tmp_path, monkeypatch, choose):
+    """After a power failure the state may lag behind the rows, but never be ahead of them."""
+    events, fsync, write_state = [], os.fsync, PredictionFile._write_state
 
     def synced(number):
         events.append(("synced", os.fstat(number).st_size, os.fstat(number).st_ino))
         fsync(number)
 
-    def journal(self, state):
+    def counted(self):
         part = parts_of(self.output)[0].stat()
-        events.append(("journal", part.st_size, part.st_ino))
-        write_journal(self, state)
+        events.append(("counted", part.st_size, part.st_ino))
+        write_state(self)
 
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(PredictionFile, "_write_journal", journal)
+    monkeypatch.setattr(PredictionFile, "_write_state", counted)
     choose(jobs={"log_s": 0.0, "save_share": np.inf})
     predict(*made["numbers"], tmp_path / "out.csv")
-    counted = [k for k, event in enumerate(events) if event[0] == "journal"]
-    assert len(counted) > 10
-    assert all(events[k - 1] == ("synced", *events[k][1:]) for k in counted)
+    at = [k for k, event in enumerate(events) if event[0] == "counted"]
+    assert len(at) > 10
+    assert all(events[k - 1] == ("synced", *events[k][1:]) for k in at)

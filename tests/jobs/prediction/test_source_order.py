@@ -9,8 +9,7 @@ from predicted_files import BLOCK, write
 
 import fastsvm
 from fastsvm.formats import convert
-from fastsvm.jobs.predict import predict
-from fastsvm.jobs.prediction_file import PredictionFile, parts_of
+from fastsvm.jobs.predict import PredictionFile, parts_of, predict
 
 N = 7 * BLOCK + 13
 NAMES = ["ant", "bee", "Käfer"]
@@ -150,7 +149,7 @@ def test_a_killed_prediction_resumes_to_the_same_file(moment, ending, table, row
 
             patch.setattr(PredictionFile, "append", some)
         elif moment == "sorting":
-            patch.setattr("fastsvm.jobs.prediction_file.progress_bar", stop)
+            patch.setattr("fastsvm.jobs.predict._blocks", stop)
         else:
             patch.setattr("fastsvm.files.atomic_file.os.replace", stop)
         with pytest.raises(Killed):
@@ -158,5 +157,5 @@ def test_a_killed_prediction_resumes_to_the_same_file(moment, ending, table, row
     assert not output.exists()
     again = predict(tmp_path / "model", tmp_path / "rows.h5", output)
     assert (moment == "the end") or "resumed after" in capsys.readouterr().err
-    assert columns_of(output) == columns_of(whole) and again.n_samples == report.n_samples == N
+    assert columns_of(output) == columns_of(whole) and again["n_samples"] == report["n_samples"] == N
     assert [path.name for path in output.parent.iterdir()] == [output.name]

@@ -14,11 +14,10 @@ from csr_group import write_csr
 from scipy import sparse
 
 from fastsvm.jobs.report import html
-from fastsvm.jobs.report.figures import process_curves
 from fastsvm.jobs.report.html import Axes, Html, Line, chart, duration, png, rounded, shown, table
-from fastsvm.jobs.runner import run
+from fastsvm.jobs.report.page import process_curves
+from fastsvm.jobs.runner import RunFolder, run
 from fastsvm.jobs.training.job_file import Job
-from fastsvm.jobs.training.run_folder import RunFolder
 
 NAMES = ["cat", "<script>alert('dog')</script>", 'a "frog" & more']
 ALONE = {"meta", "img", "br"}  # elements without an end
@@ -196,7 +195,10 @@ def test_interruptions_and_progress(files, tmp_path, monkeypatch):
     moment = "2026-01-02T03:04:{}.000+00:00"
     events = [
         {"time": moment.format(10), "event": "begin", "versions": {"numpy": "2.0"}},
-        *({"time": moment.format(20 + t), "event": "progress", "peak_memory_mb": 9.0 + t} for t in range(9)),
+        *(
+            {"time": moment.format(20 + t), "event": "progress", "seconds": t, "peak_memory_mb": 9.0 + t}
+            for t in range(9)
+        ),
         {"time": moment.format(40), "event": "stopped", "signal": 15},
         {"time": "2026-01-02T04:00:00.000+00:00", "event": "resume", "checkpoint": 7, "versions": {"numpy": "2.1"}},
         {"event": "progress"},

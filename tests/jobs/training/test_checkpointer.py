@@ -12,10 +12,8 @@ from forked import COMMAND
 from runs import KINDS, D, N, assert_same_model, interrupted, model_of, of
 
 from fastsvm.cli import main
-from fastsvm.jobs.runner import resume, run, status
-from fastsvm.jobs.training.checkpoints import JobCheckpointer
+from fastsvm.jobs.runner import JobCheckpointer, RunFolder, resume, run, status
 from fastsvm.jobs.training.job_file import Job
-from fastsvm.jobs.training.run_folder import RunFolder
 
 SHARES = (0.05, 0.5, 0.95)
 posix = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")

@@ -7,9 +7,8 @@ import pytest
 from runs import Interrupter, assert_same_model, interrupted
 
 from fastsvm.cli import main
-from fastsvm.jobs.runner import resume, run, status
+from fastsvm.jobs.runner import RunFolder, resume, run, status
 from fastsvm.jobs.training.job_file import read_job
-from fastsvm.jobs.training.run_folder import RunFolder
 
 pytestmark = [pytest.mark.dask, pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask")]
 

@@ -17,7 +17,7 @@ KILL = """
 import os, signal
 from fastsvm.estimators.nystroem import landmarks, nystroem_machine
 from fastsvm.sources.tiled import ScratchSource
-from fastsvm.jobs.training.checkpoints import JobCheckpointer
+from fastsvm.jobs.runner import JobCheckpointer
 
 def killed(kind, name, at):
     known, calls = getattr(kind, name), []

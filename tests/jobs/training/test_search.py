@@ -12,9 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import fastsvm
-from fastsvm.jobs.runner import resume, run
+from fastsvm.jobs.runner import RunFolder, resume, run
 from fastsvm.jobs.stopping import Stopped, StopSignals
-from fastsvm.jobs.training.run_folder import RunFolder
 
 
 @pytest.mark.parametrize("kind", GRIDS)
