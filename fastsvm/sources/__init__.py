@@ -8,8 +8,15 @@ from scipy import sparse
 
 from fastsvm.sources.base import MemorySource, Origin, Reads, Source, SubsetSource
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock, check_compressed, stacked, to_dense
-from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
-from fastsvm.sources.hdf5_data import HDF5Data, columns_of, of_open_file, open_hdf5, read_column
+from fastsvm.sources.hdf5 import (
+    HDF5Data,
+    HDF5Source,
+    columns_of,
+    hdf5_source,
+    of_open_file,
+    open_hdf5,
+    read_column,
+)
 from fastsvm.sources.quantized import Quantization, find_quantization
 from fastsvm.sources.scaled import ScaledSource
 from fastsvm.sources.statistics import FeatureStatistics, check_finite, error_in_file, feature_statistics
