@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fastsvm.formats.readers.matrix import Matrix, matrix_in, rows_of
-from fastsvm.formats.readers.stream import Options, Stream, compressed, head, opened
+from fastsvm.formats.readers.stream import Matrix, Options, Stream, compressed, head, matrix_in, opened, rows_of
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _PREFIXES = {"train": "train", "test": "(?:t10k|test)"}
