@@ -7,7 +7,7 @@ worker counted is lost with it.
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
@@ -158,15 +158,21 @@ class Tasks(NamedTuple):
             "workers, with a nanny that starts lost ones again, and fit anew, or resume the job."
         )
 
-    def submit(self, name: str, number: int, function: Callable, *arguments: object) -> Future:
-        """Send a task of a shard. The name is that of its step, so that the key is new."""
-        return self._sent(f"{name}-{number}", function, *arguments)
+    def each(self, name: str, function: Callable, shards: list, *arguments: object) -> list[Future]:
+        """Send a task for each shard. Arguments in a list are those of single shards."""
+        return [
+            self.submit(
+                f"{name}-{k}", function, one, *(each[k] if isinstance(each, list) else each for each in arguments)
+            )
+            for k, one in enumerate(shards)
+        ]
 
     def share(self, name: str, value: object) -> Future:
         """Send what tasks of all shards use, once."""
-        return self._sent(name, identity, value)
+        return self.submit(name, identity, value)
 
-    def _sent(self, name: str, function: Callable, *arguments: object) -> Future:
+    def submit(self, name: str, function: Callable, *arguments: object) -> Future:
+        """Send a task, whose name is new in the fit."""
         key = f"svm-{name}-{self.token}"
         try:
             return self.client.submit(function, *arguments, key=key, pure=False, retries=self.tuning.retries)
@@ -175,9 +181,19 @@ class Tasks(NamedTuple):
             raise
 
 
+def of_shard(arguments: Iterable[object], number: int) -> list[object]:
+    """Return the arguments for a shard: those in lists are for single shards."""
+    return [each[number] if isinstance(each, list) else each for each in arguments]
+
+
 def identity(value: object) -> object:
     """Return a value that many tasks use: it is sent once."""
     return value
+
+
+def threads_of(together: int) -> int:
+    """Return the threads of a shard, of which so many share those of this worker."""
+    return max(1, get_worker().state.nthreads // together)
 
 
 # --- accounts of workers ---------------------------------------------------------------------------------
@@ -194,15 +210,11 @@ def counting(what: str, account: Account | None = None) -> Iterator[None]:
     """Count the seconds of this context, "reading" or "computing", by default for the fit whose task this is."""
     begin = time.perf_counter()
     yield
-    _add(what, time.perf_counter() - begin, account)
+    count(what, time.perf_counter() - begin, account)
 
 
-def counting_rows(n: int) -> None:
-    """Count rows that are read or gathered for the fit whose task this is."""
-    _add("rows", n, None)
-
-
-def _add(what: str, amount: float, account: Account | None) -> None:
+def count(what: str, amount: float, account: Account | None = None) -> None:
+    """Count what this worker does, by default for the fit whose task this is."""
     key = account or account_here()
     with _lock:
         _accounts.setdefault(key, {"rows": 0, "reading": 0.0, "computing": 0.0})[what] += amount
