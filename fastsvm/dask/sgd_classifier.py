@@ -1,11 +1,9 @@
 """Linear classification by gradient descent on a cluster, whose shards average their weights."""
 
 import time
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from distributed import Future
 from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool
@@ -13,7 +11,7 @@ from fastsvm.dask.estimator import DecisionMixin, made_from
 from fastsvm.dask.linear import DistributedLinearSVM
 from fastsvm.dask.rows import ClusterFit, ShardRows
 from fastsvm.dask.shards import task_of_labels
-from fastsvm.dask.tasks import Result, Tasks, counting, threads_of
+from fastsvm.dask.tasks import Result, counting, threads_of
 from fastsvm.estimators.fitting.session import warn_of_sgd
 from fastsvm.estimators.linear import sgd_classifier
 from fastsvm.estimators.linear.prediction import scaled_type
@@ -153,23 +151,27 @@ class SGDClassifier(DecisionMixin, DistributedLinearSVM):
 
     def _descend(self, fit: ClusterFit, plan: _Plan, start: DescentProgress, bar: Bar) -> LinearFunction:
         """Take rounds, set the attributes of the fit and return the weights."""
-        tasks, rows, checkpointer, begin = fit.tasks, fit.rows, fit.session.checkpointer, fit.begin
-        shared, shares = tasks.share("plan", plan), np.array([one.total for one in fit.facts]) / fit.whole.total
+        tasks, checkpointer, begin = fit.tasks, fit.session.checkpointer, fit.begin
+        used = [k for k, one in enumerate(fit.facts) if one.total > 0]
+        rows, shares = [fit.rows[k] for k in used], [fit.facts[k].total / fit.whole.total for k in used]
         now, records = start, [tuple(record) for record in start.records or ()]
-        states: list[Result] = [
-            None if one is None else tasks.share(f"kept-{k}", one)
-            for k, one in enumerate(start.shards or [None] * len(rows))
-        ]
+        shared, last = tasks.share("plan", plan), start.shards or [None] * len(fit.rows)
+        states: list[Result] = [None if last[k] is None else tasks.share(f"kept-{k}", last[k]) for k in used]
         reason, objective = StopReason.MAX_ITER, start.before
         deadline = begin + (np.inf if self.max_time is None else self.max_time)
         begin -= records[-1][1] if records else 0.0
+
+        def checkpoint() -> DescentProgress:
+            """Return a checkpoint with the states that the workers hold."""
+            held = dict(zip(used, tasks.gathered(states), strict=True))
+            return now._replace(shards=[held.get(k) for k in range(len(fit.rows))], records=list(records))
+
         while now.n_rounds < self.max_iter:
             common = tasks.share(f"order-{now.n_rounds}", now.common)
-            numbers = list(range(len(rows)))
-            states = tasks.each(f"round-{now.n_rounds}", _descend_shard, rows, shared, numbers, states, common)
+            states = tasks.each(f"round-{now.n_rounds}", _descend_shard, rows, shared, used, states, common)
             sums = tasks.gathered(tasks.each(f"sums-{now.n_rounds}", _sums_of_descent, states))
             averages, n_rounds = _averaged(sums, shares), now.n_rounds + 1
-            self.t_ = 1.0 + max(part[1] for part in sums if part is not None)
+            self.t_ = 1.0 + max(n_steps for _, n_steps in sums)
             sent = now.sent + sum(array.nbytes for linear in averages for array in linear) * (2 * len(rows) + 1)
             now = now._replace(n_rounds=n_rounds, sent=sent, common=averages)
             bar.update(1)
@@ -177,7 +179,7 @@ class SGDClassifier(DecisionMixin, DistributedLinearSVM):
             if late or n_rounds >= min(now.due, self.max_iter):
                 mean = tasks.share(f"asked-{n_rounds}", averages.mean)
                 parts = tasks.gathered(tasks.each(f"objectives-{n_rounds}", _objectives_of_shard, rows, shared, mean))
-                objective, at_zero = (float(shares @ column) for column in zip(*parts, strict=True))
+                objective, at_zero = (float(np.dot(shares, column)) for column in zip(*parts, strict=True))
                 records.append((n_rounds, time.perf_counter() - begin, objective, sent))
                 if self.tol is not None and has_settled(now.before - objective, objective, self.tol * at_zero):
                     reason = StopReason.CONVERGED
@@ -188,7 +190,7 @@ class SGDClassifier(DecisionMixin, DistributedLinearSVM):
                 now = now._replace(due=2 * now.due, before=objective)
             if checkpointer is not None and n_rounds < self.max_iter:
                 facts = dict(zip(_COLUMNS, (n_rounds, time.perf_counter() - begin, objective, sent), strict=True))
-                checkpointer.observe(partial(_checkpoint, tasks, now, states, records), facts)
+                checkpointer.observe(checkpoint, facts)
         self.n_iter_, self.objective_, self.stop_reason_ = now.n_rounds, objective, str(reason)
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.history_ = {
@@ -198,18 +200,11 @@ class SGDClassifier(DecisionMixin, DistributedLinearSVM):
         return now.common.mean
 
 
-def _checkpoint(tasks: Tasks, now: DescentProgress, states: list[Future], records: list[tuple]) -> DescentProgress:
-    """Return a checkpoint with the states that the workers hold."""
-    return now._replace(shards=tasks.gathered(states), records=list(records))
-
-
-def _averaged(sums: list[tuple[_Averages, int] | None], shares: np.ndarray) -> _Averages:
+def _averaged(sums: list[tuple[_Averages, int]], shares: list[float]) -> _Averages:
     """Return the averages of the weights of all shards, by the weights of their rows."""
-    parts = [(part[0], share) for part, share in zip(sums, shares.tolist(), strict=True) if part is not None]
-    total = sum(share for _, share in parts)
     means = []
-    for field in _Averages._fields:
-        arrays = [[share / total * array for array in getattr(part, field)] for part, share in parts]
+    for parts in zip(*(averages for averages, _ in sums), strict=True):
+        arrays = [[share * array for array in part] for part, share in zip(parts, shares, strict=True)]
         means.append(LinearFunction(*(np.add.reduce(each) for each in zip(*arrays, strict=True))))
     return _Averages(*means)
 
@@ -229,13 +224,11 @@ def _solver(rows: ShardRows, plan: _Plan, number: int, pool: Pool) -> SGD:
 
 def _descend_shard(
     rows: ShardRows, plan: _Plan, number: int, last: _Descent | None, common: _Averages | None
-) -> _Descent | None:
-    """Return a shard after one more epoch, from the common weights; None if it has no rows of positive weight.
+) -> _Descent:
+    """Return a shard after one more epoch, from the common weights.
 
     Rates by feature and the lengths of steps go on as if the weights had been the shard's own.
     """
-    if not rows.weight.any():
-        return None
     with Pool.open(threads_of(plan.together)) as pool, counting("computing"):
         solver = _solver(rows, plan, number, pool)
         state = solver.init()
@@ -245,19 +238,16 @@ def _descend_shard(
             state, _, _ = drive(solver, state, Limits(1, np.inf), lambda state, report: False)
         finally:
             solver.close()
-    model = state.model
-    return _Descent(state, _Averages(model.last(), solver.answer(state)), state.n_steps)
+    return _Descent(state, _Averages(state.model.last(), solver.answer(state)), state.n_steps)
 
 
-def _sums_of_descent(descent: _Descent | None) -> tuple[_Averages, int] | None:
+def _sums_of_descent(descent: _Descent) -> tuple[_Averages, int]:
     """Return what the client is told of a round."""
-    return None if descent is None else (descent.averages, descent.n_steps)
+    return descent.averages, descent.n_steps
 
 
 def _objectives_of_shard(rows: ShardRows, plan: _Plan, weights: LinearFunction) -> tuple[float, float]:
-    """Return the objectives of a shard, of some weights and of zero weights, as the solver sees it; 0 without rows."""
-    if not rows.weight.any():
-        return 0.0, 0.0
+    """Return the objectives of a shard, of some weights and of zero weights, as the solver sees it."""
     with Pool.open(threads_of(plan.together)) as pool, counting("computing"):
         solver = _solver(rows, plan, 0, pool)
         return solver.objective(weights, exact=True), solver.at_zero

@@ -34,7 +34,8 @@ def read_ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
     coming: deque[Future] = deque()
     try:
         coming.extend(reader.submit(next, items, done) for _ in range(_AHEAD))
-        while (item := coming.popleft().result()) is not done:
+        while (item := coming[0].result()) is not done:
+            coming.popleft()
             coming.append(reader.submit(next, items, done))
             yield item
     finally:  # also if the consumer stops early

@@ -39,7 +39,7 @@ def place_of(node: h5py.Group | h5py.Dataset | h5py.Datatype) -> str:
 
 
 @contextmanager
-def reading(path: str | Path, remedy: str = "get or make it again") -> Iterator[None]:
+def reading(path: str | Path) -> Iterator[None]:
     """Convert any error into an OSError or a ValueError that names the file.
 
     HDF5 may raise KeyError, RuntimeError, TypeError or MemoryError for a damaged file.
@@ -53,7 +53,7 @@ def reading(path: str | Path, remedy: str = "get or make it again") -> Iterator[
             raise BlockingIOError(reason) from error
         kind = OSError if isinstance(error, OSError) and error.errno is not None else ValueError
         reason = str(error).strip("'\"") or type(error).__name__
-        raise kind(f"{path} cannot be read, it is damaged or truncated: {reason}; {remedy}.") from error
+        raise kind(f"{path} cannot be read, it is damaged or truncated: {reason}; get or make it again.") from error
 
 
 def in_use(path: str | Path, error: Exception) -> str | None:
