@@ -60,10 +60,6 @@ class DistributedLinearSVM(DistributedEstimator):
     criterion = "gap"  # as the warning asks
     _warn = staticmethod(warn_of_gap)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether a fit was completed."""
-        return hasattr(self, "coef_")
-
     def _learn(self, fit: ClusterFit) -> None:
         self._solve(fit, fit.rows, fit.whole, self._seed(fit), *self._scaling(fit))
 

@@ -131,10 +131,7 @@ class NystroemSVC(DecisionMixin, DistributedLinearSVM):
 
 
 def _choose_landmarks(fit: ClusterFit, estimator: NystroemFeatures, rng: np.random.RandomState) -> _Landmarks:
-    """Return landmarks, chosen among samples that are drawn from all shards and fetched.
-
-    The estimator has the parameters of the kernel and the landmarks.
-    """
+    """Return landmarks, chosen among samples that are drawn from all shards and fetched."""
     geometry = geometry_of_shards(fit, estimator)
     estimator.__dict__.update(geometry | {"n_features_in_": fit.whole.shape[1]})
     drawn = np.sort(rng.permutation(fit.whole.shape[0])[: _wanted(estimator)])
@@ -190,10 +187,7 @@ class _BoundsPlan(NamedTuple):
 def _bounds_of_shards(
     fit: ClusterFit, features: list[Future], duals: list[np.ndarray], plan: _BoundsPlan
 ) -> tuple[float, float]:
-    """Return a lower and an upper bound of the optimum of the kernel problem, of which the plan has the solution.
-
-    The features and the dual variables are those of each shard.
-    """
+    """Return a lower and an upper bound of the optimum of the kernel problem, of which the plan has the solution."""
     tasks, numbers, shared = fit.tasks, count(), fit.tasks.share("bounds", plan)
     filled = [k for k, dual in enumerate(duals) if len(dual)]
     sent = [(fit.rows[k], features[k], tasks.share(f"dual-{k}", duals[k])) for k in filled]

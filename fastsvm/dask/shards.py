@@ -49,7 +49,7 @@ class Plan(NamedTuple):
     """What is to be learnt from all shards.
 
     Values x are mapped to (x - shift) scale, arrays of float64 and shape (n_features,); empty for no mapping. Sparse
-    rows are only scaled. `block_rows` is as in `Layout`.
+    rows are only scaled. `block_rows` is as in `LinearSettings`.
     """
 
     loss: Loss

@@ -106,10 +106,6 @@ class SVC(DecisionMixin, DistributedEstimator):
     learning_rate = None  # as the warning asks
     _of_rows = PRIVATE_ATTRIBUTES
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether a fit was completed."""
-        return hasattr(self, "dual_coef_")
-
     _warn = staticmethod(warn_of_violation)
 
     def _check_parameters(self) -> None:
@@ -186,10 +182,7 @@ def fitted(parts: list[MachinePart], plan: MachinePlan, seconds: float | None, n
 
 
 def geometry_of_shards(fit: ClusterFit, estimator: BaseEstimator) -> Attributes:
-    """Return the attributes in which a fitted model stores the geometry of the rows, and how it standardises them.
-
-    The estimator has the parameters `gamma` and `standardize`.
-    """
+    """Return the attributes in which a fitted model stores the geometry of the rows, and how it standardises them."""
     statistics, seen = moments_of_shards(fit), None
     if estimator.standardize:
         shift = None if fit.whole.sparse else statistics.mean
@@ -221,10 +214,7 @@ _NOT_BEGUN = PairFit(0, _NONE, np.empty(0), _NONE, (0.0, 0.0, np.inf, np.inf), 0
 
 
 def _outcome_of(pairs: list[PairFit], support: np.ndarray, n_classes: int, n_rows: int) -> Outcome:
-    """Return the solutions of all pairs, in their order, with places among the support vectors in place of rows.
-
-    `n_rows` counts the rows of all shards.
-    """
+    """Return the solutions of all pairs, in their order, with places among the support vectors in place of rows."""
     rows, labels = [np.searchsorted(support, one.rows) for one in pairs], np.empty(len(support), np.int64)
     for (a, b), places, one in zip(class_pairs(n_classes), rows, pairs, strict=True):
         labels[places] = np.where(one.beta > 0, a, b)

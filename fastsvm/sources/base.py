@@ -20,7 +20,8 @@ from fastsvm.tuning import StorageTuning, current_tuning
 
 Item = TypeVar("Item")
 Kind = TypeVar("Kind", bound=Block)
-_AHEAD = 2  # So many items are computed ahead.
+AHEAD = 2
+"""So many items are computed ahead."""
 _PATIENCE = 2.0  # Seconds to wait for the reader: a garbage collection within the lock of HDF5 would wait for ever.
 
 
@@ -33,7 +34,7 @@ def read_ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
     reader = ThreadPoolExecutor(1, thread_name_prefix="fastsvm-reader")
     coming: deque[Future] = deque()
     try:
-        coming.extend(reader.submit(next, items, done) for _ in range(_AHEAD))
+        coming.extend(reader.submit(next, items, done) for _ in range(AHEAD))
         while (item := coming[0].result()) is not done:
             coming.popleft()
             coming.append(reader.submit(next, items, done))
