@@ -111,10 +111,11 @@ class NystroemSVC(DecisionMixin, DistributedLinearSVM):
         of_pairs, unscaled = self.multi_class == "ovo" and len(whole.labels) > 2, np.empty(0)
         plan, solver, weights = self._solve(fit, features, of_features, seed, unscaled, unscaled, of_pairs)
         self.coef_ = self.coef_ @ landmarks.map.whitening
+        duals = [one.dual for one in solver.memory().shards] if self.bounds else []
+        del solver  # whose sessions hold memory of the workers
         if self.bounds:
             coef = weights[:, :-1] @ landmarks.map.whitening
             machine = Machine(self.components_, coef, weights[:, -1], plan.constant, plan.loss, landmarks.map.square)
-            duals = [one.dual for one in solver.memory().shards]
             bounds_plan = _BoundsPlan(plan, landmarks, machine, self.memory)
             self.exact_bounds_ = _bounds_of_shards(fit, features, duals, bounds_plan)
         left = fit.session.deadline - time.perf_counter()
