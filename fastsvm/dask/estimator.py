@@ -7,39 +7,26 @@ import inspect
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import dask.array as da
 import numpy as np
-from distributed import Client, Future, get_client
+from distributed import Client, get_client
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.dask.prediction import PredictionsOnCluster, decision_function, predict, score
-from fastsvm.dask.rows import joined_facts, load_shards
+from fastsvm.dask.rows import ClusterFit, ShardFacts, joined_facts, load_shards
 from fastsvm.dask.tasks import Tasks
-from fastsvm.dask.worker import ShardFacts
 from fastsvm.estimators.fitting.documentation import described, documentation, documented_by
 from fastsvm.estimators.fitting.session import FitSession, drafted, of_one_model
-from fastsvm.estimators.fitting.validation import check_parameters, forget, number, optional
+from fastsvm.estimators.fitting.validation import check_parameters, class_weights, forget, number, optional
 
 _Estimator = TypeVar("_Estimator", bound=type)
 _OF_CLUSTER = {
     name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
     for name, kind in {"client": Client | None, "n_shards": int | None}.items()
 }
-
-
-class ClusterFit(NamedTuple):
-    """A fit that began at a moment of time.perf_counter, and whose shards are loaded."""
-
-    tasks: Tasks
-    session: FitSession
-    begin: float
-    rows: list[Future]
-    sizes: list[int]  # They are the numbers of rows of the shards.
-    facts: list[ShardFacts]
-    whole: ShardFacts  # They are the facts of all shards together.
 
 
 class DistributedEstimator(BaseEstimator):
@@ -104,7 +91,7 @@ shape (n_samples, n_features)
         ValueError
             If a parameter or the data are not usable; the message says what was found.
         """
-        self._checked()
+        self._check_parameters()
         forget(self)
         begin, tasks, session = time.perf_counter(), Tasks.of(self._client()), FitSession(self)
         last, of_classes = session.resume_from, self._local.of_classes
@@ -129,6 +116,10 @@ shape (n_samples, n_features)
     def _learn(self, fit: ClusterFit) -> None:
         """Learn from the samples that the workers hold, and set the fitted attributes."""
 
+    def _factors(self, whole: ShardFacts) -> np.ndarray:
+        """Return the factors of the weights of each class, by the rows of all shards."""
+        return class_weights(self.class_weight, whole.labels, np.arange(len(whole.labels)), whole.weights)
+
     @staticmethod
     def _warn(estimator: BaseEstimator, /) -> None:
         """Warn if a fit did not converge."""
@@ -138,12 +129,10 @@ shape (n_samples, n_features)
         names = self._local._get_param_names()
         return self._local(**{name: value for name, value in self.get_params(deep=False).items() if name in names})
 
-    def _checked(self) -> BaseEstimator:
-        """Return the estimator of one machine with the same parameters; raise ValueError for one that is not usable."""
-        local = self._unfitted_local()
-        local._check_parameters()
+    def _check_parameters(self) -> None:
+        """Raise ValueError for a parameter that is not usable."""
+        self._unfitted_local()._check_parameters()
         check_parameters(self, {"n_shards": optional(number(integral=True, least=1))})
-        return local
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return the parameters but for the client: a clone takes the current one.

@@ -1,5 +1,6 @@
 """Linear support vector classification and regression on a cluster: rounds of dual coordinate ascent on shards."""
 
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
@@ -7,20 +8,16 @@ from distributed import Future
 from scipy import sparse
 from sklearn.base import RegressorMixin
 
-from fastsvm.dask.estimator import ClusterFit, DecisionMixin, DistributedEstimator, made_from
-from fastsvm.dask.rows import moments_of_shards, scaling_of
-from fastsvm.dask.shards import ClusterShards
-from fastsvm.dask.tasks import Tasks
-from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, problem_of
+from fastsvm.dask.estimator import DecisionMixin, DistributedEstimator, made_from
+from fastsvm.dask.rows import ClusterFit, ShardFacts, ShardRows, moments_of_shards
+from fastsvm.dask.shards import ClusterShards, Plan, problem_of
 from fastsvm.estimators.fitting.progress import EpochMonitor, MonitoredFit
-from fastsvm.estimators.fitting.session import FitSession, warn_of_gap
-from fastsvm.estimators.fitting.validation import class_weights
+from fastsvm.estimators.fitting.session import warn_of_gap
 from fastsvm.estimators.linear import linear_svc, linear_svr
 from fastsvm.estimators.linear.base_linear_svm import block_rows_of
 from fastsvm.estimators.linear.prediction import for_rows_as_passed
 from fastsvm.estimators.linear.training_task import seed_of
 from fastsvm.files.storable import storable
-from fastsvm.losses import Loss
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualState
 from fastsvm.solvers.linear_dual.metric import metric_of_moments
 from fastsvm.solvers.linear_dual.problem import LinearSettings
@@ -63,105 +60,82 @@ class DistributedLinearSVM(DistributedEstimator):
     criterion = "gap"  # as the warning asks
     _warn = staticmethod(warn_of_gap)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether a fit was completed."""
-        return hasattr(self, "coef_")
-
     def _learn(self, fit: ClusterFit) -> None:
-        loss, last, tasks = self._unfitted_local()._chosen_loss(), fit.session.resume_from, fit.tasks
-        seed = seed_of(self) if last is None else last.seed
-        rows, whole = self._learnt(tasks, fit.rows, fit.facts, fit.whole, seed)
-        names, plan = self._planned(whole, loss, self._local.of_classes, tasks.together(len(rows)))
-        shift, scale = self._scaling(tasks, rows, whole)
-        plan = plan._replace(shift=shift, scale=scale)
-        shards = ClusterShards(tasks, rows, plan, fit.sizes)
-        solver = _solver(whole, plan, shards, float(self.tol), seed)
-        weights = self._solve(solver, shards, fit.session, fit.begin)
-        self.__dict__.update(names)
-        self._conclude(tasks, plan, solver, weights, fit.session.deadline)
+        self._solve(fit, fit.rows, fit.whole, self._seed(fit), *self._scaling(fit))
 
-    def _scaling(self, tasks: Tasks, rows: list[Future], whole: ShardFacts) -> tuple[np.ndarray, np.ndarray]:
+    def _seed(self, fit: ClusterFit) -> int:
+        """Return what orders the rows."""
+        return seed_of(self) if fit.session.resume_from is None else fit.session.resume_from.seed
+
+    def _scaling(self, fit: ClusterFit) -> tuple[np.ndarray, np.ndarray]:
         """Return shift and scale of the features, empty if they are not standardised."""
         self._shift = self._scale = None
         if not self.standardize:
             return np.empty(0), np.empty(0)
-        self._shift, self._scale = scaling_of(moments_of_shards(tasks, rows), whole.sparse)
+        statistics = moments_of_shards(fit)
+        self._shift = np.zeros(fit.whole.shape[1]) if fit.whole.sparse else statistics.mean
+        self._scale = statistics.scale(fit.whole.shape[0])
         return self._shift, self._scale
 
-    def _shown(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores' weights as they are shown: of two scores the difference, for rows as they are passed."""
+    def _show(self, coef: np.ndarray, intercept: np.ndarray, shift: np.ndarray, scale: np.ndarray) -> None:
+        """Set weights and intercepts of the scores: of two scores the difference, for rows as they are passed."""
         if len(coef) == 2:
             coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
-        return self._for_rows_as_passed(coef, intercept)
+        coef, self.intercept_ = for_rows_as_passed(coef, intercept, shift, scale) if scale.size else (coef, intercept)
+        self.coef_ = coef if self._local.of_classes else coef[0]
 
-    def _learns_pairs(self, n_classes: int) -> bool:
-        """Return whether each pair of so many classes is told apart."""
-        return False
+    def _solve(
+        self,
+        fit: ClusterFit,
+        rows: list[Future],
+        whole: ShardFacts,
+        seed: int,
+        shift: np.ndarray,
+        scale: np.ndarray,
+        of_pairs: bool = False,
+    ) -> tuple[Plan, ShardedAscent, np.ndarray]:
+        """Learn rows, those of the fit or others in their place, in rounds, and set the attributes of the solution.
 
-    def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return weights and intercepts for rows as they are passed."""
-        return for_rows_as_passed(coef, intercept, self._shift, self._scale)
-
-    def _learnt(
-        self, tasks: Tasks, rows: list[Future], facts: list[ShardFacts], whole: ShardFacts, seed: int
-    ) -> tuple[list[Future], ShardFacts]:
-        """Return the rows that are learnt, here those of the user, and what they are like."""
-        return rows, whole
-
-    def _planned(self, whole: ShardFacts, loss: Loss, of_classes: bool, together: int) -> tuple[dict, Plan]:
-        """Return fitted attributes beside those of the solution, and what is to be learnt."""
+        `whole` are the facts of all rows. With `of_pairs` each pair of classes is told apart.
+        """
+        tuning, last = current_tuning().linear, fit.session.resume_from
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        classes = factors = np.empty(0)
-        if of_classes:
-            classes = whole.labels
-            factors = class_weights(self.class_weight, classes, np.arange(len(classes)), whole.weights)
-        tuning = current_tuning().linear
-        size = block_rows_of(whole.shape[1], tuning)
-        plan = Plan(loss, float(self.C), constant, classes, factors, size, tuning, together)
-        plan = plan._replace(of_pairs=self._learns_pairs(len(classes)))
-        return ({"classes_": classes} if of_classes else {}), plan
-
-    def _conclude(self, tasks: Tasks, plan: Plan, solver: ShardedAscent, weights: np.ndarray, deadline: float) -> None:
-        """Take the weights at the end of a fit; here for nothing."""
-
-    def _solve(self, solver: ShardedAscent, shards: ClusterShards, session: FitSession, begin: float) -> np.ndarray:
-        """Take rounds, set the attributes of the solution and its certificate, and return the weights."""
-        last, records, state = session.resume_from, [], solver.init()
+        factors = self._factors(whole) if self._local.of_classes else np.empty(0)
+        plan = Plan(
+            self._unfitted_local()._chosen_loss(), float(self.C), constant, whole.labels, factors,
+            block_rows_of(whole.shape[1], tuning), tuning, fit.tasks.together(len(rows)), shift, scale, of_pairs,
+        )  # fmt: skip
+        shards = ClusterShards(fit.tasks, rows, plan, fit.sizes)
+        solver = _solver(whole, plan, shards, float(self.tol), seed)
+        records, state = [], solver.init()
         if last is not None:
             records, state = list(map(tuple, last.records)), solver.adopted(last.state)
             solver.recall(last.memory)
             shards.bytes_sent = records[-1][-1]
 
         def checkpoint(state: LinearDualState) -> ClusterFitState:
-            return ClusterFitState(shards.sizes, solver.settings.seed, state, solver.memory(), records)
+            return ClusterFitState(fit.sizes, seed, state, solver.memory(), records)
 
-        monitor = _RoundMonitor(MonitoredFit(session, self.max_iter, dict, checkpoint, state, records), shards, begin)
-        try:
-            state, reason, _ = drive(
-                solver, state, Limits(self.max_iter - state.epoch, session.deadline), monitor.observe
-            )
-        finally:
-            monitor.close()
+        monitor = _RoundMonitor(
+            MonitoredFit(fit.session, self.max_iter, dict, checkpoint, state, records), shards, fit.begin
+        )
+        with closing(monitor):
+            limits = Limits(self.max_iter - state.epoch, fit.session.deadline)
+            state, reason, _ = drive(solver, state, limits, monitor.observe)
         certificate = solver.certificate
         if reason is not StopReason.CONVERGED or certificate is None:
             state, certificate = solver.concluded(state)
         reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
         weights = solver.finish(state)
-        scaling = self.intercept_scaling if self.fit_intercept else 0.0
-        self._take(*self._shown(weights[:, :-1].copy(), scaling * weights[:, -1]))
+        if self._local.of_classes:
+            self.classes_ = whole.labels
+        self._show(weights[:, :-1].copy(), constant * weights[:, -1], shift, scale)
         self.n_iter_, self.kkt_violation_ = state.epoch, float(certificate.violation)
         self.objective_, self.dual_objective_ = float(certificate.primal.sum()), float(certificate.dual.sum())
         self.duality_gap_ = self.objective_ - self.dual_objective_
         self.converged_, self.stop_reason_ = reason is StopReason.CONVERGED, str(reason)
         self.history_ = monitor.history()
-        return weights
-
-
-class DistributedClassifier(DecisionMixin, DistributedLinearSVM):
-    """A linear classifier that learns on the workers of a cluster."""
-
-    def _take(self, coef: np.ndarray, intercept: np.ndarray) -> None:
-        self.coef_, self.intercept_ = coef, intercept
+        return plan, solver, weights
 
 
 def _solver(whole: ShardFacts, plan: Plan, shards: ClusterShards, tol: float, seed: int) -> ShardedAscent:
@@ -198,7 +172,7 @@ class _RoundMonitor(EpochMonitor):
 
 
 @made_from(linear_svc.LinearSVC, {"penalty", "dual", "memory", "warm_start", "criterion", "window_visits", "solver_"})
-class LinearSVC(DistributedClassifier):
+class LinearSVC(DecisionMixin, DistributedLinearSVM):
     """Linear support vector classification on the workers of a Dask cluster, exact.
 
     Minimises ½‖w‖² + C Σ loss, of each class against the rest or of all at once, as `fastsvm.LinearSVC` does, to the
@@ -245,6 +219,3 @@ class LinearSVR(RegressorMixin, DistributedLinearSVM):
     """
 
     score = DistributedLinearSVM.score  # not that of the mixin
-
-    def _take(self, coef: np.ndarray, intercept: np.ndarray) -> None:
-        self.coef_, self.intercept_ = coef[0], intercept

@@ -4,30 +4,23 @@ Some samples come to the client, which chooses landmarks among them; the workers
 which bounds are computed, go from worker to worker, and all rows to that of the exact machine.
 """
 
-from collections.abc import Callable, Sequence
-from itertools import count, pairwise
+import time
+from collections.abc import Callable
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 from distributed import Future
-from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.dask.estimator import ClusterFit, made_from
-from fastsvm.dask.linear import DistributedClassifier
-from fastsvm.dask.machines import (
-    MachinePlan,
-    fitted,
-    geometry_of_shards,
-    in_batches,
-    learnt_rows,
-    memory_of_task,
-)
-from fastsvm.dask.tasks import Tasks, counting
-from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, joined, problem_of, rows_at, threads_of
+from fastsvm.dask.estimator import DecisionMixin, made_from
+from fastsvm.dask.linear import DistributedLinearSVM
+from fastsvm.dask.rows import ClusterFit, ShardRows, rows_of_shards
+from fastsvm.dask.shards import Plan, problem_of
+from fastsvm.dask.svc import MachinePlan, fitted, geometry_of_shards, memory_of_task, rows_of_classes
+from fastsvm.dask.tasks import counting, threads_of
 from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.kernel_parameter import PRIVATE_ATTRIBUTES, Standardization
-from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.nystroem import nystroem_svc
 from fastsvm.estimators.nystroem.exact_bounds import DualExpansion, Machine, exact_bounds
@@ -35,8 +28,7 @@ from fastsvm.estimators.nystroem.landmarks import FeatureMap, choose
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
 from fastsvm.low_rank import NystroemMap
 from fastsvm.memory import parse_memory
-from fastsvm.solvers.linear_dual.shards import ShardedAscent
-from fastsvm.sources import MemorySource, stacked
+from fastsvm.sources import MemorySource
 from fastsvm.tuning import current_tuning
 
 _OF_LANDMARKS = "kernel", "degree", "gamma", "coef0", "n_components", "landmarks", "rank_tol", "standardize"
@@ -50,16 +42,8 @@ class _Landmarks(NamedTuple):
     attributes: Attributes  # They are those of the fitted `NystroemSVC` about landmarks.
 
 
-class _Learning(NamedTuple):
-    """What a fit knows until it ends."""
-
-    landmarks: _Landmarks
-    rows: list[Future]
-    features: list[Future]
-
-
 @made_from(nystroem_svc.NystroemSVC, {"scratch_folder", "warm_start", "solver_"})
-class NystroemSVC(DistributedClassifier):
+class NystroemSVC(DecisionMixin, DistributedLinearSVM):
     """Kernel support vector classification with landmarks, on the workers of a Dask cluster.
 
     The problem of `fastsvm.NystroemSVC`. Some samples are drawn from all shards and fetched; the client chooses
@@ -107,98 +91,54 @@ class NystroemSVC(DistributedClassifier):
     True
     """
 
-    _learning: _Learning
     _of_rows = PRIVATE_ATTRIBUTES
 
-    def _learns_pairs(self, n_classes: int) -> bool:
-        return self.multi_class == "ovo" and n_classes > 2
-
-    def _learnt(
-        self, tasks: Tasks, rows: list[Future], facts: list[ShardFacts], whole: ShardFacts, seed: int
-    ) -> tuple[list[Future], ShardFacts]:
-        """Return shards of features, and what they are like."""
-        estimator = NystroemFeatures(**{name: getattr(self, name) for name in _OF_LANDMARKS})
-        estimator._check_landmark_kernel()
-        sizes, rng = [one.shape[0] for one in facts], np.random.RandomState(seed)
-        landmarks = _choose_landmarks(tasks, rows, whole, sizes, estimator, rng)
-        self.__dict__.update(landmarks.attributes)
-        features, dtype = _features_of_shards(tasks, rows, whole.shape[0], landmarks)
-        is_kept = self.refine is not None or self.bounds
-        self._learning = _Learning(landmarks, rows if is_kept else [], features)
-        return features, whole._replace(shape=(whole.shape[0], landmarks.map.rank), dtype=dtype, sparse=False)
-
-    def _conclude(self, tasks: Tasks, plan: Plan, solver: ShardedAscent, weights: np.ndarray, deadline: float) -> None:
-        """Bound the optimum, and fit the exact machine."""
-        now = self._learning
-        if self.bounds:
-            coef = weights[:, :-1] @ now.landmarks.map.whitening
-            machine = Machine(
-                self.components_, coef, weights[:, -1], plan.constant, plan.loss, now.landmarks.map.square
-            )
-            bounds_plan = _BoundsPlan(plan, now.landmarks, machine, self.memory)
-            duals = [one.dual for one in solver.memory().shards]
-            shards = list(zip(now.rows, now.features, duals, strict=True))
-            self.exact_bounds_ = _bounds_of_shards(tasks, shards, bounds_plan)
-        if self.refine is not None:
-            exact = MachinePlan(
-                self._exact_machine(), Standardization.of_model(self), plan.classes, plan.factors, self.memory
-            )
-            fitted_machine = _exact_machine_of_shards(tasks, now.rows, exact, deadline)
-            if fitted_machine is not None:
-                self.exact_machine_ = fitted_machine
-
-    def _exact_machine(self) -> SVC:
-        """Return a kernel machine with the parameters of this one."""
-        local = self._local(**{name: getattr(self, name) for name in ("C", "kernel", "degree", "coef0", "tol")})
-        local.set_params(multi_class=self.multi_class)._gamma = self._gamma
-        return local._exact_machine(0, np.inf)
-
-    def _scaling(self, tasks: Tasks, rows: list[Future], whole: ShardFacts) -> tuple[np.ndarray, np.ndarray]:
-        """Return no scaling: the kernel sees standardised samples, and features are learnt as they are."""
-        return np.empty(0), np.empty(0)
-
-    def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return coefficients of the landmarks for those of the features."""
-        return coef @ self._learning.landmarks.map.whitening, intercept
-
-    def _checked(self) -> BaseEstimator:
+    def _check_parameters(self) -> None:
         if isinstance(self.landmarks, str) and self.landmarks == "support":
             raise ValueError("landmarks='support' needs all samples in one place: take fastsvm.NystroemSVC.")
-        return super()._checked()
+        super()._check_parameters()
 
     def _learn(self, fit: ClusterFit) -> None:
-        try:
-            super()._learn(fit)
-        finally:
-            self.__dict__.pop("_learning", None)
+        estimator = NystroemFeatures(**{name: getattr(self, name) for name in _OF_LANDMARKS})
+        estimator._check_landmark_kernel()
+        seed, whole = self._seed(fit), fit.whole
+        landmarks = _choose_landmarks(fit, estimator, np.random.RandomState(seed))
+        self.__dict__.update(landmarks.attributes)
+        features, dtype = _features_of_shards(fit, landmarks)
+        if self.refine is None and not self.bounds:
+            fit.rows.clear()  # so that the workers have features in place of samples
+        of_features = whole._replace(shape=(whole.shape[0], landmarks.map.rank), dtype=dtype, sparse=False)
+        of_pairs, unscaled = self.multi_class == "ovo" and len(whole.labels) > 2, np.empty(0)
+        plan, solver, weights = self._solve(fit, features, of_features, seed, unscaled, unscaled, of_pairs)
+        self.coef_ = self.coef_ @ landmarks.map.whitening
+        duals = [one.dual for one in solver.memory().shards] if self.bounds else []
+        del solver  # whose sessions hold memory of the workers
+        if self.bounds:
+            coef = weights[:, :-1] @ landmarks.map.whitening
+            machine = Machine(self.components_, coef, weights[:, -1], plan.constant, plan.loss, landmarks.map.square)
+            bounds_plan = _BoundsPlan(plan, landmarks, machine, self.memory)
+            self.exact_bounds_ = _bounds_of_shards(fit, features, duals, bounds_plan)
+        left = fit.session.deadline - time.perf_counter()
+        if self.refine is not None and left > 0:
+            local = self._unfitted_local()
+            local._gamma = self._gamma
+            exact = MachinePlan(
+                local._exact_machine(self.memory, np.inf), Standardization.of_model(self), plan.classes, plan.factors
+            )
+            self.exact_machine_ = _exact_machine_of_shards(fit, exact, left if np.isfinite(left) else None)
 
 
 # --- landmarks and features ------------------------------------------------------------------------------
 
 
-def _choose_landmarks(
-    tasks: Tasks,
-    rows: list[Future],
-    whole: ShardFacts,
-    sizes: list[int],
-    estimator: NystroemFeatures,
-    rng: np.random.RandomState,
-) -> _Landmarks:
-    """Return landmarks, chosen among samples that are drawn from all shards and fetched.
-
-    `whole` are the facts of all rows, `sizes` the numbers of rows of the shards. The estimator has the
-    parameters of the kernel and the landmarks.
-    """
-    geometry = geometry_of_shards(tasks, rows, whole, estimator)
-    estimator.__dict__.update(geometry | {"n_features_in_": whole.shape[1]})
-    n = sum(sizes)
-    drawn = np.sort(rng.permutation(n)[: _wanted(estimator)])
-    of_shards = [drawn[(drawn >= a) & (drawn < b)] - a for a, b in pairwise(np.cumsum([0, *sizes]))]
-    filled = [(k, some) for k, some in enumerate(of_shards) if len(some)]
-    parts = tasks.gathered([tasks.submit("drawn", k, rows_at, rows[k], some) for k, some in filled])
-    source = MemorySource.of(stacked([part.X for part in parts]))
-    used = np.flatnonzero(np.concatenate([part.weight for part in parts]) > 0)
+def _choose_landmarks(fit: ClusterFit, estimator: NystroemFeatures, rng: np.random.RandomState) -> _Landmarks:
+    """Return landmarks, chosen among samples that are drawn from all shards and fetched."""
+    geometry = geometry_of_shards(fit, estimator)
+    estimator.__dict__.update(geometry | {"n_features_in_": fit.whole.shape[1]})
+    drawn = np.sort(rng.permutation(fit.whole.shape[0])[: _wanted(estimator)])
+    rows = rows_of_shards(fit, drawn)
     with Pool.open() as pool:
+        source, used = MemorySource.of(rows.X), np.flatnonzero(rows.weight > 0)
         chosen = choose(estimator, source, used, rng, parse_memory(estimator.memory), pool)
     attributes = estimator._landmark_attributes(chosen, drawn)
     return _Landmarks(estimator, chosen.features.map, attributes | geometry)
@@ -213,20 +153,12 @@ def _wanted(estimator: NystroemFeatures) -> int:
     return most * (tuning.pool if estimator.landmarks == "rpcholesky" else 1) + tuning.sample_rows
 
 
-def _features_of_shards(
-    tasks: Tasks, rows: list[Future], n_rows: int, landmarks: _Landmarks
-) -> tuple[list[Future], np.dtype]:
+def _features_of_shards(fit: ClusterFit, landmarks: _Landmarks) -> tuple[list[Future], np.dtype]:
     """Return shards of features, which the workers compute once and keep, and their type."""
-    dtype = np.dtype(
-        np.float64 if n_rows * landmarks.map.rank <= current_tuning().nystroem.exact_values else np.float32
-    )
-    shared = tasks.share("landmarks", landmarks)
-    together = tasks.together(len(rows))
-    futures = [
-        tasks.submit("features", number, _features_of_shard, one, shared, dtype, together)
-        for number, one in enumerate(rows)
-    ]
-    return futures, dtype
+    tasks, exact = fit.tasks, fit.whole.shape[0] * landmarks.map.rank <= current_tuning().nystroem.exact_values
+    dtype = np.dtype(np.float64 if exact else np.float32)
+    shared, together = tasks.share("landmarks", landmarks), tasks.together(len(fit.rows))
+    return tasks.each("features", _features_of_shard, fit.rows, shared, dtype, together), dtype
 
 
 def _features_of_shard(rows: ShardRows, landmarks: _Landmarks, dtype: np.dtype, together: int) -> ShardRows:
@@ -254,17 +186,15 @@ class _BoundsPlan(NamedTuple):
 
 
 def _bounds_of_shards(
-    tasks: Tasks, shards: Sequence[tuple[Future, Future, np.ndarray]], plan: _BoundsPlan
+    fit: ClusterFit, features: list[Future], duals: list[np.ndarray], plan: _BoundsPlan
 ) -> tuple[float, float]:
-    """Return a lower and an upper bound of the optimum of the kernel problem, of which the plan has the solution.
-
-    A shard has samples and features as `ShardRows`, which the workers have, and its dual variables.
-    """
-    filled, numbers, shared = [one for one in shards if len(one[2])], count(), tasks.share("machine", plan)
-    sent = [(rows, features, tasks.share(f"dual-{k}", dual)) for k, (rows, features, dual) in enumerate(filled)]
+    """Return a lower and an upper bound of the optimum of the kernel problem, of which the plan has the solution."""
+    tasks, numbers, shared = fit.tasks, count(), fit.tasks.share("bounds", plan)
+    filled = [k for k, dual in enumerate(duals) if len(dual)]
+    sent = [(fit.rows[k], features[k], tasks.share(f"dual-{k}", duals[k])) for k in filled]
 
     def ask(k: int, method: Callable, *arguments: object) -> Future:
-        return tasks.submit("bounds", next(numbers), _answer, *sent[k], shared, method, *arguments)
+        return tasks.submit(f"bounds-{next(numbers)}", _answer, *sent[k], shared, method, *arguments)
 
     return exact_bounds(plan.machine, len(sent), ask, tasks.gathered)
 
@@ -283,24 +213,8 @@ def _answer(
 # --- the exact machine -----------------------------------------------------------------------------------
 
 
-def _exact_machine_of_shards(
-    tasks: Tasks, rows: list[Future], plan: MachinePlan, deadline: float
-) -> KernelMachine | None:
-    """Return the exact machine of the rows of all shards, or None if it cannot begin before the deadline."""
-    shared = tasks.share("exact", plan)
-
-    def ask(number: int, seconds: float | None) -> Future:
-        parts = [tasks.submit("learnt", k, _learnt_of, one, shared) for k, one in enumerate(rows)]
-        return tasks.submit("machine", number, _machine_of, parts, shared, seconds)
-
-    return in_batches(tasks, [0], ask, deadline).get(0)
-
-
-def _learnt_of(rows: ShardRows, plan: MachinePlan) -> ShardRows:
-    """Return the rows of positive weight as the machine sees them, with numbers of classes."""
-    return learnt_rows(rows, np.flatnonzero(rows.weight > 0), plan)
-
-
-def _machine_of(parts: list[ShardRows], plan: MachinePlan, seconds: float | None) -> KernelMachine:
-    filled = [(part.X, part.y, part.weight) for part in parts if len(part.y)]
-    return fitted(joined(filled, None), plan, seconds, n_machines=1)
+def _exact_machine_of_shards(fit: ClusterFit, plan: MachinePlan, seconds: float | None) -> KernelMachine:
+    """Return the exact machine of the rows of all shards, fitted within so many seconds."""
+    tasks, shared = fit.tasks, fit.tasks.share("exact", plan)
+    parts = tasks.each("learnt", rows_of_classes, fit.rows, shared, tuple(range(len(plan.classes))), 0)
+    return tasks.gathered([tasks.submit("exact-machine", fitted, parts, shared, seconds, 1)])[0]

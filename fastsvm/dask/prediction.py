@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
 
 import dask
 import dask.array as da
@@ -148,66 +147,35 @@ def score(model: BaseEstimator, X: object, y: object = None, sample_weight: obje
         return float(model.score(X, y, sample_weight))
     if y is None:
         raise ValueError("score needs y, the labels or targets of X: it was not passed.")
-    columns = (
-        column if column is None or dask.is_dask_collection(column) else da.from_array(np.asarray(column), chunks=-1)
-        for column in (y, sample_weight)
-    )
-    rows, *others = blocks_together(X, *columns)
+    rows, *others = blocks_together(X, y, sample_weight)
     shared, none = dask.delayed(model), [None] * len(rows)
     each = zip(rows, *(part or none for part in others), strict=True)
-    parts = [dask.delayed(_moments)(shared, *of_block) for of_block in each]
-    total = _Moments.joined(dask.compute(*parts))
-    if total.weight <= 0:
+    parts = dask.compute(*(dask.delayed(_sums)(shared, *of_block) for of_block in each))
+    weight, loss, mean, deviation = np.array(parts).T
+    total = float(weight.sum())
+    if total <= 0:
         raise ValueError("X has no samples of positive weight.")
-    return total.accuracy() if is_classifier(model) else total.explained()
+    if is_classifier(model):
+        return float(loss.sum()) / total
+    away = mean - mean[np.argmax(weight)]  # 0 for targets that are all the same
+    spread = float(deviation.sum() + weight @ (away - weight @ away / total) ** 2)
+    return 1 - float(loss.sum()) / spread if spread else float(not loss.any())
 
 
-class _Moments(NamedTuple):
-    """Sums over samples: weights, hits or squared errors, and the mean and squared deviations of the targets."""
-
-    weight: float
-    loss: float
-    mean: float
-    deviation: float
-
-    @classmethod
-    def joined(cls, parts: tuple["_Moments", ...]) -> "_Moments":
-        """Return the sums over several parts, by equation 2.1 of Chan, Golub and LeVeque (1983)."""
-        weight = loss = mean = deviation = 0.0
-        for part in parts:
-            both = weight + part.weight
-            if part.weight > 0:
-                away = part.mean - mean
-                deviation += part.deviation + away**2 * weight * part.weight / both
-                mean += away * part.weight / both
-            weight, loss = both, loss + part.loss
-        return cls(weight, loss, mean, deviation)
-
-    def accuracy(self) -> float:
-        """Return the share of hits."""
-        return self.loss / self.weight
-
-    def explained(self) -> float:
-        """Return R²."""
-        if self.deviation == 0:
-            return 1.0 if self.loss == 0 else 0.0
-        return 1 - self.loss / self.deviation
-
-
-def _moments(model: BaseEstimator, X: Samples, y: object, sample_weight: object) -> _Moments:
-    """Return the sums over a block."""
+def _sums(model: BaseEstimator, X: Samples, y: object, sample_weight: object) -> tuple[float, float, float, float]:
+    """Return the weight of a block, its hits or squared errors, and mean and squared deviations of its targets."""
     n = len(X) if hasattr(X, "columns") else X.shape[0]
     y = np.asarray(y)
     if len(y) != n:
         raise ValueError(f"A block of X has {n} samples, and that of y has {len(y)}: their chunks must be the same.")
     weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if n == 0 or not weight.any():
-        return _Moments(0.0, 0.0, 0.0, 0.0)
+        return 0.0, 0.0, 0.0, 0.0
     predicted = model.predict(X)
     if is_classifier(model):
-        return _Moments(float(weight.sum()), float(weight[predicted == y].sum()), 0.0, 0.0)
+        return float(weight.sum()), float(weight[predicted == y].sum()), 0.0, 0.0
     mean = float(np.average(y, weights=weight))
-    return _Moments(float(weight.sum()), float(weight @ (y - predicted) ** 2), mean, float(weight @ (y - mean) ** 2))
+    return float(weight.sum()), float(weight @ (y - predicted) ** 2), mean, float(weight @ (y - mean) ** 2)
 
 
 def _local(model: BaseEstimator) -> BaseEstimator:

@@ -1,6 +1,7 @@
 """From what the user passes as X and y to shards that the workers hold, and what the rows of all shards are like.
 
-Rows never come to the client. Of files, Parquet and Zarr become collections of Dask; HDF5 is read in spans of rows.
+Rows never come to the client. Of files, Parquet and Zarr become collections of Dask; HDF5 is read in spans of rows. The
+rows of a shard are one result of Dask, which it keeps, spills to disk, sends to another worker or computes again.
 """
 
 from collections.abc import Sequence
@@ -14,12 +15,14 @@ import dask.array as da
 import numpy as np
 from dask.delayed import Delayed
 from distributed import Future
+from scipy import sparse
+from sklearn.base import BaseEstimator
 
-from fastsvm.dask.tasks import Tasks
-from fastsvm.dask.worker import FilePart, ShardFacts, ShardRows, facts_of, gather_rows, read_rows
-from fastsvm.estimators.fitting.validation import Samples
+from fastsvm.dask.tasks import Tasks, count, counting
+from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.fitting.validation import Column, Samples, check_training_set
 from fastsvm.estimators.kernel.kernel_parameter import Standardization
-from fastsvm.sources import FeatureStatistics, MemorySource, feature_statistics, open_hdf5
+from fastsvm.sources import FeatureStatistics, MemorySource, feature_statistics, open_hdf5, stacked
 
 _LABELS, _WEIGHTS = "y", "sample_weight"
 
@@ -28,6 +31,43 @@ Columns = tuple[object, object, object]
 
 Blocks = list[Delayed | Future]
 """Blocks of rows, or of a column, whose values the workers compute."""
+
+
+class ShardRows:
+    """The rows of a shard, perhaps none, with labels or targets, weights, and the names of the features."""
+
+    def __init__(self, X: Samples, y: np.ndarray, weight: np.ndarray, names: np.ndarray | None) -> None:
+        self.X, self.y, self.weight, self.names = X, y, weight, names
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of the arrays, by which Dask counts."""
+        X = self.X
+        parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+        return 64 + sum(part.nbytes for part in (*parts, self.y, self.weight))
+
+
+class ShardFacts(NamedTuple):
+    """What the client learns of a shard: the labels of positive weight, each once, and the sums of their weights."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    sparse: bool
+    names: np.ndarray | None
+    labels: np.ndarray
+    weights: np.ndarray
+    total: float  # It is the sum of the weights.
+
+
+class ClusterFit(NamedTuple):
+    """A fit that began at a moment of time.perf_counter, and whose shards are loaded."""
+
+    tasks: Tasks
+    session: FitSession
+    begin: float
+    rows: list[Future]
+    sizes: list[int]  # They are the numbers of rows of the shards.
+    facts: list[ShardFacts]
+    whole: ShardFacts  # They are the facts of all shards together.
 
 
 def load_shards(
@@ -45,8 +85,7 @@ def load_shards(
                 "fit needs y, the labels of the rows: it was not passed. Only files have labels of their own."
             )
         rows = _gather(tasks, blocks_together(*collections), n_shards, of_classes)
-    facts = [tasks.submit("facts", number, facts_of, one, of_classes) for number, one in enumerate(rows)]
-    return rows, tasks.gathered(facts)
+    return rows, tasks.gathered(tasks.each("facts", facts_of, rows, of_classes))
 
 
 def joined_facts(facts: list[ShardFacts], of_classes: bool) -> ShardFacts:
@@ -79,6 +118,14 @@ def joined_facts(facts: list[ShardFacts], of_classes: bool) -> ShardFacts:
 # --- files -----------------------------------------------------------------------------------------------
 
 
+class FilePart(NamedTuple):
+    """Some consecutive rows of an HDF5 file."""
+
+    path: str
+    start: int
+    stop: int
+
+
 def _length(path: str) -> int:
     """Return the number of rows of a file."""
     with open_hdf5(path) as data:
@@ -89,10 +136,10 @@ def _read(tasks: Tasks, paths: list[str], y: object, sample_weight: object, n_sh
     """Return shards of nearly equal numbers of rows of files, which the workers read."""
     if y is not None or sample_weight is not None:
         raise ValueError("HDF5 files have labels and weights of their own, y and sample_weight: pass none.")
-    lengths = tasks.gathered([tasks.submit("length", k, _length, path) for k, path in enumerate(paths)])
+    lengths = tasks.gathered(tasks.each("length", _length, paths))
     ends = np.cumsum(lengths)
     cuts = np.linspace(0, int(ends[-1]), n_shards + 1).astype(int)
-    shards: list[Future] = []
+    shards = []
     for number in range(n_shards):
         parts = []
         for path, end, length in zip(paths, ends.tolist(), lengths, strict=True):
@@ -101,8 +148,8 @@ def _read(tasks: Tasks, paths: list[str], y: object, sample_weight: object, n_sh
             if start < stop:
                 parts.append(FilePart(path, int(start - begin), int(stop - begin)))
         if parts:
-            shards.append(tasks.submit("rows", len(shards), read_rows, parts))
-    return shards
+            shards.append(parts)
+    return tasks.each("rows", read_rows, shards)
 
 
 def _paths_of(X: object) -> list[str] | None:
@@ -213,7 +260,8 @@ def _column_blocks(X: object, column: object, name: str) -> Blocks:
     """Return the blocks of a column, in those of X if both are arrays; none if it is None."""
     if column is None:
         return []
-    if isinstance(column, (np.ndarray, list)) and isinstance(X, da.Array) and not _is_delayed(column):
+    in_blocks = dask.is_dask_collection(column) or isinstance(column, Future) or _is_delayed(column)
+    if dask.is_dask_collection(X) and not in_blocks:
         column = da.from_array(np.asarray(column), chunks=-1)
     if isinstance(column, da.Array) and column.ndim != 1:
         raise ValueError(f"{name} must have one dimension; it has {column.ndim}.")
@@ -275,56 +323,119 @@ def _gather(tasks: Tasks, blocks: list[Blocks], n_shards: int, of_classes: bool)
     return shards
 
 
+# --- what workers do -------------------------------------------------------------------------------------
+
+
+@counting("reading")
+def gather_rows(blocks: list[Samples], labels: list | None, weights: list | None, of_classes: bool) -> ShardRows:
+    """Return the rows of some blocks as one shard; labels and weights are in blocks of the same lengths."""
+    parts, names = [], None
+    for number, block in enumerate(blocks):
+        estimator = _Holder()
+        y: Column = None if labels is None else labels[number]
+        weight = None if weights is None else weights[number]
+        if len(block) if hasattr(block, "columns") else block.shape[0]:
+            weight = None if weight is None else np.asarray(weight, np.float64)
+            if weight is not None and weight.shape == np.shape(y) and not weight.any():
+                data = check_training_set(estimator, block, y, None, of_classes=of_classes)
+                data = data._replace(weight=np.zeros(len(data.y)))  # other shards may have weights
+            else:
+                data = check_training_set(estimator, block, y, weight, of_classes=of_classes)
+            names = getattr(estimator, "feature_names_in_", names)
+            X = data.source.read(0, len(data.source)).user_array()
+            parts.append(ShardRows(X, data.y, data.weight, names))
+        elif y is not None and len(y):
+            raise ValueError(f"A block of X has no rows, and that of y has {len(y)}: their chunks must be the same.")
+    if not parts:
+        block = blocks[0].to_numpy() if hasattr(blocks[0], "columns") else blocks[0]
+        return ShardRows(block, np.empty(0), np.empty(0), None)
+    return _counted(joined(parts))
+
+
+class _Holder(BaseEstimator):
+    """Stands in for an estimator in checks of data."""
+
+    memory = "auto"
+
+
+_Holder.__name__ = "LinearSVM"  # as messages name it
+
+
+def joined(parts: list[ShardRows]) -> ShardRows:
+    """Return several parts of a shard as one, which has the names of the last."""
+    if len(parts) == 1:
+        return parts[0]
+    y, weight = np.concatenate([part.y for part in parts]), np.concatenate([part.weight for part in parts])
+    return ShardRows(stacked([part.X for part in parts]), y, weight, parts[-1].names)
+
+
+@counting("reading")
+def read_rows(parts: list[FilePart]) -> ShardRows:
+    """Return rows of HDF5 files, with their labels and weights, as one shard."""
+    blocks = []
+    for part in parts:
+        with open_hdf5(part.path) as data:
+            if data.y is None:
+                raise ValueError(f"{part.path} has no dataset 'y' with the labels.")
+            rows, n = slice(part.start, part.stop), part.stop - part.start
+            weight = np.ones(n) if data.sample_weight is None else data.sample_weight[rows].astype(np.float64)
+            X = data.X.read(part.start, part.stop).user_array()
+            blocks.append(ShardRows(X, data.y[rows], weight, data.feature_names))
+    return _counted(joined(blocks))
+
+
+def _counted(rows: ShardRows) -> ShardRows:
+    """Return rows, which this worker read or gathered."""
+    count("rows", len(rows.y))
+    return rows
+
+
+def rows_at(rows: ShardRows, numbers: np.ndarray) -> ShardRows:
+    """Return some rows of a shard."""
+    return ShardRows(rows.X[numbers], rows.y[numbers], rows.weight[numbers], None)
+
+
+def facts_of(rows: ShardRows, of_classes: bool) -> ShardFacts:
+    """Return what the client needs to know of a shard."""
+    used = rows.weight > 0
+    labels, weights = np.empty(0), np.empty(0)
+    if of_classes and used.any():
+        labels, number = np.unique(rows.y[used], return_inverse=True)
+        weights = np.bincount(number.ravel(), rows.weight[used], len(labels)).astype(np.float64)
+    total = float(rows.weight.sum())
+    return ShardFacts(rows.X.shape, rows.X.dtype, sparse.issparse(rows.X), rows.names, labels, weights, total)
+
+
+def rows_of_shards(fit: ClusterFit, numbers: np.ndarray) -> ShardRows:
+    """Fetch some rows, whose numbers among those of all shards rise. No rows have the shape of the first shard's."""
+    ends = np.cumsum(fit.sizes)
+    parts = [part - end for part, end in zip(np.split(numbers, np.searchsorted(numbers, ends[:-1])), ends, strict=True)]
+    wanted = [k for k, part in enumerate(parts) if len(part)] or [0]
+    rows, parts = [fit.rows[k] for k in wanted], [parts[k] + fit.sizes[k] for k in wanted]
+    return joined(fit.tasks.gathered(fit.tasks.each("fetched", rows_at, rows, parts)))
+
+
 # --- features ----------------------------------------------------------------------------------------------------
 
 
-class ColumnMoments(NamedTuple):
-    """What the features of a shard are like: weighted moments and norms, and the total weight of its rows."""
-
-    n_rows: int
-    total: float
-    statistics: FeatureStatistics
+def _statistics_of(rows: ShardRows, seen: Standardization | None) -> FeatureStatistics:
+    """Return the statistics of the features of a shard, as a map shows them."""
+    uniform, source = (rows.weight == rows.weight[0]).all(), MemorySource.of(rows.X)
+    return feature_statistics(source if seen is None else seen.apply(source), None if uniform else rows.weight)
 
 
-def _moments_of(rows: ShardRows, seen: Standardization | None) -> ColumnMoments | None:
-    """Return the moments of the features of a shard, as a map shows them; None without rows of positive weight."""
-    weight = rows.weight
-    if not weight.any():
-        return None
-    uniform = (weight == weight[0]).all()
-    of_rows = MemorySource.of(rows.X)
-    source = of_rows if seen is None else seen.apply(of_rows)
-    return ColumnMoments(len(weight), float(weight.sum()), feature_statistics(source, None if uniform else weight))
+def moments_of_shards(fit: ClusterFit, seen: Standardization | None = None) -> FeatureStatistics:
+    """Return the statistics of all shards, as a map shows their rows, by a pass of the workers over them.
 
-
-def moments_of_shards(tasks: Tasks, rows: list[Future], seen: Standardization | None = None) -> ColumnMoments:
-    """Return the moments of the features of all shards, as a map shows them, by a pass of the workers over their rows.
-
-    They are joined by equation 2.1 of Chan, Golub and LeVeque (1983), in the order of the shards. Norms after centring
-    are bounds: each shard has a centre of its own, and the first is kept.
+    Means are those of differences from the first shard, so that constant features have no variance. Norms after
+    centring are bounds: each shard has a centre of its own, and the first is kept.
     """
-    name = "columns" if seen is None else "seen"
-    parts = tasks.gathered([tasks.submit(name, number, _moments_of, one, seen) for number, one in enumerate(rows)])
-    first, *others = [part for part in parts if part is not None]
-    n_rows, total, one = first
-    mean, squares, centre = one.mean.copy(), total * one.feature_variance, one.centre
-    longest, farthest = one.sq_norm, one.centred_sq_norm
-    for part in others:
-        one, both = part.statistics, total + part.total
-        away = one.mean - mean
-        squares += part.total * one.feature_variance + away**2 * (total * part.total / both)
-        mean += away * (part.total / both)
-        n_rows, total = n_rows + part.n_rows, both
-        longest = max(longest, one.sq_norm)
-        farthest = max(farthest, (one.centred_sq_norm**0.5 + float(np.linalg.norm(one.centre - centre))) ** 2)
-    variance = squares / total
+    name, used = "columns" if seen is None else "seen", [k for k, one in enumerate(fit.facts) if one.total > 0]
+    parts = fit.tasks.gathered(fit.tasks.each(name, _statistics_of, [fit.rows[k] for k in used], seen))
+    share, centre = np.array([fit.facts[k].total for k in used]) / fit.whole.total, parts[0].centre
+    means, variances = np.array([one.mean for one in parts]), np.array([one.feature_variance for one in parts])
+    mean = parts[0].mean + share @ (means - parts[0].mean)
+    variance = share @ (variances + (means - mean) ** 2)
     every, usual = float(variance.mean() + mean.var()), float(variance.sum() + ((mean - centre) ** 2).sum())
-    return ColumnMoments(n_rows, total, FeatureStatistics(mean, variance, every, centre, longest, farthest, usual))
-
-
-def scaling_of(moments: ColumnMoments, sparse: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return what is subtracted from features, unless they are sparse, and what then multiplies those that vary."""
-    n_rows, _, statistics = moments
-    varying, scale = statistics.varying(n_rows), np.ones(len(statistics.mean))
-    scale[varying] /= np.sqrt(statistics.feature_variance[varying])
-    return np.zeros(len(scale)) if sparse else statistics.mean, scale
+    farthest = max(one.centred_sq_norm**0.5 + float(np.linalg.norm(one.centre - centre)) for one in parts) ** 2
+    return FeatureStatistics(mean, variance, every, centre, max(one.sq_norm for one in parts), farthest, usual)

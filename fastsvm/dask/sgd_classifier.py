@@ -1,41 +1,36 @@
 """Linear classification by gradient descent on a cluster, whose shards average their weights."""
 
 import time
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from distributed import Future
+from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.dask.estimator import ClusterFit, made_from
-from fastsvm.dask.linear import DistributedClassifier
-from fastsvm.dask.tasks import Result, Tasks, counting
-from fastsvm.dask.worker import ShardRows, task_of_labels, threads_of
+from fastsvm.dask.estimator import DecisionMixin, made_from
+from fastsvm.dask.linear import DistributedLinearSVM
+from fastsvm.dask.rows import ClusterFit, ShardRows
+from fastsvm.dask.shards import task_of_labels
+from fastsvm.dask.tasks import Result, counting, threads_of
 from fastsvm.estimators.fitting.session import warn_of_sgd
-from fastsvm.estimators.fitting.validation import Attributes, class_weights
 from fastsvm.estimators.linear import sgd_classifier
 from fastsvm.estimators.linear.prediction import scaled_type
 from fastsvm.estimators.linear.sgd_fit import solver_of
-from fastsvm.estimators.linear.training_task import Task, loss_of, seed_of
 from fastsvm.files.storable import storable
-from fastsvm.losses import Loss
 from fastsvm.progress_bar import Bar, progress_bar
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.solvers.sgd.problem import LinearFunction, SGDState
 from fastsvm.solvers.sgd.solver import SGD, has_settled
 from fastsvm.sources import MemorySource, ScaledSource, Source
 
-_OWN = "client", "n_shards", "tol", "max_iter", "max_time", "verbose", "random_state", "standardize"  # not of a shard
 _COLUMNS = "epoch", "time", "objective", "bytes_sent"
 _FIRST = 4  # The objective is first examined after so many rounds.
 
 
 class _Plan(NamedTuple):
-    """What is to be learnt from all shards: `shift` and `scale` are as in `worker.Plan`."""
+    """What is to be learnt from all shards: `shift` and `scale` are as in `shards.Plan`."""
 
-    settings: Attributes  # They are parameters of the local estimator.
-    loss: Loss
+    estimator: BaseEstimator  # It has the parameters, and is not fitted.
     seed: int  # It orders the rows.
     classes: np.ndarray
     factors: np.ndarray  # They multiply the weights of the rows of each class.
@@ -85,7 +80,7 @@ _WITHOUT = {
 
 
 @made_from(sgd_classifier.SGDClassifier, _WITHOUT)
-class SGDClassifier(DistributedClassifier):
+class SGDClassifier(DecisionMixin, DistributedLinearSVM):
     """Linear classification by mini-batch stochastic gradient descent on the workers of a Dask cluster.
 
     In a round each shard takes an epoch of `fastsvm.SGDClassifier` from the common weights. Then the weights and their
@@ -143,52 +138,48 @@ class SGDClassifier(DistributedClassifier):
     _warn = staticmethod(warn_of_sgd)
 
     def _learn(self, fit: ClusterFit) -> None:
-        tasks, rows, whole, last = fit.tasks, fit.rows, fit.whole, fit.session.resume_from
-        start = DescentProgress(fit.sizes, seed_of(self)) if last is None else last
-        scaling = self._scaling(tasks, rows, whole)
-        plan = _Plan(
-            {name: value for name, value in self.get_params().items() if name not in _OWN},
-            loss_of(self.loss, epsilon=float(self.epsilon), margin=float(self.margin)), start.seed, whole.labels,
-            class_weights(self.class_weight, whole.labels, np.arange(len(whole.labels)), whole.weights),
-            tasks.together(len(rows)), *scaling,
-        )  # fmt: skip
-        shares = np.array([one.total for one in fit.facts]) / whole.total
+        whole, last, seed = fit.whole, fit.session.resume_from, self._seed(fit)
+        shift, scale = self._scaling(fit)
+        estimator = self._unfitted_local().set_params(tol=None, random_state=None)
+        together = fit.tasks.together(len(fit.rows))
+        plan = _Plan(estimator, seed, whole.labels, self._factors(whole), together, shift, scale)
+        start = DescentProgress(fit.sizes, seed) if last is None else last
         with progress_bar(shown=self.verbose, total=self.max_iter, unit="round", desc=type(self).__name__) as bar:
-            weights = self._descend(fit, plan, shares, start, bar)
+            weights = self._descend(fit, plan, start, bar)
         self.classes_ = whole.labels
-        self._take(*self._shown(*weights))
+        self._show(*weights, shift, scale)
 
-    def _descend(
-        self, fit: ClusterFit, plan: _Plan, shares: np.ndarray, start: DescentProgress, bar: Bar
-    ) -> LinearFunction:
+    def _descend(self, fit: ClusterFit, plan: _Plan, start: DescentProgress, bar: Bar) -> LinearFunction:
         """Take rounds, set the attributes of the fit and return the weights."""
-        tasks, rows, begin = fit.tasks, fit.rows, fit.begin
-        shared, checkpointer = tasks.share("plan", plan), fit.session.checkpointer
+        tasks, checkpointer, begin = fit.tasks, fit.session.checkpointer, fit.begin
+        used = [k for k, one in enumerate(fit.facts) if one.total > 0]
+        rows, shares = [fit.rows[k] for k in used], [fit.facts[k].total / fit.whole.total for k in used]
         now, records = start, [tuple(record) for record in start.records or ()]
-        states: list[Result] = [
-            None if one is None else tasks.share(f"kept-{k}", one)
-            for k, one in enumerate(start.shards or [None] * len(rows))
-        ]
+        shared, last = tasks.share("plan", plan), start.shards or [None] * len(fit.rows)
+        states: list[Result] = [None if last[k] is None else tasks.share(f"kept-{k}", last[k]) for k in used]
         reason, objective = StopReason.MAX_ITER, start.before
         deadline = begin + (np.inf if self.max_time is None else self.max_time)
         begin -= records[-1][1] if records else 0.0
+
+        def checkpoint() -> DescentProgress:
+            """Return a checkpoint with the states that the workers hold."""
+            held = dict(zip(used, tasks.gathered(states), strict=True))
+            return now._replace(shards=[held.get(k) for k in range(len(fit.rows))], records=list(records))
+
         while now.n_rounds < self.max_iter:
-            order = tasks.share(f"order-{now.n_rounds}", now.common)
-            states = [
-                tasks.submit(f"round-{now.n_rounds}", k, _descend_shard, one, shared, k, states[k], order)
-                for k, one in enumerate(rows)
-            ]
-            sums = tasks.gathered(
-                [tasks.submit(f"sums-{now.n_rounds}", k, _sums_of_descent, one) for k, one in enumerate(states)]
-            )
-            common, n_rounds = _averaged(sums, shares), now.n_rounds + 1
-            self.t_ = 1.0 + max(part[1] for part in sums if part is not None)
-            sent = now.sent + sum(array.nbytes for linear in common for array in linear) * (2 * len(rows) + 1)
-            now = now._replace(n_rounds=n_rounds, sent=sent, common=common)
+            common = tasks.share(f"order-{now.n_rounds}", now.common)
+            states = tasks.each(f"round-{now.n_rounds}", _descend_shard, rows, shared, used, states, common)
+            sums = tasks.gathered(tasks.each(f"sums-{now.n_rounds}", _sums_of_descent, states))
+            averages, n_rounds = _averaged(sums, shares), now.n_rounds + 1
+            self.t_ = 1.0 + max(n_steps for _, n_steps in sums)
+            sent = now.sent + sum(array.nbytes for linear in averages for array in linear) * (2 * len(rows) + 1)
+            now = now._replace(n_rounds=n_rounds, sent=sent, common=averages)
             bar.update(1)
             late = time.perf_counter() > deadline
             if late or n_rounds >= min(now.due, self.max_iter):
-                objective, at_zero = self._objective(tasks, rows, shared, shares, common.mean, n_rounds)
+                mean = tasks.share(f"asked-{n_rounds}", averages.mean)
+                parts = tasks.gathered(tasks.each(f"objectives-{n_rounds}", _objectives_of_shard, rows, shared, mean))
+                objective, at_zero = (float(np.dot(shares, column)) for column in zip(*parts, strict=True))
                 records.append((n_rounds, time.perf_counter() - begin, objective, sent))
                 if self.tol is not None and has_settled(now.before - objective, objective, self.tol * at_zero):
                     reason = StopReason.CONVERGED
@@ -199,7 +190,7 @@ class SGDClassifier(DistributedClassifier):
                 now = now._replace(due=2 * now.due, before=objective)
             if checkpointer is not None and n_rounds < self.max_iter:
                 facts = dict(zip(_COLUMNS, (n_rounds, time.perf_counter() - begin, objective, sent), strict=True))
-                checkpointer.observe(partial(_checkpoint, tasks, now, states, records), facts)
+                checkpointer.observe(checkpoint, facts)
         self.n_iter_, self.objective_, self.stop_reason_ = now.n_rounds, objective, str(reason)
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.history_ = {
@@ -208,37 +199,12 @@ class SGDClassifier(DistributedClassifier):
         assert now.common is not None
         return now.common.mean
 
-    def _objective(
-        self,
-        tasks: Tasks,
-        rows: list[Future],
-        shared: Future,
-        shares: np.ndarray,
-        weights: LinearFunction,
-        n_rounds: int,
-    ) -> tuple[float, float]:
-        """Return the objectives of weights and of zero weights."""
-        shared_weights = tasks.share(f"asked-{n_rounds}", weights)
-        parts = [
-            tasks.submit(f"objectives-{n_rounds}", k, _objectives_of_shard, one, shared, shared_weights)
-            for k, one in enumerate(rows)
-        ]
-        here, at_zero = (float(shares @ column) for column in zip(*tasks.gathered(parts), strict=True))
-        return here, at_zero
 
-
-def _checkpoint(tasks: Tasks, now: DescentProgress, states: list[Future], records: list[tuple]) -> DescentProgress:
-    """Return a checkpoint with the states that the workers hold."""
-    return now._replace(shards=tasks.gathered(states), records=list(records))
-
-
-def _averaged(sums: list[tuple[_Averages, int] | None], shares: np.ndarray) -> _Averages:
+def _averaged(sums: list[tuple[_Averages, int]], shares: list[float]) -> _Averages:
     """Return the averages of the weights of all shards, by the weights of their rows."""
-    parts = [(part[0], share) for part, share in zip(sums, shares.tolist(), strict=True) if part is not None]
-    total = sum(share for _, share in parts)
     means = []
-    for field in _Averages._fields:
-        arrays = [[share / total * array for array in getattr(part, field)] for part, share in parts]
+    for parts in zip(*(averages for averages, _ in sums), strict=True):
+        arrays = [[share * array for array in part] for part, share in zip(parts, shares, strict=True)]
         means.append(LinearFunction(*(np.add.reduce(each) for each in zip(*arrays, strict=True))))
     return _Averages(*means)
 
@@ -246,29 +212,23 @@ def _averaged(sums: list[tuple[_Averages, int] | None], shares: np.ndarray) -> _
 # --- what workers do -------------------------------------------------------------------------------------
 
 
-def _task(rows: ShardRows, plan: _Plan) -> Task:
-    """Return the task of a shard."""
+def _solver(rows: ShardRows, plan: _Plan, number: int, pool: Pool) -> SGD:
+    """Return the solver of a shard."""
     source: Source = MemorySource.of(rows.X)
     if plan.scale.size:
         source = ScaledSource(source, None if source.sparse else plan.shift, plan.scale, scaled_type(source))
-    return task_of_labels(source, rows, plan, plan.loss.of_classes)
-
-
-def _solver(rows: ShardRows, plan: _Plan, number: int, pool: Pool) -> SGD:
-    """Return the solver of a shard."""
-    estimator = sgd_classifier.SGDClassifier(**plan.settings, tol=None)
-    return solver_of(estimator, _task(rows, plan), pool, plan.seed + number)
+    coupled = plan.estimator._chosen_loss().of_classes
+    task = task_of_labels(source, rows, plan.classes, plan.factors, coupled)
+    return solver_of(plan.estimator, task, pool, plan.seed + number)
 
 
 def _descend_shard(
     rows: ShardRows, plan: _Plan, number: int, last: _Descent | None, common: _Averages | None
-) -> _Descent | None:
-    """Return a shard after one more epoch, from the common weights; None if it has no rows of positive weight.
+) -> _Descent:
+    """Return a shard after one more epoch, from the common weights.
 
     Rates by feature and the lengths of steps go on as if the weights had been the shard's own.
     """
-    if not rows.weight.any():
-        return None
     with Pool.open(threads_of(plan.together)) as pool, counting("computing"):
         solver = _solver(rows, plan, number, pool)
         state = solver.init()
@@ -278,19 +238,16 @@ def _descend_shard(
             state, _, _ = drive(solver, state, Limits(1, np.inf), lambda state, report: False)
         finally:
             solver.close()
-    model = state.model
-    return _Descent(state, _Averages(model.last(), solver.answer(state)), state.n_steps)
+    return _Descent(state, _Averages(state.model.last(), solver.answer(state)), state.n_steps)
 
 
-def _sums_of_descent(descent: _Descent | None) -> tuple[_Averages, int] | None:
+def _sums_of_descent(descent: _Descent) -> tuple[_Averages, int]:
     """Return what the client is told of a round."""
-    return None if descent is None else (descent.averages, descent.n_steps)
+    return descent.averages, descent.n_steps
 
 
 def _objectives_of_shard(rows: ShardRows, plan: _Plan, weights: LinearFunction) -> tuple[float, float]:
-    """Return the objectives of a shard, of some weights and of zero weights, as the solver sees it; 0 without rows."""
-    if not rows.weight.any():
-        return 0.0, 0.0
+    """Return the objectives of a shard, of some weights and of zero weights, as the solver sees it."""
     with Pool.open(threads_of(plan.together)) as pool, counting("computing"):
         solver = _solver(rows, plan, 0, pool)
         return solver.objective(weights, exact=True), solver.at_zero

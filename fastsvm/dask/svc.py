@@ -3,34 +3,35 @@
 The client gets the coefficients of each pair, and every support vector once.
 """
 
-from itertools import accumulate
+import time
 from typing import NamedTuple
 
 import numpy as np
-from distributed import Future
+from distributed import Future, get_worker
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
-from fastsvm.dask.estimator import ClusterFit, DecisionMixin, DistributedEstimator, made_from
-from fastsvm.dask.machines import (
-    MachinePlan,
-    fitted,
-    geometry_of_shards,
-    in_batches,
-    learnt_rows,
-    seen_rows,
-)
-from fastsvm.dask.tasks import Tasks
-from fastsvm.dask.worker import ShardRows, joined, rows_at
+from fastsvm._compiled.threads import at_most
+from fastsvm.dask.estimator import DecisionMixin, DistributedEstimator, made_from
+from fastsvm.dask.rows import ClusterFit, ShardRows, joined, moments_of_shards, rows_of_shards
+from fastsvm.dask.tasks import Tasks, counting
 from fastsvm.estimators.fitting.session import warn_of_violation
-from fastsvm.estimators.fitting.validation import Samples, class_weights
-from fastsvm.estimators.kernel.kernel_parameter import PRIVATE_ATTRIBUTES, Standardization, is_precomputed
+from fastsvm.estimators.fitting.validation import Attributes, Samples
+from fastsvm.estimators.kernel.kernel_parameter import (
+    PRIVATE_ATTRIBUTES,
+    Standardization,
+    attributes_of,
+    geometry_of,
+    is_precomputed,
+    resolve_gamma,
+)
 from fastsvm.estimators.kernel.machines import classifiers
+from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs, disjoint_order
 from fastsvm.solvers.outer_loop import StopReason
-from fastsvm.sources import stacked, to_dense
+from fastsvm.sources import MemorySource, to_dense
 
 _WITHOUT = {
     "learning_rate", "selection", "probability", "cache_size", "warm_start", "verbose", "coef_", "solver_",
@@ -105,40 +106,93 @@ class SVC(DecisionMixin, DistributedEstimator):
     learning_rate = None  # as the warning asks
     _of_rows = PRIVATE_ATTRIBUTES
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether a fit was completed."""
-        return hasattr(self, "dual_coef_")
-
     _warn = staticmethod(warn_of_violation)
 
-    def _checked(self) -> BaseEstimator:
+    def _check_parameters(self) -> None:
         if is_precomputed(self):
             raise ValueError(
                 "kernel='precomputed' needs the kernel values of all samples in one place: take fastsvm.SVC."
             )
-        return super()._checked()
+        super()._check_parameters()
 
     def _learn(self, fit: ClusterFit) -> None:
-        local, tasks, rows, whole = self._unfitted_local(), fit.tasks, fit.rows, fit.whole
-        geometry = geometry_of_shards(tasks, rows, whole, self)
+        local, whole, factors = self._unfitted_local(), fit.whole, self._factors(fit.whole)
+        geometry = geometry_of_shards(fit, self)
         self.__dict__.update(geometry)
-        numbers = np.arange(len(whole.labels))
-        factors = class_weights(self.class_weight, whole.labels, numbers, whole.weights)
         machine = clone(local).set_params(gamma=geometry["_gamma"], standardize=False, class_weight=None)
-        plan = MachinePlan(machine, Standardization.of_model(self), whole.labels, factors, self.memory)
-        pairs = pairs_of_shards(tasks, rows, fit.sizes, plan, fit.session.deadline)
-        attributes = local._solution(pairs.outcome(), whole.labels)
-        rows_of_support = attributes["support_"]
-        attributes = local._with_vectors(attributes, pairs.vectors[rows_of_support], whole.shape)
-        self.__dict__.update(attributes | {"support_": pairs.support[rows_of_support], "class_weight_": factors})
-        self.history_ = pairs.history()
+        plan = MachinePlan(machine, Standardization.of_model(self), whole.labels, factors)
+        pairs = _pairs_of_shards(fit, plan)
+        support = np.unique(np.concatenate([one.rows for one in pairs]))
+        attributes = local._solution(_outcome_of(pairs, support, len(whole.labels), whole.shape[0]), whole.labels)
+        by_class = attributes["support_"]
+        attributes = local._with_vectors(attributes, rows_of_shards(fit, support).X[by_class], whole.shape)
+        self.__dict__.update(attributes | {"support_": support[by_class], "class_weight_": factors})
+        self.history_ = _history_of(pairs)
 
 
-class PairPart(NamedTuple):
-    """The rows of a pair in a shard, with their numbers among all rows."""
+# --- machines on a worker --------------------------------------------------------------------------------
+
+
+class MachinePlan(NamedTuple):
+    """What exact machines learn: `machine` is one of them, not fitted."""
+
+    machine: KernelMachine
+    seen: Standardization | None  # It is how the machine sees samples.
+    classes: np.ndarray
+    factors: np.ndarray  # For the rows of each class, C is multiplied by them.
+
+
+class MachinePart(NamedTuple):
+    """The rows of a shard that a machine learns, with their numbers among all rows."""
 
     rows: ShardRows
     numbers: np.ndarray
+
+
+def memory_of_task(memory: int | str) -> int:
+    """Return the bytes that a task may use on this worker, of which "auto" is half, shared by its threads."""
+    worker = get_worker()
+    limit = worker.memory_manager.memory_limit
+    if memory != "auto" or not limit:
+        return parse_memory(memory)
+    return int(limit) // 2 // worker.state.nthreads
+
+
+def _seen_rows(X: Samples, plan: MachinePlan) -> Samples:
+    """Return rows as the machines see them."""
+    source = MemorySource.of(X)
+    return X if plan.seen is None or X.shape[0] == 0 else plan.seen.apply(source).in_memory().block.user_array()
+
+
+def rows_of_classes(rows: ShardRows, plan: MachinePlan, classes: tuple[int, ...], first: int) -> MachinePart:
+    """Return the rows of some classes as a machine learns them; `first` is the number of the first row of the shard."""
+    numbers = np.flatnonzero((rows.weight > 0) & np.isin(rows.y, plan.classes[list(classes)]))
+    labels = np.searchsorted(plan.classes, rows.y[numbers])
+    X, weight = _seen_rows(rows.X[numbers], plan), rows.weight[numbers] * plan.factors[labels]
+    return MachinePart(ShardRows(X, labels, weight, None), numbers + first)
+
+
+def fitted(parts: list[MachinePart], plan: MachinePlan, seconds: float | None, n_machines: int) -> KernelMachine:
+    """Fit a machine on the rows of some shards; `n_machines` run at the same time and share the workers' threads."""
+    rows, n_threads = joined([part.rows for part in parts if len(part.numbers)]), get_worker().state.nthreads
+    machine = clone(plan.machine).set_params(memory=memory_of_task(plan.machine.memory), max_time=seconds)
+    weight = None if (rows.weight == 1).all() else rows.weight
+    with at_most(max(1, n_threads // min(n_threads, n_machines))), counting("computing"):
+        return machine.fit(rows.X, rows.y, weight)
+
+
+def geometry_of_shards(fit: ClusterFit, estimator: BaseEstimator) -> Attributes:
+    """Return the attributes in which a fitted model stores the geometry of the rows, and how it standardises them."""
+    statistics, seen = moments_of_shards(fit), None
+    if estimator.standardize:
+        shift = None if fit.whole.sparse else statistics.mean
+        seen = Standardization(shift, statistics.scale(fit.whole.shape[0]))
+        statistics = moments_of_shards(fit, seen)
+    gamma = resolve_gamma(estimator.gamma, fit.whole.shape[1], statistics.variance)
+    return geometry_of(gamma, statistics) | attributes_of(seen)
+
+
+# --- pairs of classes ------------------------------------------------------------------------------------
 
 
 class PairFit(NamedTuple):
@@ -159,75 +213,54 @@ _NONE = np.empty(0, np.int64)
 _NOT_BEGUN = PairFit(0, _NONE, np.empty(0), _NONE, (0.0, 0.0, np.inf, np.inf), 0, 0, "max_time", {})
 
 
-class Pairs(NamedTuple):
-    """The solutions of all pairs, in their order, and their support vectors."""
-
-    fits: list[PairFit]
-    support: np.ndarray  # They are the numbers of the support vectors, which rise.
-    labels: np.ndarray  # They are the numbers of the vectors' classes.
-    vectors: Samples  # They are as they are stored.
-    n_rows: int  # It counts all rows.
-
-    def outcome(self) -> Outcome:
-        """Return the solutions, with places of support vectors in place of rows."""
-        rows = np.searchsorted(self.support, np.concatenate([one.rows for one in self.fits]))
-        starts = np.array([0, *accumulate(len(one.rows) for one in self.fits)])
-        within = np.unique(np.concatenate([one.within for one in self.fits]))
-        reason = StopReason.of_all(StopReason(one.stop_reason) for one in self.fits)
-        intercept, objective, gap, violation = np.array([one.certificate for one in self.fits]).T
-        margin, n_steps = np.zeros(len(self.fits)), np.array([one.n_steps for one in self.fits])
-        certificate = intercept, objective, gap, violation, margin, n_steps, np.ones(len(self.fits), bool)
-        beta = np.concatenate([one.beta for one in self.fits])
-        passes = round(sum(one.passes * one.n_rows for one in self.fits) / self.n_rows)
-        return Outcome(starts, rows, beta, self.labels, within, *certificate, reason, passes)
-
-    def history(self) -> dict[str, np.ndarray]:
-        """Return the outer iterations of all pairs, in their order."""
-        filled = [(number, one.history) for number, one in enumerate(self.fits) if one.history]
-        if not filled:
-            return {}
-        columns = {name: np.concatenate([each[name] for _, each in filled]) for name in filled[0][1]}
-        return columns | {"problem": np.repeat([k for k, _ in filled], [len(each["problem"]) for _, each in filled])}
+def _outcome_of(pairs: list[PairFit], support: np.ndarray, n_classes: int, n_rows: int) -> Outcome:
+    """Return the solutions of all pairs, in their order, with places among the support vectors in place of rows."""
+    rows, labels = [np.searchsorted(support, one.rows) for one in pairs], np.empty(len(support), np.int64)
+    for (a, b), places, one in zip(class_pairs(n_classes), rows, pairs, strict=True):
+        labels[places] = np.where(one.beta > 0, a, b)
+    starts, beta = np.cumsum([0, *map(len, rows)]), np.concatenate([one.beta for one in pairs])
+    within = np.unique(np.concatenate([one.within for one in pairs]))
+    reason = StopReason.of_all(StopReason(one.stop_reason) for one in pairs)
+    intercept, objective, gap, violation = np.array([one.certificate for one in pairs]).T
+    margin, n_steps = np.zeros(len(pairs)), np.array([one.n_steps for one in pairs])
+    certificate = intercept, objective, gap, violation, margin, n_steps, np.ones(len(pairs), bool)
+    passes = round(sum(one.passes * one.n_rows for one in pairs) / n_rows)
+    return Outcome(starts, np.concatenate(rows), beta, labels, within, *certificate, reason, passes)
 
 
-def pairs_of_shards(tasks: Tasks, rows: list[Future], sizes: list[int], plan: MachinePlan, deadline: float) -> Pairs:
-    """Return the solutions of all pairs of classes; `rows` are the `ShardRows` of each shard, `sizes` their numbers.
+def _history_of(pairs: list[PairFit]) -> dict[str, np.ndarray]:
+    """Return the outer iterations of all pairs, in their order."""
+    filled = [(number, one.history) for number, one in enumerate(pairs) if one.history]
+    if not filled:
+        return {}
+    columns = {name: np.concatenate([each[name] for _, each in filled]) for name in filled[0][1]}
+    return columns | {"problem": np.repeat([k for k, _ in filled], [len(each["problem"]) for _, each in filled])}
 
-    From `deadline` (of time.perf_counter) on, no batch of pairs is begun. ValueError says that the rows of a pair do
-    not fit on a worker.
+
+def _pairs_of_shards(fit: ClusterFit, plan: MachinePlan) -> list[PairFit]:
+    """Return the solutions of all pairs of classes; ValueError says that the rows of a pair do not fit on a worker.
+
+    A batch of pairs at a time is under way, so that no more copies of rows are in memory than it needs. From the
+    deadline on, no batch is begun.
     """
-    shared, k = tasks.share("pairs", plan), len(plan.classes)
-    futures = [tasks.submit("counts", number, _counts_of, one, shared) for number, one in enumerate(rows)]
-    counts, row_bytes = zip(*tasks.gathered(futures), strict=True)
-    pairs, count = class_pairs(k), np.sum(counts, axis=0)
-    most = _most_at_once(tasks, plan, count, max(row_bytes))
-    firsts = np.cumsum([0, *sizes[:-1]]).tolist()
+    tasks, firsts = fit.tasks, np.cumsum([0, *fit.sizes[:-1]]).tolist()
+    shared, pairs = tasks.share("pairs", plan), class_pairs(len(plan.classes))
+    counts, row_bytes = zip(*tasks.gathered(tasks.each("counts", _counts_of, fit.rows, shared)), strict=True)
+    most = _most_at_once(tasks, plan, np.sum(counts, axis=0), max(row_bytes))
 
     def ask(number: int, seconds: float | None) -> Future:
-        parts = [
-            tasks.submit(f"pair-{number}", shard, _rows_of_pair, one, shared, pairs[number], firsts[shard])
-            for shard, one in enumerate(rows)
-        ]
-        return tasks.submit("machine", number, _fit_of, parts, shared, seconds, len(pairs))
+        parts = tasks.each(f"pair-{number}", rows_of_classes, fit.rows, shared, pairs[number], firsts)
+        return tasks.submit(f"machine-{number}", _fit_of, parts, shared, seconds, len(pairs))
 
-    solved = in_batches(tasks, disjoint_order(pairs), ask, deadline, most)
-    fits = [solved.get(number, _NOT_BEGUN) for number in range(len(pairs))]
-    support = np.unique(np.concatenate([one.rows for one in fits]))
-    labels = np.empty(len(support), np.int64)
-    for (a, b), one in zip(pairs, fits, strict=True):
-        labels[np.searchsorted(support, one.rows)] = np.where(one.beta > 0, a, b)
-    return Pairs(fits, support, labels, _vectors(tasks, rows, firsts, support), sum(sizes))
-
-
-def _vectors(tasks: Tasks, rows: list[Future], firsts: list[int], support: np.ndarray) -> Samples:
-    """Return some rows as they are stored; those of shards without any are not fetched, but the first."""
-    cuts = np.searchsorted(support, [*firsts[1:]])
-    of_shards = [some - first for some, first in zip(np.split(support, cuts), firsts, strict=True)]
-    filled = [(shard, some) for shard, some in enumerate(of_shards) if len(some)] or [(0, of_shards[0])]
-    parts = [
-        part.X for part in tasks.gathered([tasks.submit("vectors", k, rows_at, rows[k], some) for k, some in filled])
-    ]
-    return stacked(parts)
+    order = disjoint_order(pairs)
+    solved: dict[int, PairFit] = {}
+    while len(solved) < len(order) and (left := fit.session.deadline - time.perf_counter()) > 0:
+        is_limited, n_threads = np.isfinite(left), max(1, sum(tasks.client.nthreads().values()))
+        size = max(1, int(min(n_threads * (1 if is_limited else tasks.tuning.batch), most)))
+        batch = order[len(solved) : len(solved) + size]
+        futures = [ask(number, left if is_limited else None) for number in batch]
+        solved |= zip(batch, tasks.gathered(futures), strict=True)
+    return [solved.get(number, _NOT_BEGUN) for number in range(len(pairs))]
 
 
 def _most_at_once(tasks: Tasks, plan: MachinePlan, counts: np.ndarray, row_bytes: int) -> float:
@@ -237,7 +270,8 @@ def _most_at_once(tasks: Tasks, plan: MachinePlan, counts: np.ndarray, row_bytes
         return np.inf
     second, first = np.argsort(counts, kind="stable")[-2:].tolist()
     n = int(counts[first] + counts[second])
-    of_fit = limit // 2 if plan.memory == "auto" else parse_memory(plan.memory)  # the other half is left to rows
+    memory = plan.machine.memory
+    of_fit = limit // 2 if memory == "auto" else parse_memory(memory)  # the other half is left to rows
     copied = 2 * n * row_bytes  # as they come, and joined
     room = limit - of_fit
     if copied > room:
@@ -255,21 +289,14 @@ def _counts_of(rows: ShardRows, plan: MachinePlan) -> tuple[np.ndarray, int]:
     """Return how many rows of positive weight each class has, and the bytes of a row as machines see it."""
     used, n = rows.weight > 0, len(rows.y)
     labels = np.searchsorted(plan.classes, rows.y[used])
-    row_bytes = rows.__sizeof__() // max(1, n) if sparse.issparse(rows.X) else seen_rows(rows.X[:1], plan).nbytes
+    row_bytes = rows.__sizeof__() // max(1, n) if sparse.issparse(rows.X) else _seen_rows(rows.X[:1], plan).nbytes
     return np.bincount(labels, minlength=len(plan.classes)), row_bytes
 
 
-def _rows_of_pair(rows: ShardRows, plan: MachinePlan, pair: tuple[int, int], first: int) -> PairPart:
-    """Return the rows of two classes; the first row of the shard has a number."""
-    numbers = np.flatnonzero((rows.weight > 0) & np.isin(rows.y, plan.classes[list(pair)]))
-    return PairPart(learnt_rows(rows, numbers, plan), numbers + first)
-
-
-def _fit_of(parts: list[PairPart], plan: MachinePlan, seconds: float | None, n_pairs: int) -> PairFit:
+def _fit_of(parts: list[MachinePart], plan: MachinePlan, seconds: float | None, n_pairs: int) -> PairFit:
     """Return the solution of a pair."""
-    filled = [(part.rows.X, part.rows.y, part.rows.weight) for part in parts if len(part.numbers)]
     numbers = np.concatenate([part.numbers for part in parts])
-    machine = fitted(joined(filled, None), plan, seconds, n_pairs)
+    machine = fitted(parts, plan, seconds, n_pairs)
     coef = to_dense(machine.dual_coef_)
     certificate = -float(machine.intercept_[0]), machine.objective_, machine.duality_gap_, machine.kkt_violation_
     return PairFit(

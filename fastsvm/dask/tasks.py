@@ -7,7 +7,7 @@ worker counted is lost with it.
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
@@ -29,8 +29,6 @@ _LOST = (
     "The tasks of the fit are lost: the scheduler of the cluster ended or was restarted. Connect to one that runs, and "
     "fit anew, or resume the job."
 )
-
-
 _KILLED = (
     "{} workers ended while they worked on the same part of the fit, most likely for want of memory: a worker needs "
     "the rows of its shards, and up to 1.5 KB for each row beside them. Give the workers more memory, or take more of "
@@ -79,40 +77,40 @@ class Tasks(NamedTuple):
         """Return the results of tasks, in order; ClusterLost says that the cluster cannot complete them."""
         gathering, n_idle = None, 0
         try:
-            coming: Coroutine = self.client.gather(futures, asynchronous=True)
-            gathering = in_thread_of(self.client, coming)
-            while True:
-                try:
-                    return list(gathering.result(self.tuning.look_s))
-                except TimeoutError:
-                    if gathering.done():
-                        raise
-                n_idle = 0 if any(status == "running" for status, _ in self._workers()) else n_idle + 1
-                if n_idle == self.tuning.looks:
-                    raise ClusterLost(self._why_idle(self.tuning.look_s * n_idle, len(futures)))
+            with self._connected():
+                coming: Coroutine = self.client.gather(futures, asynchronous=True)
+                gathering = in_thread_of(self.client, coming)
+                while True:
+                    try:
+                        return list(gathering.result(self.tuning.look_s))
+                    except TimeoutError:
+                        if gathering.done():
+                            raise
+                    n_idle = 0 if any(status == "running" for status, _ in self._workers()) else n_idle + 1
+                    if n_idle == self.tuning.looks:
+                        raise ClusterLost(self._why_idle(self.tuning.look_s * n_idle, len(futures)))
         except KilledWorker as error:
             raise ClusterLost(_KILLED.format(error.allowed_failures + 1)) from error
         except (CancelledError, asyncio.CancelledError) as error:
             raise ClusterLost(_LOST) from error
-        except Exception as error:
-            self._check_connected(error)
-            raise
         finally:
             if gathering is not None:
                 gathering.cancel()
 
-    def _check_connected(self, error: Exception) -> None:
-        """Raise ClusterLost if an error was raised because there is no scheduler any more."""
-        if self.client.status != "running" and not isinstance(error, ClusterLost):
-            raise ClusterLost(_LOST) from error
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Raise ClusterLost in place of an error that was raised because there is no scheduler any more."""
+        try:
+            yield
+        except Exception as error:
+            if self.client.status != "running" and not isinstance(error, ClusterLost):
+                raise ClusterLost(_LOST) from error
+            raise
 
     def check_loss(self) -> None:
         """Raise ClusterLost if the loss of a single worker ends a fit, as Dask is configured."""
-        try:
+        with self._connected():
             allowed = self.client.run_on_scheduler(lambda dask_scheduler: int(dask_scheduler.allowed_failures))
-        except Exception as error:
-            self._check_connected(error)
-            raise
         if allowed < 1:
             raise ClusterLost(_KILLED.format(1))
 
@@ -158,26 +156,34 @@ class Tasks(NamedTuple):
             "workers, with a nanny that starts lost ones again, and fit anew, or resume the job."
         )
 
-    def submit(self, name: str, number: int, function: Callable, *arguments: object) -> Future:
-        """Send a task of a shard. The name is that of its step, so that the key is new."""
-        return self._sent(f"{name}-{number}", function, *arguments)
+    def each(self, name: str, function: Callable, shards: list, *arguments: object) -> list[Future]:
+        """Send a task for each shard. Arguments in a list are those of single shards."""
+        return [self.submit(f"{name}-{k}", function, one, *of_shard(arguments, k)) for k, one in enumerate(shards)]
 
     def share(self, name: str, value: object) -> Future:
         """Send what tasks of all shards use, once."""
-        return self._sent(name, identity, value)
+        return self.submit(name, identity, value)
 
-    def _sent(self, name: str, function: Callable, *arguments: object) -> Future:
+    def submit(self, name: str, function: Callable, *arguments: object) -> Future:
+        """Send a task, whose name is new in the fit."""
         key = f"svm-{name}-{self.token}"
-        try:
+        with self._connected():
             return self.client.submit(function, *arguments, key=key, pure=False, retries=self.tuning.retries)
-        except Exception as error:
-            self._check_connected(error)
-            raise
+
+
+def of_shard(arguments: Iterable[object], number: int) -> list[object]:
+    """Return the arguments for a shard: those in lists are for single shards."""
+    return [each[number] if isinstance(each, list) else each for each in arguments]
 
 
 def identity(value: object) -> object:
     """Return a value that many tasks use: it is sent once."""
     return value
+
+
+def threads_of(together: int) -> int:
+    """Return the threads of a shard, of which so many share those of this worker."""
+    return max(1, get_worker().state.nthreads // together)
 
 
 # --- accounts of workers ---------------------------------------------------------------------------------
@@ -194,15 +200,11 @@ def counting(what: str, account: Account | None = None) -> Iterator[None]:
     """Count the seconds of this context, "reading" or "computing", by default for the fit whose task this is."""
     begin = time.perf_counter()
     yield
-    _add(what, time.perf_counter() - begin, account)
+    count(what, time.perf_counter() - begin, account)
 
 
-def counting_rows(n: int) -> None:
-    """Count rows that are read or gathered for the fit whose task this is."""
-    _add("rows", n, None)
-
-
-def _add(what: str, amount: float, account: Account | None) -> None:
+def count(what: str, amount: float, account: Account | None = None) -> None:
+    """Count what this worker does, by default for the fit whose task this is."""
     key = account or account_here()
     with _lock:
         _accounts.setdefault(key, {"rows": 0, "reading": 0.0, "computing": 0.0})[what] += amount

@@ -1,10 +1,14 @@
 """Conversion of a published format to one HDF5 file."""
 
+import os
+import pickle
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, BinaryIO, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -12,8 +16,7 @@ from scipy import sparse
 
 from fastsvm.files.atomic_file import check_input, check_output, complete, scratch_folder
 from fastsvm.formats.readers import FORMATS, formats_with, recognise
-from fastsvm.formats.readers.stream import Header, Options, Rows, Stream
-from fastsvm.formats.shuffle import shuffled
+from fastsvm.formats.readers.stream import Header, Options, Rows, Stream, stack
 from fastsvm.formats.writer import StoredLabels, write
 from fastsvm.progress_bar import progress_bar
 from fastsvm.tuning import StorageTuning, current_tuning
@@ -21,6 +24,8 @@ from fastsvm.tuning import StorageTuning, current_tuning
 _EXACT = "exact"
 _VISIBLE = 2e-5  # Rounding shows above this share of the range of a feature: some 1e-4 of its standard deviation.
 _MOST_FEATURES = 1 << 18  # So many features of sparse rows are watched one by one, with 24 bytes for each.
+_BITS = 6  # There are 64 files of rows per level, far fewer than a process may open.
+_KEY = "key"  # It names the column of the keys while rows are shuffled.
 _SHOWN = "float32 would round {where}, which lies between {low:.10g} and {high:.10g}, by up to {error:.2g}"
 
 
@@ -210,7 +215,7 @@ def _numbered(blocks: Iterable[Rows]) -> Iterator[Rows]:
     first = 0
     for block in blocks:
         numbers = np.arange(first, first + len(block))
-        yield replace(block, columns={**block.columns, "source_row": numbers})
+        yield block.with_column("source_row", numbers)
         first += len(block)
 
 
@@ -301,6 +306,100 @@ def _check_options(format: str, options: Options) -> None:
     for name in set(Options._fields) - {"block_bytes", "memory"} - FORMATS[format].options:
         if getattr(options, name) is not None:
             raise ValueError(f"{name} does not apply to {format}, only to {formats_with(name)}.")
+
+
+# --- random order ----------------------------------------------------------------------------------------
+#
+# Each row draws a random 64-bit key, and the rows are sorted by key. Rows that do not fit in memory are first
+# distributed to files by the leading bits of their keys; then each file is sorted. Both ways give the same order, which
+# depends on the seed alone.
+
+
+class _Room(NamedTuple):
+    folder: Path
+    limit: int
+    block_bytes: int
+
+
+def shuffled(blocks: Iterable[Rows], seed: int, folder: Path, limit: int) -> Iterator[Rows]:
+    """Yield the same rows in random order, which depends on the seed and on the number of rows alone.
+
+    `limit` is the most bytes of rows in memory. `folder` is empty and receives temporary files; the caller removes it.
+    """
+    draw = np.random.PCG64(seed).random_raw
+    keyed = (block.with_column(_KEY, draw(len(block))) for block in blocks if len(block))
+    most = min(limit // 16, current_tuning().storage.block_bytes)
+    for block in _in_order(keyed, _Room(folder, limit, most), 64 - _BITS):
+        yield replace(block, columns={name: values for name, values in block.columns.items() if name != _KEY})
+
+
+def _in_order(blocks: Iterator[Rows], room: _Room, shift: int) -> Iterator[Rows]:
+    """Yield rows by increasing key; `shift` is the position of the bits that choose a file."""
+    held: deque[Rows] = deque()
+    size = 0
+    for block in blocks:
+        held.append(block)
+        size += block.nbytes
+        # One row cannot be divided. When no bits are left, all keys are equal.
+        if size > room.limit and shift >= 0 and (len(held) > 1 or len(block) > 1):
+            break
+    else:
+        yield from _sorted(list(held), room.block_bytes)
+        return
+    drained = (held.popleft() for _ in range(len(held)))
+    for path in _deal(chain(drained, blocks), room, shift):
+        with open(path, "rb") as stream:
+            yield from _in_order(_joined(_saved(stream), room.block_bytes), room, shift - _BITS)
+        path.unlink()
+
+
+def _deal(blocks: Iterable[Rows], room: _Room, shift: int) -> list[Path]:
+    """Write the rows to files by the bits of their keys above `shift`; return the files in order."""
+    streams: dict[int, BinaryIO] = {}
+    with ExitStack() as files:
+        for block in _joined(blocks, room.limit // 4):
+            home = (block.columns[_KEY] >> np.uint64(shift)) & np.uint64((1 << _BITS) - 1)
+            for bucket in np.unique(home).tolist():
+                if bucket not in streams:
+                    streams[bucket] = files.enter_context(open(room.folder / f"{shift}-{bucket}", "wb"))
+                pickle.dump(block.take(np.flatnonzero(home == bucket)), streams[bucket], protocol=5)
+    return [Path(streams[bucket].name) for bucket in sorted(streams)]
+
+
+def _saved(stream: BinaryIO) -> Iterator[Rows]:
+    """Yield the blocks that `_deal` wrote to a folder that belongs to this process."""
+    end = os.fstat(stream.fileno()).st_size
+    while stream.tell() < end:
+        yield pickle.load(stream)
+
+
+def _joined(blocks: Iterable[Rows], n_bytes: int) -> Iterator[Rows]:
+    """Yield the same rows in blocks of at least `n_bytes`; the last one may be smaller."""
+    held: list[Rows] = []
+    size = 0
+    for block in blocks:
+        held.append(block)
+        size += block.nbytes
+        if size >= n_bytes:
+            yield stack(held)
+            held, size = [], 0
+    if held:
+        yield stack(held)
+
+
+def _sorted(blocks: list[Rows], block_bytes: int) -> Iterator[Rows]:
+    """Yield the rows of all blocks by increasing key, without a second copy of all rows."""
+    if not blocks:
+        return
+    order = np.argsort(np.concatenate([block.columns[_KEY] for block in blocks]), kind="stable")
+    starts = np.cumsum([0] + [len(block) for block in blocks[:-1]])
+    step = max(1, block_bytes * len(order) // sum(block.nbytes for block in blocks))
+    for first in range(0, len(order), step):
+        index = order[first : first + step]
+        home = np.searchsorted(starts, index, side="right") - 1
+        places = [(k, np.flatnonzero(home == k)) for k in np.unique(home)]
+        parts = stack([blocks[k].take(index[at] - starts[k]) for k, at in places])
+        yield parts.take(np.argsort(np.concatenate([at for _, at in places])))
 
 
 # --- the type in which values are stored: float32, unless its rounding would lose what distinguishes the rows

@@ -6,46 +6,33 @@ import h5py
 import numpy as np
 from scipy import sparse
 
-from fastsvm.sources.base import MemorySource, Origin, Reads, Source, SubsetSource
-from fastsvm.sources.block import Block, CSRBlock, DenseBlock, check_compressed, stacked, to_dense
-from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
-from fastsvm.sources.hdf5_data import HDF5Data, columns_of, of_open_file, open_hdf5, read_column
-from fastsvm.sources.quantized import Quantization, find_quantization
-from fastsvm.sources.scaled import ScaledSource
-from fastsvm.sources.statistics import FeatureStatistics, check_finite, error_in_file, feature_statistics
+from fastsvm.sources.base import MemorySource as MemorySource
+from fastsvm.sources.base import Origin as Origin
+from fastsvm.sources.base import Source as Source
+from fastsvm.sources.base import SubsetSource as SubsetSource
+from fastsvm.sources.block import Block as Block
+from fastsvm.sources.block import CSRBlock as CSRBlock
+from fastsvm.sources.block import DenseBlock as DenseBlock
+from fastsvm.sources.block import check_compressed as check_compressed
+from fastsvm.sources.block import stacked as stacked
+from fastsvm.sources.block import to_dense as to_dense
+from fastsvm.sources.hdf5 import HDF5Data as HDF5Data
+from fastsvm.sources.hdf5 import HDF5Source as HDF5Source
+from fastsvm.sources.hdf5 import columns_of as columns_of
+from fastsvm.sources.hdf5 import hdf5_source
+from fastsvm.sources.hdf5 import of_open_file as of_open_file
+from fastsvm.sources.hdf5 import open_hdf5 as open_hdf5
+from fastsvm.sources.hdf5 import read_column as read_column
+from fastsvm.sources.quantized import Quantization as Quantization
+from fastsvm.sources.quantized import find_quantization as find_quantization
+from fastsvm.sources.scaled import ScaledSource as ScaledSource
+from fastsvm.sources.statistics import FeatureStatistics as FeatureStatistics
+from fastsvm.sources.statistics import check_finite as check_finite
+from fastsvm.sources.statistics import error_in_file as error_in_file
+from fastsvm.sources.statistics import feature_statistics as feature_statistics
 from fastsvm.sources.tiled import SlicedSource, is_sliceable
-from fastsvm.sources.windows import Window, windows
-
-__all__ = [
-    "Block",
-    "CSRBlock",
-    "DenseBlock",
-    "FeatureStatistics",
-    "HDF5Data",
-    "HDF5Source",
-    "MemorySource",
-    "Origin",
-    "Quantization",
-    "Reads",
-    "ScaledSource",
-    "Source",
-    "SubsetSource",
-    "Window",
-    "as_source",
-    "check_compressed",
-    "check_finite",
-    "columns_of",
-    "error_in_file",
-    "feature_statistics",
-    "find_quantization",
-    "is_stored",
-    "of_open_file",
-    "open_hdf5",
-    "read_column",
-    "stacked",
-    "to_dense",
-    "windows",
-]
+from fastsvm.sources.windows import Window as Window
+from fastsvm.sources.windows import windows as windows
 
 
 def is_stored(X: object) -> bool:

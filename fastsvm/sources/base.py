@@ -1,11 +1,11 @@
 """`Source`, the interface of all sources of rows; `View`, `MemorySource` and `SubsetSource`."""
 
 import hashlib
-import queue
-import threading
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
@@ -20,6 +20,8 @@ from fastsvm.tuning import StorageTuning, current_tuning
 
 Item = TypeVar("Item")
 Kind = TypeVar("Kind", bound=Block)
+AHEAD = 2
+"""So many items are computed ahead."""
 _PATIENCE = 2.0  # Seconds to wait for the reader: a garbage collection within the lock of HDF5 would wait for ever.
 
 
@@ -29,37 +31,17 @@ def read_ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
     More threads would not help, because the HDF5 library has one lock for all readers.
     """
     done = object()
-    ready: queue.Queue = queue.Queue(maxsize=1)
-    stop = threading.Event()
-
-    def offer(item: object) -> None:
-        while not stop.is_set():
-            try:
-                return ready.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-
-    def run() -> None:
-        try:
-            for item in items:
-                offer(item)
-                if stop.is_set():
-                    return
-            offer(done)
-        except BaseException as error:
-            offer(error)
-
-    reader = threading.Thread(target=run, name="fastsvm-reader", daemon=True)
+    reader = ThreadPoolExecutor(1, thread_name_prefix="fastsvm-reader")
+    coming: deque[Future] = deque()
     try:
-        reader.start()  # within, as an interrupt may come while the thread starts
-        while (item := ready.get()) is not done:
-            if isinstance(item, BaseException):
-                raise item
+        coming.extend(reader.submit(next, items, done) for _ in range(AHEAD))
+        while (item := coming[0].result()) is not done:
+            coming.popleft()
+            coming.append(reader.submit(next, items, done))
             yield item
     finally:  # also if the consumer stops early
-        stop.set()
-        if reader.is_alive():
-            reader.join(_PATIENCE)
+        running = [one for one in coming if not one.cancel()]
+        reader.shutdown(wait=not wait(running, _PATIENCE).not_done)
 
 
 @dataclass
@@ -362,9 +344,21 @@ class View(Source):
         self.feature_names, self.origin = source.feature_names, source.origin
         self.block_rows, self.chunk_rows = source.block_rows, source.chunk_rows
 
+    @abstractmethod
+    def _of(self, source: Source) -> "View":
+        """Return the same view of another source with the same rows."""
+
     def check_unchanged(self) -> None:
         """Raise ValueError if the file with the rows has changed since the source was made."""
         self.source.check_unchanged()
+
+    def in_blocks(self, most_bytes: int) -> Source:
+        """Return the view with blocks of at most `most_bytes`, or of as many rows as a chunk has."""
+        return self._of(self.source.in_blocks(most_bytes))
+
+    def within(self, memory: int) -> "View":
+        """Return the view for a fit with so much memory, of which blocks of rows are a small part."""
+        return self._of(self.source.within(memory))
 
     def _digest_with(self, *arrays: np.ndarray) -> str:
         """Return a digest of the other source and of arrays."""
@@ -400,13 +394,8 @@ class SubsetSource(View):
         """Return the source of the rows `indices` of this subset."""
         return SubsetSource(self.source, self.indices[indices])
 
-    def in_blocks(self, most_bytes: int) -> "SubsetSource":
-        """Return the source with blocks of at most `most_bytes`, or of as many rows as a chunk has."""
-        return SubsetSource(self.source.in_blocks(most_bytes), self.indices)
-
-    def within(self, memory: int) -> "SubsetSource":
-        """Return the source for a fit with so much memory, of which blocks of rows are a small part."""
-        return SubsetSource(self.source.within(memory), self.indices)
+    def _of(self, source: Source) -> "SubsetSource":
+        return SubsetSource(source, self.indices)
 
     def digest(self) -> str:
         """Return a digest of the source and of the row numbers."""

@@ -119,10 +119,6 @@ class DenseBlock(NamedTuple):
         """Return the rows with other values at the same places."""
         return DenseBlock(values)
 
-    def keys(self) -> list[bytes]:
-        """Return a key for each row; those of equal rows are equal."""
-        return [row.tobytes() for row in self.values + self.values.dtype.type(0)]  # -0.0 becomes 0.0
-
     def compressed(self, dtype: DTypeLike) -> "CSRBlock":
         """Return the values other than zero as an array of `dtype`, in compressed sparse row form."""
         there = self.values != 0

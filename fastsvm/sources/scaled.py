@@ -1,7 +1,5 @@
 """An affine view of a source: (x - shift) * scale for each feature."""
 
-from typing import cast
-
 import numpy as np
 
 from fastsvm.sources.base import Source, View
@@ -45,10 +43,7 @@ class ScaledSource(View):
         """
         uniform = weight is None or (weight == weight[0]).all()
         statistics = feature_statistics(source, None if uniform else weight)
-        scale = np.ones(source.shape[1])
-        varying = statistics.varying(len(source))
-        scale[varying] /= np.sqrt(statistics.feature_variance[varying])
-        return cls(source, None if source.sparse else statistics.mean, scale, dtype)
+        return cls(source, None if source.sparse else statistics.mean, statistics.scale(len(source)), dtype)
 
     def as_stored(self) -> tuple[Source, np.ndarray, np.ndarray]:
         """Return dense rows as stored, and shift and scale; sparse ones as they are scaled."""
@@ -103,20 +98,15 @@ class ScaledSource(View):
         """Return a digest of the source, its scale and its shift."""
         return self._digest_with(self.scale, *([] if self.shift is None else [self.shift]))
 
-    def in_blocks(self, most_bytes: int) -> "ScaledSource":
+    def in_blocks(self, most_bytes: int) -> Source:
         """Return the view with smaller blocks, of at most so many bytes when they are scaled."""
         if self.resident != self.source.resident:
-            return cast(ScaledSource, super().in_blocks(most_bytes))
-        share = max(1, most_bytes * self.source.nbytes // max(1, self.nbytes))
-        return self._of(self.source.in_blocks(share))
+            return Source.in_blocks(self, most_bytes)
+        return super().in_blocks(max(1, most_bytes * self.source.nbytes // max(1, self.nbytes)))
 
     def loaded(self) -> "ScaledSource":
         """Return the view of the same rows in memory."""
         return self._of(self.source.loaded())
-
-    def within(self, memory: int) -> "ScaledSource":
-        """Return the view for a fit with so much memory, of which blocks of rows are a small part."""
-        return self._of(self.source.within(memory))
 
     def _of(self, source: Source) -> "ScaledSource":
         return self if source is self.source else ScaledSource(source, self.shift, self.scale, self.dtype)

@@ -40,6 +40,12 @@ class FeatureStatistics(NamedTuple):
         rounding = n_rows * unit * self.feature_variance + (n_rows * unit * self.mean) ** 2
         return self.feature_variance > rounding
 
+    def scale(self, n_rows: int) -> np.ndarray:
+        """Return what makes the variance of each feature of `n_rows` rows 1; it is 1 for constant features."""
+        varying, scale = self.varying(n_rows), np.ones(len(self.mean))
+        scale[varying] /= np.sqrt(self.feature_variance[varying])
+        return scale
+
     def affine(self, scale: float, offset: float) -> "FeatureStatistics":
         """Return the statistics of offset + scale x. With an offset, `sq_norm` is an upper bound."""
         longest = scale * self.sq_norm**0.5 + abs(offset) * len(self.mean) ** 0.5

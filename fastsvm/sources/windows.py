@@ -7,10 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.sources.base import Source, read_ahead
+from fastsvm.sources.base import AHEAD, Source, read_ahead
 from fastsvm.sources.block import Block
-
-_BUFFERS = 3  # One buffer is filled, one waits, and one is in use.
 
 
 class Window(NamedTuple):
@@ -59,7 +57,7 @@ def windows(
     groups = [spans[k : k + size] for k in range(0, len(spans), size)]
     buffers = [] if buffers is None else buffers
     if not buffers:
-        buffers += [source.buffer(size * longest) for _ in range(_BUFFERS)]
+        buffers += [source.buffer(size * longest) for _ in range(AHEAD + 1)]  # one is in use
     turns = cycle(buffers)
     items = ((k, _gathered(source, rows, groups[k], next(turns))) for k in range(first, len(groups)))
     with closing(read_ahead(items)) as ready:  # else a garbage collection could close it within the lock of HDF5

@@ -1,4 +1,4 @@
-"""A fit has the same bits by whatever way the shards are asked: directly, by the scheduler, or by tasks."""
+"""A fit has the same bits by whatever way the shards are asked: directly, by the scheduler, or by new sessions."""
 
 import pickle
 import time
@@ -7,8 +7,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from fastsvm.dask import LinearSVC, sessions
-from fastsvm.dask.sessions import Sessions
+from fastsvm.dask import LinearSVC, shards
 from fastsvm.dask.shards import ClusterShards
 
 pytestmark = pytest.mark.dask
@@ -30,15 +29,15 @@ def model(fitted):
 
 
 @pytest.fixture
-def told(monkeypatch):
-    """Return the parts of rounds that are told by tasks."""
-    usual, found = ClusterShards._tell, []
+def opened(monkeypatch):
+    """Return for each time that sessions are opened how many parts of rounds they take at once."""
+    usual, found = ClusterShards._open, []
 
-    def telling(self, orders, metric):
-        found.append(orders[0].part)
-        return usual(self, orders, metric)
+    def opening(self, asked):
+        found.append(len(self._told))
+        return usual(self, asked)
 
-    monkeypatch.setattr(ClusterShards, "_tell", telling)
+    monkeypatch.setattr(ClusterShards, "_open", opening)
     return found
 
 
@@ -47,32 +46,32 @@ def assert_same(model, other):
     assert (model.objective_, model.n_iter_) == (other.objective_, other.n_iter_)
 
 
-def test_workers_out_of_reach_are_asked_by_the_scheduler(fitted, model, told, monkeypatch):
+def test_workers_out_of_reach_are_asked_by_the_scheduler(fitted, model, opened, monkeypatch):
     async def not_reached(self):
         return False
 
-    monkeypatch.setattr(Sessions, "_reached", not_reached)
+    monkeypatch.setattr(ClusterShards, "_reached", not_reached)
     assert_same(fitted(), model)
-    assert not told
+    assert opened == [0]
 
 
 @pytest.mark.parametrize("question", ["round", "losses", "certificate_sums", "settled"])
-def test_what_no_session_answers_is_told_again_by_tasks(fitted, model, told, monkeypatch, choose, question):
-    usual, asked = Sessions.ask, []
+def test_what_no_session_answers_new_ones_do(fitted, model, opened, monkeypatch, choose, question):
+    usual, asked = ClusterShards._ask, []
 
     def forgetful(self, one, *given):
         asked.append(one)
-        if one == question and len(asked) > 30 and not told:
-            sessions._sessions.clear()
+        if one == question and len(asked) > 30 and len(opened) == 1:
+            shards._sessions.clear()
         return usual(self, one, *given)
 
-    monkeypatch.setattr(Sessions, "ask", forgetful)
+    monkeypatch.setattr(ClusterShards, "_ask", forgetful)
     choose(cluster={"kept_rounds": 5})  # after which states are settled
     assert_same(fitted(), model)
-    assert told
+    assert len(opened) == 2 and opened[1] > 0
 
 
-def test_an_error_within_a_session_is_told_by_the_task(client, digits):
+def test_an_error_within_a_session_is_told_by_the_task_that_opens_the_next(client, digits):
     X, y = da.from_array(digits[0] * 1e200, chunks=(100, 64)), da.from_array(digits[1], chunks=100)
     with pytest.raises(ValueError, match="overflow"):
         LinearSVC("hinge", random_state=0, client=client).fit(X, y)
@@ -87,15 +86,16 @@ def test_states_are_taken_before_too_much_was_told(fitted, model, monkeypatch, c
 
 
 def test_a_copy_of_a_session_is_only_an_address(fitted, monkeypatch):
-    usual, copies = Sessions.__init__, []
+    usual, copies = ClusterShards._open, []
 
-    def copied(self, tasks, opened):
-        usual(self, tasks, opened)
-        copies.extend(pickle.loads(pickle.dumps(list(sessions._sessions.values()))))
+    def copied(self, asked):
+        answers = usual(self, asked)
+        copies.extend(pickle.loads(pickle.dumps(list(shards._sessions.values()))))
+        return answers
 
-    monkeypatch.setattr(Sessions, "__init__", copied)
+    monkeypatch.setattr(ClusterShards, "_open", copied)
     fitted()
     assert {one.address.split(":")[0] for one in copies} == {"inproc"}
     assert not any(hasattr(one, "round") for one in copies)
-    while sessions._sessions:  # they are closed soon after the fit
+    while shards._sessions:  # they are closed soon after the fit
         time.sleep(0.01)

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from fastsvm.files import atomic_file
 from fastsvm.formats import convert
+from fastsvm.formats.conversion import shuffled
 from fastsvm.formats.readers.stream import Rows, stack
-from fastsvm.formats.shuffle import shuffled
 
 
 def blocks(n: int, size: int, kind: str = "dense") -> Iterator[Rows]:
@@ -82,7 +82,7 @@ def test_nothing_is_left_after_an_error(tmp_path, monkeypatch, memory, error, wh
     elif when == "writing":
         monkeypatch.setattr("fastsvm.formats.writer._extend", fail)
     else:
-        monkeypatch.setattr("fastsvm.formats.readers.matrix.check_finite", fail)
+        monkeypatch.setattr("fastsvm.formats.readers.stream.check_finite", fail)
     with pytest.raises(error):
         convert(path, target, memory=memory)
     assert [file.name for file in target.parent.iterdir()] == ["rows.h5"]

@@ -30,7 +30,7 @@ import numpy as np
 from distributed import Client, LocalCluster, Nanny, Status
 
 from fastsvm.dask import LinearSVC, NystroemSVC, SGDClassifier
-from fastsvm.dask.sessions import Sessions
+from fastsvm.dask.shards import ClusterShards
 from fastsvm.tuning import changed, tuned
 
 LONGEST = 600  # seconds of a fit
@@ -207,16 +207,16 @@ class Soak:
 
     def listen(self) -> None:
         """Note from now on what the client asks sessions."""
-        usual = Sessions.ask
+        usual = ClusterShards._ask
 
-        def heard(sessions: Sessions, question: str, *given: Any) -> Any:
+        def heard(shards: ClusterShards, question: str, *given: Any) -> Any:
             self.asked = question
             try:
-                return usual(sessions, question, *given)
+                return usual(shards, question, *given)
             finally:
                 self.asked = ""
 
-        Sessions.ask = heard
+        ClusterShards._ask = heard
 
 
 def _tasks_of(address: str, dask_scheduler: Any) -> list[str]:

@@ -12,7 +12,7 @@ from scipy import sparse
 from fastsvm import SVC, SVCSearch, open_hdf5
 from fastsvm.files.atomic_file import has_locks
 from fastsvm.sources import feature_statistics
-from fastsvm.sources.hdf5_data import read_column
+from fastsvm.sources.hdf5 import read_column
 
 N, D = 37, 5
 VALUES = np.random.default_rng(0).integers(0, 4, (N, D)).astype(float)

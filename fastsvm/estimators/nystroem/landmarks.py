@@ -342,5 +342,6 @@ def _given(estimator: BaseEstimator) -> Samples:
 
 def _distinct(block: Block) -> np.ndarray:
     """Return the numbers of the rows that no earlier row is equal to."""
-    last_to_first = reversed(list(enumerate(block.keys())))
+    keys = block.compressed(block.stored.dtype).keys()  # for which -0.0 is 0.0
+    last_to_first = reversed(list(enumerate(keys)))
     return np.sort(np.array(list({key: k for k, key in last_to_first}.values()), np.int64))

@@ -11,8 +11,6 @@ from fastsvm.files.atomic_file import check_input
 from fastsvm.formats.readers import arrow, cifar10, csv_text, idx, numpy_arrays, svmlight
 from fastsvm.formats.readers.stream import Options, Stream
 
-__all__ = ["FORMATS", "Format", "formats_with", "recognise"]
-
 
 class Format(NamedTuple):
     """A data format: `recognises` tells whether a file or folder looks like it, `read` gives its `Stream`."""

@@ -13,8 +13,7 @@ from typing import IO, Any, BinaryIO, Literal, NamedTuple, cast
 
 import numpy as np
 
-from fastsvm.formats.readers.matrix import matrix_in
-from fastsvm.formats.readers.stream import Header, Options, Rows, Stream, head, opened
+from fastsvm.formats.readers.stream import Header, Options, Rows, Stream, head, matrix_in, opened
 from fastsvm.tuning import current_tuning
 
 _BYTES = np.dtype([("label", np.uint8), ("pixels", np.uint8, (3, 32, 32))])  # of a record
@@ -120,15 +119,9 @@ def _archived(archive: tarfile.TarFile, path: Path) -> dict[str, _File]:
             continue
         if name in files and _BATCH.fullmatch(name):
             raise ValueError(f"{path} holds two files named {name}; it is not the published archive.")
-        files[name] = _File(f"{name} in {path}", member.size, partial(_extracted, archive, member))
+        content = cast(Callable[[], IO[bytes]], partial(archive.extractfile, member))  # that of a regular file
+        files[name] = _File(f"{name} in {path}", member.size, content)
     return files
-
-
-def _extracted(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
-    stream = archive.extractfile(member)
-    if stream is None:
-        raise ValueError(f"{member.name} is not a regular file.")
-    return stream
 
 
 def _chosen(files: dict[str, _File], path: Path, split: str | None) -> list[str]:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fastsvm.formats.readers.matrix import Matrix, matrix_in, rows_of
-from fastsvm.formats.readers.stream import Options, Stream, compressed, head, opened
+from fastsvm.formats.readers.stream import Matrix, Options, Stream, compressed, head, matrix_in, opened, rows_of
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _PREFIXES = {"train": "train", "test": "(?:t10k|test)"}
@@ -23,7 +22,10 @@ def recognises(path: Path) -> bool:
     """Return whether a path is an IDX file or a folder with images in IDX files."""
     if path.is_dir():
         return any(_images_in(path, split) for split in _PREFIXES)
-    start = head(path, 4)
+    return _is_magic(head(path, 4))
+
+
+def _is_magic(start: bytes) -> bool:
     return len(start) == 4 and start[:2] == b"\0\0" and start[2] in _TYPES and 1 <= start[3] <= 8
 
 
@@ -46,7 +48,7 @@ def _array(files: ExitStack, path: Path) -> Matrix:
     """Return the array in a file, which stays open as long as `files`."""
     stream = files.enter_context(opened(path))
     magic = stream.read(4)
-    if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES or not 1 <= magic[3] <= 8:
+    if not _is_magic(magic):
         raise ValueError(f"{path} is not an IDX file: it starts with the bytes {magic.hex(' ') or '(none)'}.")
     raw = stream.read(4 * magic[3])
     if len(raw) < 4 * magic[3]:

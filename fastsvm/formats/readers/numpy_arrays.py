@@ -16,8 +16,17 @@ import numpy as np
 from numpy.lib import format as npy_format
 from scipy import sparse
 
-from fastsvm.formats.readers.matrix import Matrix, label_type, labels_of, matrix_in, rows_of
-from fastsvm.formats.readers.stream import Header, Options, Rows, Stream
+from fastsvm.formats.readers.stream import (
+    Header,
+    Matrix,
+    Options,
+    Rows,
+    Stream,
+    label_type,
+    labels_of,
+    matrix_in,
+    rows_of,
+)
 from fastsvm.tuning import current_tuning
 
 # NumPy raises any of these for headers that are truncated, impossible, or not Python literals.

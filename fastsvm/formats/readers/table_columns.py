@@ -28,24 +28,24 @@ class TableColumns(NamedTuple):
     id: int | None
     why: str  # It tells the user which column holds the labels and why.
     weight: int | None = None
-    of_model: bool = False  # The features are those of a model, so that other columns are left out.
-    empty: int | None = None  # The labels here are not read, for some are missing.
+    notes: tuple[str, ...] = ()  # They tell the user about the features, the weights and what is left out.
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """Names of the features; None if the table has none, or two features share one."""
-        names = self._names_of_features
+        names = _names_of(self.names, self.features)
         return names if names and not _repeated(names) else None
 
     def header(self, dtype: np.dtype, y_dtype: np.dtype, n_samples: int | None, notes: tuple[str, ...]) -> Header:
         """Return the header of the table; `y_dtype` is the type of the labels if there are some."""
+        has_labels = self.label is not None
         return Header(
             len(self.features),
             dtype,
-            None if self.label is None else y_dtype,
+            y_dtype if has_labels else None,
             n_samples=n_samples,
             feature_names=self.feature_names,
-            label_name=self.label_name,
+            label_name=(self.names[cast(int, self.label)] or None) if has_labels and self.names is not None else None,
             label=self.why,
             notes=notes + self.notes,
         )
@@ -53,41 +53,35 @@ class TableColumns(NamedTuple):
     def without_labels(self, n_missing: int, n_rows: int) -> "TableColumns":
         """Return the columns without that of the labels, which some rows do not have."""
         title = self.title(cast(int, self.label))
-        why = f"none, {title} has no value in {n_missing:,} of {n_rows:,} rows"
-        return self._replace(label=None, why=why, empty=self.label)
-
-    @property
-    def label_name(self) -> str | None:
-        """Name of the column of the labels, if there is one with a name."""
-        return (self.names[self.label] or None) if self.names is not None and self.label is not None else None
-
-    @property
-    def _names_of_features(self) -> tuple[str, ...]:
-        return () if self.names is None else tuple(self.names[k] for k in self.features)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the user should know about the features, the weights and what is left out."""
-        notes = []
-        repeated = _repeated(self._names_of_features)
-        if repeated:  # later files could not find them again
-            named = _listed(list(map(repr, repeated)))
-            notes.append(f"Several features are named {named}: no names are kept, and columns count by their order.")
-        if self.weight is not None:
-            notes.append(f"{self.title(self.weight)} holds the weights of the rows.")
-        names = () if self.of_model else self._names_of_features
-        for k, name in zip(self.features, names, strict=False):
-            if name.lower() in _PERHAPS_WEIGHTS:
-                what = f"If it holds weights of the rows, pass sample_weight={name!r}."
-                notes.append(f"{self.title(k)} is used as a feature. {what}")
-        rest = sorted(set(range(len(self.names or ()))) - {*self.features, *self[2:4], self.weight, self.empty})
-        if rest:
-            notes.append(f"Left out, for they are no features of the model: {_listed(list(map(self.title, rest)))}.")
-        return tuple(notes)
+        return self._replace(label=None, why=f"none, {title} has no value in {n_missing:,} of {n_rows:,} rows")
 
     def title(self, position: int) -> str:
         """Return the name of a column for messages."""
         return _title(self.names, position)
+
+
+def _names_of(names: tuple[str, ...] | None, features: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the names of features; none if the table has none."""
+    return () if names is None else tuple(names[k] for k in features)
+
+
+def _notes(columns: TableColumns, of_model: bool) -> tuple[str, ...]:
+    """Return what the user should know about columns; features `of_model` are those of a model."""
+    notes, names = [], _names_of(columns.names, columns.features)
+    if repeated := _repeated(names):  # later files could not find them again
+        named = _listed(list(map(repr, repeated)))
+        notes.append(f"Several features are named {named}: no names are kept, and columns count by their order.")
+    if columns.weight is not None:
+        notes.append(f"{columns.title(columns.weight)} holds the weights of the rows.")
+    for k, name in zip(columns.features, () if of_model else names, strict=False):
+        if name.lower() in _PERHAPS_WEIGHTS:
+            what = f"If it holds weights of the rows, pass sample_weight={name!r}."
+            notes.append(f"{columns.title(k)} is used as a feature. {what}")
+    rest = set(range(len(columns.names or ()))) - {*columns.features, columns.label, columns.id, columns.weight}
+    if rest:
+        titles = _listed(list(map(columns.title, sorted(rest))))
+        notes.append(f"Left out, for they are no features of the model: {titles}.")
+    return tuple(notes)
 
 
 def _repeated(names: tuple[str, ...]) -> list[str]:
@@ -133,7 +127,8 @@ def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, 
             f"{path} has one column, so no features: its first line has no comma, semicolon, tab or | "
             "between names or numbers. If it is a feature, pass label=False."
         )
-    return TableColumns(names, of_model or rest, label, id, why, weight, bool(of_model))
+    columns = TableColumns(names, of_model or rest, label, id, why, weight)
+    return columns._replace(notes=_notes(columns, bool(of_model)))
 
 
 def _label(
