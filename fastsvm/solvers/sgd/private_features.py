@@ -11,7 +11,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.solvers.sgd.feature_rates import FeatureRates
+from fastsvm.solvers.sgd.learning_rates import FeatureRates
 from fastsvm.solvers.sgd.problem import LinearFunction
 from fastsvm.sources import CSRBlock, MemorySource, Source
 
