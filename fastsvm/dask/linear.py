@@ -142,11 +142,9 @@ class DistributedLinearSVM(DistributedEstimator):
             )
         finally:
             monitor.close()
-        certificate = solver.certificate
-        if reason is not StopReason.CONVERGED or certificate is None:
-            state, certificate = solver.concluded(state)
+        state, certificate = solver.finish(state)
         reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
-        weights = solver.finish(state)
+        weights = solver.weights(state)
         scaling = self.intercept_scaling if self.fit_intercept else 0.0
         self._take(*self._shown(weights[:, :-1].copy(), scaling * weights[:, -1]))
         self.n_iter_, self.kkt_violation_ = state.epoch, float(certificate.violation)

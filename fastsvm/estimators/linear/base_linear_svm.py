@@ -420,7 +420,7 @@ class BaseLinearSVM(LinearModel):
                 run = self._run(fit, names, session)
                 if run.reason is not StopReason.STALLED:
                     break  # else the next solver may come nearer, where rounding errors hide the way of this one
-            weights = fit.solver.finish(run.state)
+            weights = fit.solver.weights(run.state)
             self._note(run, weights, names)
             self._conclude(weights, partial(fit.solver.dual_of, run.state), pool)
         session.finish(run.monitor, warn_of_gap)
@@ -430,16 +430,14 @@ class BaseLinearSVM(LinearModel):
         solver, state = fit.solver, fit.initial_state()
 
         def attributes(state: Any) -> Attributes:
-            return names | self._weights(solver.finish(state), state.epoch)
+            return names | self._weights(solver.weights(state), state.epoch)
 
         monitored = MonitoredFit(session, self.max_iter, attributes, fit.checkpoint, state, fit.records, self.solver_)
         monitor = _Monitor(monitored, solver.problem.source)
         with session.solving(monitor, "_fit_state", lambda: fit.last_state(monitor.state)):
             state, reason = fit.run(state, self.max_iter, monitor.observe)
-        certificate = solver.certificate
-        if reason is not StopReason.CONVERGED or certificate is None:
-            state, certificate = solver.concluded(state)
-            reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
+        state, certificate = solver.finish(state)
+        reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
         return _Run(monitor, state, certificate, reason)
 
     def _note(self, run: "_Run", weights: np.ndarray, names: Attributes) -> None:

@@ -367,33 +367,28 @@ class LinearDualAscent(CertifiedSolver):
 
     def certify(self, state: LinearDualState) -> Certificate:
         """Return both objectives and the violation of the optimality conditions, by a pass in float64."""
-        certificate = self.problem.certify([self._weights(state)], state.dual, state.path.position, self.pool)
-        return certificate._replace(primal=certificate.primal[0])
+        return self.problem.certify([self._best(state)], state.dual, state.path.position, self.pool)[1]
 
-    def concluded(self, state: LinearDualState) -> tuple[LinearDualState, Certificate]:
-        """Return the state at the end of a fit and its certificate.
+    def _certified_end(self, state: LinearDualState) -> tuple[LinearDualState, Certificate]:
+        """Return the state and its certificate.
 
         For rows on disk the last weights were not evaluated yet. They are now, and replace the best if they are better.
         """
         if state.candidate is None:
             return state, self.certify(state)
-        choices = [self._weights(state), state.candidate]
-        certificate = self.problem.certify(choices, state.dual, state.path.position, self.pool)
-        better = certificate.primal[1] < certificate.primal[0]
-        by_score = np.broadcast_to(better, self.n_scores)[:, None]
-        primal = certificate.primal.min(axis=0)
-        state = state._replace(best=np.where(by_score, choices[1], choices[0]), primal=primal)
-        return state, certificate._replace(primal=primal)
+        choices = [self._best(state), state.candidate]
+        best, certificate = self.problem.certify(choices, state.dual, state.path.position, self.pool)
+        return state._replace(best=best, primal=certificate.primal), certificate
 
-    def _weights(self, state: LinearDualState) -> np.ndarray:
+    def _best(self, state: LinearDualState) -> np.ndarray:
         """Return the best evaluated weights, or the last if none was evaluated."""
         if np.isfinite(state.primal).all():
             return state.best
         return state.path.mean if state.candidate is None else state.candidate
 
-    def finish(self, state: LinearDualState) -> np.ndarray:
-        """Return the weights of the features and, last, of the constant feature."""
-        weights = self._weights(state)
+    def weights(self, state: LinearDualState) -> np.ndarray:
+        """Return the best weights of the features and, last, of the constant feature."""
+        weights = self._best(state)
         d = self.problem.source.shape[1]
         return np.concatenate([weights[:, :d], weights[:, -1:]], axis=1)
 

@@ -24,6 +24,7 @@ After
     methods for linear one-class SVM and SVDD (exchange of pairs, algorithm 3).
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -244,20 +245,18 @@ class GivenSumAscent(CertifiedSolver):
     # --- certificates ------------------------------------------------------------------------------------
 
     def _certified(
-        self, state: GivenSumState, report: Report, others: "list[np.ndarray] | None" = None
+        self, state: GivenSumState, report: Report, others: Sequence[np.ndarray] = ()
     ) -> tuple[GivenSumState, Report]:
         """Certify the best weights, or others if they are better, and report whether they are within tolerance."""
-        state, certificate = self._with_best_offset(state, others or [])
+        state, certificate = self._certified_end(state, others)
         self.certificate = certificate
         state = self._recorded(state._replace(dual_value=certificate.dual), state.best, state.primal)
         is_within = self.is_within(certificate)
         return state, report._replace(gap=self.gap_of(certificate), within=is_within, converged=is_within)
 
-    def concluded(self, state: GivenSumState) -> tuple[GivenSumState, Certificate]:
-        """Return the state at the end of a fit, with the best offset, and its certificate."""
-        return self._with_best_offset(state, [])
-
-    def _with_best_offset(self, state: GivenSumState, others: list[np.ndarray]) -> tuple[GivenSumState, Certificate]:
+    def _certified_end(
+        self, state: GivenSumState, others: Sequence[np.ndarray] = ()
+    ) -> tuple[GivenSumState, Certificate]:
         """Return the state with the best of its weights, others and Σ β_i x_i, and its certificate, by exact scores."""
         problem, given, dual = self.problem, self.given, self._corrected(state.dual)
         position = problem.combination(dual, self.pool)
@@ -276,8 +275,8 @@ class GivenSumAscent(CertifiedSolver):
         state = state._replace(best=best, primal=np.array([lowest]))
         return state, Certificate(state.primal, -problem.penalty(position), violation)
 
-    def finish(self, state: GivenSumState) -> np.ndarray:
-        """Return the weights of the features and, last, minus the offset."""
+    def weights(self, state: GivenSumState) -> np.ndarray:
+        """Return the best weights of the features and, last, minus the offset."""
         return state.best
 
     def _report(self, state: GivenSumState, n_steps: int) -> Report:

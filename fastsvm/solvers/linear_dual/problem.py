@@ -50,10 +50,7 @@ Result = TypeVar("Result")
 
 
 class Certificate(NamedTuple):
-    """Objectives of each problem, and the largest violation of the dual optimality conditions, in units of the scores.
-
-    `primal` has a dimension before that of the problems for several weights.
-    """
+    """Objectives of each problem, and the largest violation of an optimality condition, in units of the scores."""
 
     primal: np.ndarray
     dual: np.ndarray
@@ -153,8 +150,10 @@ class LinearProblem(NamedTuple):
 
     # --- certificates ------------------------------------------------------------------------------------
 
-    def certify(self, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool) -> Certificate:
-        """Return the primal objectives of some weights, the dual objective of the variables, and the violation.
+    def certify(
+        self, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
+    ) -> tuple[np.ndarray, Certificate]:
+        """Return the weights of the lowest objectives, and their certificate with dual variables.
 
         The dual objective is that of the variables nearest to `dual` that are feasible in float64, since rounding to
         float32 may violate a bound. The optimality conditions are checked at the weights `position`, Σ β_i x_i as the
@@ -162,12 +161,15 @@ class LinearProblem(NamedTuple):
         """
         return self.certificate(weights, self.certificate_sums(weights, dual, position, pool))
 
-    def certificate(self, weights: Sequence[np.ndarray], sums: CertificateSums) -> Certificate:
-        """Return the certificate of weights and dual variables with some sums over all rows."""
-        pairs = zip(sums.losses, weights, strict=True)
-        primal = np.array([self.by_problem(losses) + self.penalty(each) for losses, each in pairs])
+    def certificate(self, weights: Sequence[np.ndarray], sums: CertificateSums) -> tuple[np.ndarray, Certificate]:
+        """Return the weights of the lowest objectives with some sums over all rows, and their certificate."""
+        best, lowest = weights[0], self.by_problem(sums.losses[0]) + self.penalty(weights[0])
+        for each, losses in zip(weights[1:], sums.losses[1:], strict=True):
+            primal = self.by_problem(losses) + self.penalty(each)
+            is_lower = np.broadcast_to(primal < lowest, self.n_scores)[:, None]
+            best, lowest = np.where(is_lower, each, best), np.minimum(primal, lowest)
         value = -self.by_problem(sums.conjugates) - self.penalty(sums.position)
-        return Certificate(primal, np.maximum(value, 0.0), sums.violation)  # losses are not negative: 0 is a bound too
+        return best, Certificate(lowest, np.maximum(value, 0.0), sums.violation)  # 0 is a bound: losses are positive
 
     def certificate_sums(
         self, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
@@ -310,7 +312,10 @@ class LinearSettings(NamedTuple):
 
 
 class CertifiedSolver(Memoryless):
-    """What solvers of linear problems have in common. `certificate` is that of the last state that has one, or None."""
+    """What solvers of linear problems have in common.
+
+    `certificate` is that of the last state that has one, or None. One that is within tolerance is that of the solution.
+    """
 
     certificate: Certificate | None = None
 
@@ -326,6 +331,20 @@ class CertifiedSolver(Memoryless):
         """Return whether a certificate is within tolerance."""
         bounded = self.gap_of(certificate) if self.settings.criterion == "gap" else certificate.violation
         return bool(bounded <= self.settings.tol)
+
+    def finish(self, state: Any) -> tuple[Any, Certificate]:
+        """Return the state with the best weights at the end of a fit, and its certificate."""
+        if self.certificate is not None and self.is_within(self.certificate):
+            return state, self.certificate
+        return self._certified_end(state)
+
+    def _certified_end(self, state: Any) -> tuple[Any, Certificate]:
+        """Return the state and the certificate of a fit that ended before its certificate was within tolerance."""
+        raise NotImplementedError
+
+    def weights(self, state: Any) -> np.ndarray:
+        """Return the best weights of the features of a state and, last, of the constant feature."""
+        raise NotImplementedError
 
     def adopted(self, state: Any) -> Any:
         """Return a state that was saved between two steps, to resume with the same bits."""

@@ -435,14 +435,13 @@ class ShardedAscent(LinearDualAscent):
 
     def certify(self, state: LinearDualState) -> Certificate:
         """Return both objectives and the violation of the optimality conditions, by a pass in float64."""
-        weights = [self._weights(state)]
+        weights = [self._best(state)]
         parts = self.shards.certificate_sums(weights, self._share, state.path.position)
         sums = CertificateSums(
             _total(part.losses for part in parts), _total(part.conjugates for part in parts),
             max(part.violation for part in parts), self._padded(_total(part.position for part in parts)),
         )  # fmt: skip
-        certificate = self.problem.certificate(weights, sums)
-        return certificate._replace(primal=certificate.primal[0])
+        return self.problem.certificate(weights, sums)[1]
 
 
 def _total(parts: Iterable[np.ndarray]) -> np.ndarray:

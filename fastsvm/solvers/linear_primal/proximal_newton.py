@@ -315,11 +315,10 @@ class ProximalNewton(CertifiedSolver):
         self.certificate = Certificate(state.primal, state.dual_value, worst)
         return self.certificate
 
-    def concluded(self, state: LinearPrimalState) -> tuple[LinearPrimalState, Certificate]:
-        """Return the state at the end of a fit and its certificate."""
+    def _certified_end(self, state: LinearPrimalState) -> tuple[LinearPrimalState, Certificate]:
         return state, self.certify(state)
 
-    def finish(self, state: LinearPrimalState) -> np.ndarray:
+    def weights(self, state: LinearPrimalState) -> np.ndarray:
         """Return the weights of the features and, last, of the constant feature."""
         return state.weights
 
