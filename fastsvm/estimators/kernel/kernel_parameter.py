@@ -25,7 +25,7 @@ from fastsvm.kernel_matrix.pairwise import (
     multiplies_bytes,
 )
 from fastsvm.kernel_matrix.rounding import NEAR
-from fastsvm.kernels import KERNELS, Kernel, in_python, is_kernel, kernel_value
+from fastsvm.kernels import KERNELS, Kernel, check_kernel, in_python, is_kernel, kernel_value
 from fastsvm.linalg.row_products import product_type
 from fastsvm.sources import (
     Block,
@@ -81,11 +81,6 @@ KERNEL_RULES = {
 }
 """The rules of the parameters that all estimators with a kernel have."""
 _PARAMETERS = {"gamma": number(least=0), "degree": number(integral=True, least=0)}
-_ATTRIBUTES = {
-    "pairing": one_of("dot", "manhattan"),
-    "translation_invariant": boolean,
-    "rounding": Rule(callable, "a method, see fastsvm.kernels.Kernel"),
-}
 
 
 class KernelEstimator(PublicEstimator):
@@ -120,14 +115,14 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     standardize: bool
 
 
-def check_kernel(kernel: KernelLike) -> None:
+def check_kernel_object(kernel: KernelLike) -> None:
     """Raise ValueError if an attribute or a parameter of a kernel object is not usable."""
     if not is_kernel(kernel):
         return
-    known = _PARAMETERS if _is_ours(kernel) else {}
-    rules = _ATTRIBUTES | {name: known.get(name, number()) for name in kernel._fields}
-    for name, rule in rules.items():
-        value = getattr(kernel, name, None)
+    check_kernel(kernel)
+    rules = _PARAMETERS if _is_ours(kernel) else {}
+    for name, value in kernel._asdict().items():
+        rule = rules.get(name, number())
         if not rule.holds(value):
             raise ValueError(f"The {name!r} of the kernel {kernel!r} must be {rule.words}. Got {value!r} instead.")
 

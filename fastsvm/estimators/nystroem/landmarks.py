@@ -30,7 +30,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     KernelEstimator,
     Standardization,
     attributes_of,
-    check_kernel,
+    check_kernel_object,
     geometry_of,
     is_precomputed,
     resolve_gamma,
@@ -90,7 +90,7 @@ class LandmarkEstimator(KernelEstimator):
 
     def _check_landmark_kernel(self) -> None:
         """Raise ValueError for a kernel that landmarks cannot have."""
-        check_kernel(self.kernel)
+        check_kernel_object(self.kernel)
         if is_precomputed(self):
             raise ValueError(
                 f"{type(self).__name__} computes kernel values with landmarks, and X would hold all of them: pass "

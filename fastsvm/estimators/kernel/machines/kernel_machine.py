@@ -31,7 +31,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     KernelEstimator,
     ObjectSource,
     Standardization,
-    check_kernel,
+    check_kernel_object,
     is_precomputed,
     resolve_kernel,
     samples_for,
@@ -154,7 +154,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_parameters(self, self._own_rules() | _RULES)
-        check_kernel(self.kernel)
+        check_kernel_object(self.kernel)
         if self.standardize and is_precomputed(self):
             raise ValueError("standardize=True needs features, X holds kernel values. Scale before they are computed.")
         parse_memory(self.memory, enough=0)
