@@ -92,7 +92,7 @@ def _merge(block, columns_of, merged, private):
 
     Returns the numbers of values and of further features; -1 if the length of a row's private features is not finite.
     """
-    data, indices, indptr = block.data, block.indices, block.indptr  # no fields in loops: reference counting is slow
+    data, indices, indptr = block.data, block.indices, block.indptr
     new_data, new_indices, new_indptr = merged.data, merged.indices, merged.indptr
     starts, columns, shares = private.starts, private.columns, private.shares
     count, owner, at, n_shared = 0, 0, 0, private.shared.size

@@ -334,7 +334,7 @@ def _batch_steps(
 @jit_in_order
 def _write_scores(block, numbers, model, scores):
     """Write the scores of some rows, and return whether all are finite."""
-    data, indices, indptr = block.data, block.indices, block.indptr  # no views in loops: reference counting is slow
+    data, indices, indptr = block.data, block.indices, block.indptr
     pairs, finite, is_adaptive = model.pairs, True, model.table.shape[2] > 0
     accrued, due = max(model.scalars[_ACCRUED], _TINY), model.scalars[_DUE]
     for i in range(numbers.size):
