@@ -381,11 +381,11 @@ class SharedKernel:
             self.fill()
         return self._rows.fetch(rows) if self._slot_of is None else self._slot_of[rows]
 
-    def _copy(self, found: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
+    def _copy(self, sources: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
         ends = np.flatnonzero(np.diff(columns) != 1) + 1
         starts = np.concatenate([[0], ends, [len(columns)]])
-        for a, b in spans(len(found), SPAN):
-            _copy_runs(self._rows.store, found[a:b], columns, starts, out, slots[a:b])
+        for a, b in spans(len(sources), SPAN):
+            _copy_runs(self._rows.store, sources[a:b], columns, starts, out, slots[a:b])
 
 
 class SharedPart:

@@ -303,10 +303,10 @@ def _is_table(X: Samples) -> bool:
     if hasattr(X, "dtypes") and hasattr(X, "columns"):  # a DataFrame
         return all(getattr(kind, "kind", "O") in "biufc" for kind in X.dtypes)
     try:
-        found = np.asarray(X)
+        array = np.asarray(X)
     except ValueError:  # lists of different lengths
         return False
-    return found.ndim == 2 and found.dtype.kind in "biufc"
+    return array.ndim == 2 and array.dtype.kind in "biufc"
 
 
 # --- how its values are computed -------------------------------------------------------------------------
@@ -377,9 +377,9 @@ def training_rows(
     kernel = resolve_kernel(estimator)
     factor = common_factor(kernel, standardization)
     is_tried = tuning.byte_products and factor is not None and _worth_a_copy(source, budget // 4, tuning)
-    found = bytes_for(kernel, source, pool) if is_tried else None
-    if found is not None:
-        quantization, rows = found[0].times(factor or 1.0), found[1]
+    as_bytes = bytes_for(kernel, source, pool) if is_tried else None
+    if as_bytes is not None:
+        quantization, rows = as_bytes[0].times(factor or 1.0), as_bytes[1]
         statistics = feature_statistics(rows, weight).affine(*quantization)
         if standardization is not None:  # whose shift is left out: it does not change distances
             statistics = statistics._replace(variance=float(statistics.feature_variance.mean()))
@@ -425,10 +425,10 @@ def bytes_for(kernel: ResolvedKernel, source: Source, pool: Pool) -> tuple[Quant
         return None
     if not (kernel.translation_invariant or _is_ours(kernel)):
         return None  # products of bytes come without the norms, which a user's map of them may need
-    found = find_quantization(source, pool)
-    if found is None or (found[0].offset != 0 and not kernel.translation_invariant):
+    quantized = find_quantization(source, pool)
+    if quantized is None or (quantized[0].offset != 0 and not kernel.translation_invariant):
         return None
-    return found
+    return quantized
 
 
 def user_pairwise(function: ResolvedKernel, columns: np.ndarray, source: Source) -> PairwiseKernel:

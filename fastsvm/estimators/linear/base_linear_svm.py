@@ -148,8 +148,8 @@ def _costs(task: Task, C: float) -> np.ndarray:
 def _fingerprint_of(task: Task, problem: LinearProblem) -> str:
     """Return a digest of all that defines a problem."""
     digest = hashlib.blake2b(fingerprint(task).encode())
-    given = () if problem.total is None else (problem.total,)
-    digest.update(repr((problem.loss, problem.constant, problem.demands.balance.tolist(), *given)).encode())
+    total = () if problem.total is None else (problem.total,)
+    digest.update(repr((problem.loss, problem.constant, problem.demands.balance.tolist(), *total)).encode())
     for array in (problem.demands.costs, problem.shift, problem.scale):
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
@@ -296,8 +296,8 @@ class _Monitor(EpochMonitor):
         values = float(state.primal.sum()), report.objective, report.gap, self._source.reads.nbytes
         shown = {"gap": f"{report.gap:.2g}"}
         if self._estimator.criterion == "gap" and not self._bar.disable:
-            known = self._records[-LATEST:]
-            shown |= left_of([one[1] for one in known], [one[4] for one in known], self._estimator.tol)
+            latest = self._records[-LATEST:]
+            shown |= left_of([one[1] for one in latest], [one[4] for one in latest], self._estimator.tol)
         return values, shown
 
 

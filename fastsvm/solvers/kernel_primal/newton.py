@@ -377,8 +377,8 @@ class Primal(Memoryless):
         ways = self._fit_intercept, self._most_factorised, self._deadline
         few = Primal(KernelProblem(y, upper, y), among, SEEN, self.pool, *ways)
         limits = Limits(count, self._deadline)
-        found, _, _ = drive(few, few.init(), limits, lambda state, report: False)
-        state.alpha[some] = found.alpha
+        of_some, _, _ = drive(few, few.init(), limits, lambda state, report: False)
+        state.alpha[some] = of_some.alpha
         state.sums[:] = self._products.times(self.problem.y * state.alpha)
         return self._centred(state)
 

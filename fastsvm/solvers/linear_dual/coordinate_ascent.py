@@ -436,8 +436,8 @@ def recorded(
 def _epochs_until_next(state: LinearDualState, gap: float, settings: LinearSettings) -> int:
     """Return the number of epochs until the next evaluation: not before the gap may be within tolerance."""
     most = 1 + state.epoch // _GROWTH
-    known = np.isfinite(state.gap) and 0 < gap < state.gap
-    rate = np.log(state.gap / gap) / max(1, state.epoch - state.last_evaluation) if known else 0.0
+    falls = np.isfinite(state.gap) and 0 < gap < state.gap
+    rate = np.log(state.gap / gap) / max(1, state.epoch - state.last_evaluation) if falls else 0.0
     if rate == 0 or gap <= settings.tol or settings.criterion != "gap":
         return most
     return int(np.clip(np.log(gap / settings.tol) / rate, 1, most))

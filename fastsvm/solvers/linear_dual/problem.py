@@ -414,12 +414,12 @@ def _add_stored_sums(block: Block, factors: Factors, squared: bool, pool: Pool, 
         return _add_sparse_sums(block, factors, squared, pool, total)
 
     def some(a: int, b: int) -> np.ndarray:
-        own, values = factors(a, b), readable_rows(block.values[a:b])
+        of_rows, values = factors(a, b), readable_rows(block.values[a:b])
         out = np.zeros(total.shape)
         with np.errstate(over="ignore"):  # whoever uses the sums looks for it
             values = values.astype(product_type(values.dtype)) ** 2 if squared else values
-        add_products(values, np.arange(b - a), np.ascontiguousarray(own.T), (0, own.shape[1]), out)
-        out[:, -1] = own.sum(axis=0)
+        add_products(values, np.arange(b - a), np.ascontiguousarray(of_rows.T), (0, of_rows.shape[1]), out)
+        out[:, -1] = of_rows.sum(axis=0)
         return out
 
     for part in _in_order(pool, some, block.shape[0], _piece_of(block)):
@@ -435,12 +435,12 @@ def _add_sparse_sums(block: CSRBlock, factors: Factors, squared: bool, pool: Poo
 
     def add(first: int, last: int, out: np.ndarray) -> None:
         for a, b in spans(last - first, PIECE_ROWS):
-            rows, own = block.slice(first + a, first + b), factors(first + a, first + b)
+            rows, of_rows = block.slice(first + a, first + b), factors(first + a, first + b)
             with np.errstate(over="ignore"):  # as above
                 rows = rows._replace(data=rows.data**2) if squared else rows
             rows = unsigned(readable(rows, np.arange(b - a))[0])
-            pool.run(partial(_add_scores, rows, own, out), class_bounds(k, pool.n_threads))
-            out[:, -1] += own.sum(axis=0)
+            pool.run(partial(_add_scores, rows, of_rows, out), class_bounds(k, pool.n_threads))
+            out[:, -1] += of_rows.sum(axis=0)
 
     pool.run(add, [(a, b, out) for (a, b), out in zip(parts, sums, strict=True)])
     for other in sums[1:]:

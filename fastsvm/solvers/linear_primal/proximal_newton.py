@@ -228,23 +228,23 @@ class ProximalNewton(CertifiedSolver):
         loss, demands = self.problem.loss, self.problem.demands
 
         def write(a: int, b: int) -> None:
-            known = _of_score(demands.of_rows(slice(a, b)), c)
-            _write_curvatures(loss, *known, scores[a:b], _LEAST_CURVATURE, loss.curvature, out[a:b])
+            targets, costs = _of_score(demands.of_rows(slice(a, b)), c)
+            _write_curvatures(loss, targets, costs, scores[a:b], _LEAST_CURVATURE, loss.curvature, out[a:b])
 
         self.pool.run(write, list(spans(len(out), PIECE_ROWS)))
 
-    def _working_set(self, weights: np.ndarray, gradient: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Return the features of the next model; `known` itself if it has all that violate their conditions."""
+    def _working_set(self, weights: np.ndarray, gradient: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """Return the features of the next model; `last` itself if it has all that violate their conditions."""
         n, most, tuning = len(weights) - (self.problem.constant == 0), self._most_features, self.settings.tuning
         is_whole = n <= most and (n <= tuning.hessian_features + 1 or not tuning.working_sets)
         if is_whole or self.penalty.l1_ratio == 0:
-            return known if len(known) else np.arange(n)
+            return last if len(last) else np.arange(n)
         violation, used = self.penalty.violations(gradient, weights), weights != 0
-        if len(known):
+        if len(last):
             outside = np.ones(len(weights), bool)
-            outside[known] = False
+            outside[last] = False
             if not (outside & ((violation > self.settings.tol) | used)).any():
-                return known
+                return last
         near = np.flatnonzero(~used & (np.abs(gradient) > _NEAR))
         n_added = min(len(near), max(tuning.hessian_features, int(used.sum())))
         near = near[np.argsort(-np.abs(gradient[near]), kind="stable")[:n_added]]
