@@ -177,7 +177,7 @@ class Gram:
         def tile(block: Block, start: int) -> None:
             stop = start + block.shape[0]
             if terms is None:
-                self._terms_of(block, start, all_terms)
+                all_terms[start:stop] = pairwise.terms(block)
             pairwise.tile(operand, block, all_terms[start:stop], out._replace(start=out.start + start))
 
         cost = pairwise.cost(source.shape[1])
@@ -193,9 +193,6 @@ class Gram:
             self.pool.finish(most=2 * len(pieces))  # limits the blocks of a file in memory
         self.pool.finish()
         self._terms = all_terms
-
-    def _terms_of(self, block: Block, start: int, out: np.ndarray) -> None:
-        out[start : start + block.shape[0]] = self._ready[0].terms(block)
 
     def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between the rows `indices[first:]` and all `indices` to `out[first:]`."""

@@ -76,7 +76,8 @@ def plan(budget: int, need: Need, cache_limit: int | None, tuning: KernelTuning)
     if cache_limit is not None:
         most = min(most, max(cache_limit, least))
     division = division._replace(cache_bytes=min(division.cache_bytes, most))
-    is_divided = (need.workers > 1 or need.tile_bytes) and not _streamed(need, division)
+    is_streamed = need.stored_bytes > 0 and not (division.loaded or division.part_loaded)
+    is_divided = (need.workers > 1 or need.tile_bytes) and not is_streamed
     return _side_by_side(need, division, budget) if is_divided else division
 
 
@@ -93,10 +94,6 @@ def _recomputing(budget: int, need: Need, tuning: KernelTuning) -> Plan | None:
         if taken + _fixed(need, size) <= budget:
             return Plan(loaded, False, size, 0, newton, recomputed=True)
     return None
-
-
-def _streamed(need: Need, spent: Plan) -> bool:
-    return need.stored_bytes > 0 and not spent.loaded and not spent.part_loaded
 
 
 def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:

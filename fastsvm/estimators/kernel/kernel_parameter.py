@@ -284,16 +284,11 @@ def samples_for(estimator: KernelParameters, X: Samples, known: Samples = None) 
     kernel = estimator.kernel
     if not callable(kernel) or is_kernel(kernel) or isinstance(kernel, type) or is_stored(X):
         return X
-    if _is_table(X) if known is None else not _are_objects(known):
-        return X
+    if _is_table(X) if known is None else not isinstance(known, (list, tuple)) and _is_table(known):
+        return X  # a fit on numbers stores arrays
     if not (hasattr(X, "__len__") or hasattr(X, "shape")) or isinstance(X, (str, bytes)):
         return X  # which is refused
     return ObjectSource(X, known)
-
-
-def _are_objects(support_vectors: Samples) -> bool:
-    """Return whether a model was fitted to objects: a fit on numbers stores arrays."""
-    return isinstance(support_vectors, (list, tuple)) or not _is_table(support_vectors)
 
 
 def _is_table(X: Samples) -> bool:

@@ -454,15 +454,11 @@ class BaseLinearSVM(LinearModel):
 
     def _weights(self, weights: np.ndarray, n_epochs: int) -> Attributes:
         """Return the fitted attributes of weights."""
-        if self._shows_difference(len(weights)):
+        if len(weights) == 2:  # only their difference matters
             weights = np.diff(weights, axis=0)
         scaling = float(self.intercept_scaling) if self.fit_intercept else 0.0
         coef, intercept = self._for_rows_as_passed(weights[:, :-1], scaling * weights[:, -1])
         return self._shaped(np.ascontiguousarray(coef), intercept) | {"n_iter_": n_epochs}
-
-    def _shows_difference(self, n_scores: int) -> bool:
-        """Return whether there are two scores of which the difference is shown."""
-        return n_scores == 2
 
 
 class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):

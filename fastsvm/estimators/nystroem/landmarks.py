@@ -173,12 +173,6 @@ class FeatureMap:
         return self.map.trace_error(self.predictor(np.float64).paired(block), self.pool)
 
 
-def _is_bounded(estimator: BaseEstimator) -> bool:
-    """Return whether kernel values are at most 1, and 1 for a sample and itself."""
-    kernel = resolve_kernel(estimator, 1.0)
-    return is_kernel(kernel) and kernel.translation_invariant
-
-
 @contextmanager
 def stored_features(
     estimator: BaseEstimator, source: Source, features: FeatureMap, budget: int, tuning: NystroemTuning
@@ -191,7 +185,9 @@ def stored_features(
     shape = len(source), features.rank
     n_values = shape[0] * shape[1]
     kinds: list[type[np.floating]] = [np.float64] if n_values <= tuning.exact_values else []
-    kinds += [np.float32, np.float16] if tuning.halves and _is_bounded(estimator) else [np.float32]
+    kernel = resolve_kernel(estimator, 1.0)
+    is_bounded = is_kernel(kernel) and kernel.translation_invariant  # values are at most 1
+    kinds += [np.float32, np.float16] if tuning.halves and is_bounded else [np.float32]
     for kind in kinds:
         if 2 * n_values * np.dtype(kind).itemsize <= budget:
             values: np.ndarray = np.empty(shape, kind)

@@ -525,7 +525,8 @@ class FewSamples(CertifiedSolver):
         try:
             used = _factor_of_gram(rows, self.pool) if self._on_gram else rows
         except linalg.LinAlgError:  # values overflow
-            return self.init(), self._unknown()
+            nothing = np.full(k, np.nan)
+            return self.init(), Certificate(nothing, nothing, np.inf)
         solution = solved(problem, used, np.zeros((k, n)), Course(stop, most_epochs=MOST_STEPS), self.pool)
         weights, beta, certificate = solution.weights, solution.dual.T, solution.certificate()
         if self._on_gram:
@@ -537,11 +538,6 @@ class FewSamples(CertifiedSolver):
             certificate = certificate._replace(primal=np.where(is_lower, certificate.primal, other))
         n_steps = int(solution.n_steps.max())
         return FewSamplesState(weights, beta, certificate.primal, n_steps), certificate
-
-    def _unknown(self) -> Certificate:
-        """Return what is known of a solution where values overflow."""
-        none = np.full(self.n_scores, np.nan)
-        return Certificate(none, none, np.inf)
 
     def _with_constant(self) -> Any:
         """Return all rows in float64 with the constant feature last, an array or a CSR matrix where there are many."""

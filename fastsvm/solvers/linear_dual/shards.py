@@ -254,12 +254,7 @@ class Shard:
         with np.errstate(all="ignore"):
             finite = np.isfinite(path.weights.sum())
         if not finite:
-            explain(self._window(0, len(self._every)))
-
-    def _window(self, start: int, stop: int) -> Window:
-        """Return some rows in order, with their numbers among the rows of all shards."""
-        places = self._every[start:stop]
-        return Window(self.problem.block, places, places + self.first)
+            explain(Window(self.problem.block, self._every, self._every + self.first))  # by the numbers among all rows
 
     def _epochs_on(self, demands: Demands, dual: np.ndarray, metric: Metric) -> Epochs:
         """Return the epochs on dual variables of some scores; their Gram matrices are those of the metric."""

@@ -49,7 +49,7 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import readable_rows
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.losses import Demands, dual_losses, loss_curvature, loss_slope, primal_losses, targets_and_costs
+from fastsvm.losses import dual_losses, loss_curvature, loss_slope, primal_losses, targets_and_costs, write_costs
 from fastsvm.solvers.linear_dual.problem import (
     OVERFLOW,
     PIECE_ROWS,
@@ -228,8 +228,7 @@ class ProximalNewton(CertifiedSolver):
         loss, demands = self.problem.loss, self.problem.demands
 
         def write(a: int, b: int) -> None:
-            targets, costs = _of_score(demands.of_rows(slice(a, b)), c)
-            _write_curvatures(loss, targets, costs, scores[a:b], _LEAST_CURVATURE, loss.curvature, out[a:b])
+            _write_curvatures(loss, demands.of_rows(slice(a, b)), c, scores[a:b], loss.curvature, out[a:b])
 
         self.pool.run(write, list(spans(len(out), PIECE_ROWS)))
 
@@ -270,12 +269,12 @@ class ProximalNewton(CertifiedSolver):
 
     def _moved(self, state: LinearPrimalState, direction: np.ndarray) -> LinearPrimalState:
         """Return the state after the best step in each score; one that does not lead downhill is not taken."""
-        change, length, problem = self._products(direction), np.ones(self.n_scores), self.problem
+        change, length, loss = self._products(direction), np.ones(self.n_scores), self.problem.loss
         l1_ratio = self.penalty.l1_ratio
 
         def search(c: int, flat: float) -> None:
-            along = state.scores[c], change[c], state.weights[c], direction[c]
-            line = Line(problem.loss, *_of_score(problem.demands, c), *along, l1_ratio)
+            targets, costs = (np.ascontiguousarray(each[:, c]) for each in targets_and_costs(self.problem.demands))
+            line = Line(loss, targets, costs, state.scores[c], change[c], state.weights[c], direction[c], l1_ratio)
             length[c] = best_length(line, begins[c], flat)
 
         after = self._evaluated(state.weights + direction, state.scores + change, state.dual_value)
@@ -328,12 +327,6 @@ class ProximalNewton(CertifiedSolver):
         return Report(gap, float(certificate.dual.sum()), n_steps, within, within, False, n_newton=n_steps)
 
 
-def _of_score(demands: Demands, c: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return targets and costs of all rows in one score."""
-    targets, costs = targets_and_costs(demands)
-    return np.ascontiguousarray(targets[:, c]), np.ascontiguousarray(costs[:, c])
-
-
 @jit
 def _write_slopes(loss, targets, costs, scores, dual):
     """Write -c ℓ'(f) for some rows in all scores; loops without `cost_of` are of vectors."""
@@ -344,13 +337,15 @@ def _write_slopes(loss, targets, costs, scores, dual):
 
 
 @jit
-def _write_curvatures(loss, targets, costs, scores, least, most, out):
-    """Write c ℓ''(f) for some rows in one score; it is raised where the loss is almost linear, or steps would be long.
+def _write_curvatures(loss, demands, c, scores, most, out):
+    """Write c ℓ''(f) for some rows in score `c`; it is raised where the loss is almost linear, or steps would be long.
 
-    `least` is the least share of the slope, and `most` the largest curvature of the loss.
+    `most` is the largest curvature of the loss.
     """
+    targets, costs = np.empty(scores.size), np.empty(scores.size)
+    write_costs(demands, 0, c, targets, costs)
     for i in range(scores.size):
-        floor = min(most, least * abs(loss_slope(loss, scores[i], targets[i])))
+        floor = min(most, _LEAST_CURVATURE * abs(loss_slope(loss, scores[i], targets[i])))
         curvature = costs[i] * max(floor, loss_curvature(loss, scores[i], targets[i]))
         out[i] = curvature if costs[i] > 0 else 0.0
 
