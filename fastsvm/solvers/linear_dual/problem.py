@@ -1,5 +1,6 @@
 """The problem of a linear machine: scores, losses, conjugates, sums of rows and certificates, for all its solvers."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
@@ -311,7 +312,7 @@ class LinearSettings(NamedTuple):
     tuning: LinearTuning = LinearTuning()
 
 
-class CertifiedSolver(Memoryless):
+class CertifiedSolver(Memoryless, ABC):
     """What solvers of linear problems have in common.
 
     `certificate` is that of the last state that has one, or None. One that is within tolerance is that of the solution.
@@ -338,13 +339,13 @@ class CertifiedSolver(Memoryless):
             return state, self.certificate
         return self._certified_end(state)
 
+    @abstractmethod
     def _certified_end(self, state: Any) -> tuple[Any, Certificate]:
         """Return the state and the certificate of a fit that ended before its certificate was within tolerance."""
-        raise NotImplementedError
 
+    @abstractmethod
     def weights(self, state: Any) -> np.ndarray:
         """Return the best weights of the features of a state and, last, of the constant feature."""
-        raise NotImplementedError
 
     def adopted(self, state: Any) -> Any:
         """Return a state that was saved between two steps, to resume with the same bits."""
