@@ -45,7 +45,7 @@ from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.linear_dual.augmented_lagrangian import FewSamples
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.one_class import GivenSumAscent
-from fastsvm.solvers.linear_dual.problem import PART_BYTES, PARTS, Certificate, LinearProblem, LinearSettings
+from fastsvm.solvers.linear_dual.problem import PART_BYTES, PARTS, LinearProblem, LinearSettings
 from fastsvm.solvers.linear_dual.sparse_rounds import WideAscent
 from fastsvm.solvers.linear_primal.penalties import L1, L2
 from fastsvm.solvers.linear_primal.proximal_newton import ProximalNewton
@@ -301,15 +301,6 @@ class _Monitor(EpochMonitor):
         return values, shown
 
 
-class _Run(NamedTuple):
-    """What a solver came to: what was seen, its best state with the certificate, and why it ended."""
-
-    monitor: _Monitor
-    state: Any
-    certificate: Certificate
-    reason: StopReason
-
-
 class BaseLinearSVM(LinearModel):
     """What classification, regression and the machine of one class have in common.
 
@@ -417,16 +408,14 @@ class BaseLinearSVM(LinearModel):
                     task = merged(task, tuning.small_values)
                 self.solver_ = solver.name
                 fit = LinearFit(self, task, loss, pool, session, solver.name, tuning)
-                run = self._run(fit, names, session)
-                if run.reason is not StopReason.STALLED:
+                monitor, state = self._run(fit, names, session)
+                if self.stop_reason_ != StopReason.STALLED:
                     break  # else the next solver may come nearer, where rounding errors hide the way of this one
-            weights = fit.solver.weights(run.state)
-            self._note(run, weights, names)
-            self._conclude(weights, partial(fit.solver.dual_of, run.state), pool)
-        session.finish(run.monitor, warn_of_gap)
+            self._conclude(fit.solver.weights(state), partial(fit.solver.dual_of, state), pool)
+        session.finish(monitor, warn_of_gap)
 
-    def _run(self, fit: LinearFit, names: Attributes, session: FitSession) -> "_Run":
-        """Take steps until the fit ends, and certify the best state that is known."""
+    def _run(self, fit: LinearFit, names: Attributes, session: FitSession) -> tuple[_Monitor, Any]:
+        """Take steps until the fit ends, and set the fitted attributes of the best state, which is returned too."""
         solver, state = fit.solver, fit.initial_state()
 
         def attributes(state: Any) -> Attributes:
@@ -438,16 +427,12 @@ class BaseLinearSVM(LinearModel):
             state, reason = fit.run(state, self.max_iter, monitor.observe)
         state, certificate = solver.finish(state)
         reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
-        return _Run(monitor, state, certificate, reason)
-
-    def _note(self, run: "_Run", weights: np.ndarray, names: Attributes) -> None:
-        """Set the fitted attributes."""
-        primal, dual, violation = run.certificate
-        self.__dict__.update(names | self._weights(weights, run.state.epoch))
-        self.objective_, self.dual_objective_ = float(primal.sum()), float(dual.sum())
+        self.__dict__.update(attributes(state))
+        self.objective_, self.dual_objective_ = float(certificate.primal.sum()), float(certificate.dual.sum())
         self.duality_gap_ = max(self.objective_ - self.dual_objective_, 0.0)  # rounding may leave less
-        self.kkt_violation_ = float(violation)
-        self.converged_, self.stop_reason_ = run.reason is StopReason.CONVERGED, str(run.reason)
+        self.kkt_violation_ = float(certificate.violation)
+        self.converged_, self.stop_reason_ = reason is StopReason.CONVERGED, str(reason)
+        return monitor, state
 
     def _conclude(self, weights: np.ndarray, dual: Callable[[], np.ndarray], pool: Pool) -> None:
         """Take the weights at the end of a fit, and what returns their dual variables; here for nothing."""

@@ -173,14 +173,13 @@ def solve_scores(loss, demands, rows, course, bounds, solution):
         write_costs(demands, 0, c, targets, costs)
         dual, weights, here = solution.dual[c], solution.weights[c], _Envelope(loss, targets, costs, center, 0.0, 0.0)
         _sum_rows(rows, dual, weights)
-        n_steps = _ascent(here, course, rows, squares, dual, weights, scores)
+        solution.n_steps[c] = _ascent(here, course, rows, squares, dual, weights, scores)
         if course.most_epochs == 0:
             _write_scores(rows, weights, scores)
         if is_smooth:
-            n_steps += _newton(here, course, rows, dual, weights, scores)
+            solution.n_steps[c] += _newton(here, course, rows, dual, weights, scores)
         else:
-            n_steps += _envelopes(here, course, rows, size, dual, weights, scores)
-        solution.n_steps[c] = n_steps
+            solution.n_steps[c] += _envelopes(here, course, rows, size, dual, weights, scores)
         if course.total == 0:
             position, others = np.empty(weights.size), np.empty(n)
             _write_scores(rows, weights, scores)
@@ -552,7 +551,8 @@ class FewSamples(CertifiedSolver):
 
     def _certified_end(self, state: FewSamplesState) -> tuple[FewSamplesState, Certificate]:
         """Return the state at zero, of which nothing is known."""
-        return state, Certificate(np.full(self.n_scores, np.finfo(np.float64).max), np.zeros(self.n_scores), np.inf)
+        k, most = self.n_scores, np.finfo(np.float64).max / 2  # a sum of which does not overflow
+        return state, Certificate(np.full(k, most / k), np.zeros(k), np.inf)
 
     def weights(self, state: FewSamplesState) -> np.ndarray:
         """Return the weights of the features and, last, of the constant feature."""
