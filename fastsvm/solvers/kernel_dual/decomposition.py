@@ -133,7 +133,7 @@ class Decomposition(ABC):
         self.problem, self.rows, self.tol, self.pool = problem, rows, tol, pool
         self.working_sets = WorkingSetSteps(problem, rows, size, pool, tuning)
         self.gradient = DualGradient(problem, rows, self.working_sets.products, tol)
-        self._newton = NewtonTrial(problem, rows, self.working_sets, pool, most_free, tuning)
+        self._most_free, self._since_newton, self._newton_failures = most_free, 0, 0
         self._interior = InteriorTrial(problem, self.gradient, pool, most_free, deadline, tuning)
         self._all_considered = False
         self._aim = tol
@@ -145,9 +145,9 @@ class Decomposition(ABC):
 
     def memory(self) -> DecompositionMemory:
         """Return what the solver knows beside the state."""
-        products, newton, interior = self.gradient.products, self._newton, self._interior
+        products, interior = self.gradient.products, self._interior
         return DecompositionMemory(
-            aim=self._aim, drift=products.drift, since_newton=newton.n_steps, failures=newton.failures,
+            aim=self._aim, drift=products.drift, since_newton=self._since_newton, failures=self._newton_failures,
             n_sets=self.working_sets.n_sets, all_considered=self._all_considered, n_steps=interior.n_steps,
             interior_tried=interior.tried, rounding=self.gradient.rounding, largest=products.largest,
             least=self.gradient.least, waited=self.gradient.waited, best=self._best, lowest=self._lowest,
@@ -156,9 +156,9 @@ class Decomposition(ABC):
 
     def recall(self, memory: DecompositionMemory) -> None:
         """Take over what another solver of the problem knew, to continue as that one would have."""
-        products, newton, interior = self.gradient.products, self._newton, self._interior
+        products, interior = self.gradient.products, self._interior
         self._aim, products.drift = memory.aim, memory.drift
-        newton.n_steps, newton.failures = memory.since_newton, memory.failures
+        self._since_newton, self._newton_failures = memory.since_newton, memory.failures
         self.working_sets.n_sets, self._all_considered = memory.n_sets, memory.all_considered
         interior.n_steps, interior.tried = memory.n_steps, memory.interior_tried
         self.gradient.rounding, products.largest = memory.rounding, memory.largest
@@ -189,7 +189,7 @@ class Decomposition(ABC):
         self._consider_all_rows(state, level, (low + high) / 2)
         before = objective(self.problem, state.alpha, state.gradient)
         state, n_steps = self._set_steps(state, self._aim, most_steps)
-        n_newton = self._newton.improve_if_slow(state, n_steps, before)
+        n_newton = self._newton_if_slow(state, n_steps, before)
         n_interior = self._interior.solve_if_slow(state, n_steps, self._aim) if n_steps < most_steps else 0
         report = self._report(state, gap_of(self.problem, state), n_steps)
         return state, report._replace(
@@ -214,6 +214,65 @@ class Decomposition(ABC):
         needed = self.rows.columns(np.flatnonzero((state.alpha > 0) | wrong))
         if len(np.unique(needed)) > self.rows.worth_filling * n:
             self.rows.fill()
+
+    # --- Newton steps ------------------------------------------------------------------------------------------
+
+    def _newton_if_slow(self, state: KernelDualState, n_steps: int, before: float) -> int:
+        """Try a Newton step once the decomposition steps have cost as much, and return the number of kept ones, 0 or 1.
+
+        `n_steps` were taken since the last call, from the objective `before`. Each failure doubles the wait.
+        """
+        self._since_newton += n_steps
+        if n_steps == 0 or self._since_newton < self.tuning.many_steps or not self.tuning.newton:
+            return 0
+        n_free = np.count_nonzero((state.alpha > 0) & (state.alpha < self.problem.upper))
+        wait = self.tuning.many_steps + int(n_free**3 / self.tuning.multiplications_of_step)
+        if self._since_newton < wait << min(self._newton_failures, 10):
+            return 0
+        gap, reached = gap_of(self.problem, state), objective(self.problem, *state[:2])
+        kept = self._newton(state, self._most_free)
+        gain_of_steps = (reached - before) * self._since_newton / n_steps
+        is_higher = objective(self.problem, *state[:2]) > reached + SEEN * gain_of_steps
+        good = gap_of(self.problem, state) < (1 - SEEN) * gap or is_higher
+        self._newton_failures = 0 if good else self._newton_failures + 1
+        self._since_newton = 0
+        return int(kept)
+
+    def _newton(self, state: KernelDualState, most: int) -> bool:
+        """Try a Newton step on at most `most` free rows; return whether it increased the objective and was accepted."""
+        y, upper, balanced = self.problem.y, self.problem.upper, self.problem.groups > 0
+        if self.problem.groups > 1 or not self.tuning.newton:
+            return False
+        free = np.flatnonzero((state.alpha > 0) & (state.alpha < upper))
+        if not 2 <= len(free) <= min(most, self.rows.n_slots):
+            return False
+        slots, block = self.rows.fetch(free), self.working_sets.block.square(len(free))
+        self.working_sets.block.gather(free, slots, 0, block)
+        old, bound, sign = state.alpha[free], upper[free], y[free]
+        low, high = np.where(sign > 0, -old, old - bound), np.where(sign > 0, bound - old, old)
+        dtype = block.dtype if self.rows.cheap_among else self.rows.store.dtype
+        change = newton_step(block, dtype, state.gradient[free], low, high, self.pool, balanced, self.tuning)
+        if change is None:
+            return False
+        new = moved(old, bound, change * sign)
+        if balanced and not _balance(new, old, bound, sign):
+            return False
+        delta = (new - old) * sign
+        if self.rows.cheap and dtype != self.rows.store.dtype:  # float32 may hide what the step gains
+            exact = state.gradient[free] + self.rows.weighted_sum(free, delta, free)
+            if delta @ (state.gradient[free] + exact) > 0:  # minus twice the gain
+                return False
+            state.alpha[free] = new
+            self.gradient.products.add(state.gradient, slots, delta)
+            state.gradient[free] = exact
+            return True
+        before = state.alpha.copy(), state.gradient.copy(), objective(self.problem, *state[:2])
+        state.alpha[free] = new
+        self.gradient.products.add(state.gradient, slots, delta)
+        if objective(self.problem, *state[:2]) >= before[2]:
+            return True
+        state.alpha[:], state.gradient[:] = before[:2]
+        return False
 
     # --- the end -----------------------------------------------------------------------------------------------
 
@@ -285,7 +344,7 @@ class Decomposition(ABC):
             before = state.alpha.copy(), state.gradient.copy()
             if gap <= EXACT or gradient.is_rounding(gap):
                 break
-            if not self._newton.improve(state, self.tuning.polished_rows):
+            if not self._newton(state, self.tuning.polished_rows):
                 break
             if gap_of(self.problem, state) > gap * 0.5:  # the free set is not the right one yet
                 state, _ = self._set_steps(state, 2 * EXACT, self.working_sets.size)
@@ -304,86 +363,7 @@ class Decomposition(ABC):
         return duality_gap_is_within(self.problem, state, self.tol)
 
 
-# --- Newton steps ----------------------------------------------------------------------------------------------
-
-
-class NewtonTrial:
-    """Takes Newton steps on at most `most_free` free rows, and keeps those that increase the objective.
-
-    `n_steps` counts the steps of the decomposition since, and `failures` the Newton steps in a row with little
-    progress.
-    """
-
-    def __init__(
-        self,
-        problem: KernelProblem,
-        rows: ProblemRows,
-        working_sets: WorkingSetSteps,
-        pool: Pool,
-        most_free: int,
-        tuning: KernelTuning,
-    ) -> None:
-        self.n_steps = self.failures = 0
-        self._problem, self._pool = problem, pool
-        self._rows, self._block, self._products = rows, working_sets.block, working_sets.products
-        self._most_free, self._tuning = most_free, tuning
-
-    def improve_if_slow(self, state: KernelDualState, n_steps: int, before: float) -> int:
-        """Try a Newton step once the decomposition steps have cost as much, and return the number of kept ones, 0 or 1.
-
-        `n_steps` were taken since the last call, from the objective `before`. Each failure doubles the wait.
-        """
-        self.n_steps += n_steps
-        if n_steps == 0 or self.n_steps < self._tuning.many_steps or not self._tuning.newton:
-            return 0
-        n_free = np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper))
-        wait = self._tuning.many_steps + int(n_free**3 / self._tuning.multiplications_of_step)
-        if self.n_steps < wait << min(self.failures, 10):
-            return 0
-        gap, reached = gap_of(self._problem, state), objective(self._problem, *state[:2])
-        kept = self.improve(state, self._most_free)
-        gain_of_steps = (reached - before) * self.n_steps / n_steps
-        is_higher = objective(self._problem, *state[:2]) > reached + SEEN * gain_of_steps
-        good = gap_of(self._problem, state) < (1 - SEEN) * gap or is_higher
-        self.failures = 0 if good else self.failures + 1
-        self.n_steps = 0
-        return int(kept)
-
-    def improve(self, state: KernelDualState, most: int) -> bool:
-        """Try a Newton step on at most `most` free rows; return whether it increased the objective and was accepted."""
-        y, upper, balanced = self._problem.y, self._problem.upper, self._problem.groups > 0
-        if self._problem.groups > 1 or not self._tuning.newton:
-            return False
-        free = np.flatnonzero((state.alpha > 0) & (state.alpha < upper))
-        if not 2 <= len(free) <= min(most, self._rows.n_slots):
-            return False
-        slots, block = self._rows.fetch(free), self._block.square(len(free))
-        self._block.gather(free, slots, 0, block)
-        old, bound, sign = state.alpha[free], upper[free], y[free]
-        low, high = np.where(sign > 0, -old, old - bound), np.where(sign > 0, bound - old, old)
-        dtype = block.dtype if self._rows.cheap_among else self._rows.store.dtype
-        change = newton_step(block, dtype, state.gradient[free], low, high, self._pool, balanced, self._tuning)
-        if change is None:
-            return False
-        new = moved(old, bound, change * sign)
-        if balanced and not _balance(new, old, bound, sign):
-            return False
-        delta = (new - old) * sign
-        if self._rows.cheap and dtype != self._rows.store.dtype:  # float32 may hide what the step gains
-            exact = state.gradient[free] + self._rows.weighted_sum(free, delta, free)
-            if delta @ (state.gradient[free] + exact) > 0:  # minus twice the gain
-                return False
-            state.alpha[free] = new
-            self._products.add(state.gradient, slots, delta)
-            state.gradient[free] = exact
-            return True
-        before = state.alpha.copy(), state.gradient.copy(), objective(self._problem, *state[:2])
-        state.alpha[free] = new
-        self._products.add(state.gradient, slots, delta)
-        if objective(self._problem, *state[:2]) >= before[2]:
-            return True
-        state.alpha[:], state.gradient[:] = before[:2]
-        return False
+# --- the system of a Newton step ------------------------------------------------------------------------------
 
 
 def _balance(new: np.ndarray, old: np.ndarray, upper: np.ndarray, y: np.ndarray) -> bool:
