@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
-from fastsvm.tuning.kernel import KernelTuning
-from fastsvm.tuning.linear import LinearTuning
 from fastsvm.tuning.records import (
     ClusterTuning,
     JobsTuning,
+    KernelTuning,
     Limits,
+    LinearTuning,
     Look,
     NystroemTuning,
     ProductsTuning,
