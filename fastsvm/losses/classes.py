@@ -136,14 +136,9 @@ def _crammer_singer_violation(loss, demands, at):
 def _crammer_singer_feasible(loss, demands, dual):
     others = np.maximum(-dual, 0.0)
     rows = np.flatnonzero(demands.costs > 0)
-    labels = demands.targets[rows].astype(np.int64)
-    others[rows, labels] = 0.0
+    others[rows, demands.targets[rows].astype(np.int64)] = 0.0
     total = others.sum(axis=1)
-    inside = -(others * (np.minimum(demands.costs, total) / np.maximum(total, 1e-300))[:, None])
-    inside[demands.costs == 0] = 0.0
-    inside[rows, labels] = 0.0
-    inside[rows, labels] = -inside[rows].sum(axis=1)
-    return inside
+    return _balanced(demands, -(others * (np.minimum(demands.costs, total) / np.maximum(total, 1e-300))[:, None]))
 
 
 @register_loss("weston_watkins", of="classes", curvature=np.inf, bounded=True)
@@ -235,10 +230,14 @@ def _weston_watkins_violation(loss, demands, at):
 
 @feasible.register(WestonWatkins)
 def _weston_watkins_feasible(loss, demands, dual):
-    inside = -np.clip(-dual, 0.0, demands.costs[:, None])
+    return _balanced(demands, -np.clip(-dual, 0.0, demands.costs[:, None]))
+
+
+def _balanced(demands, dual):
+    """Return the variables, of which those of the true classes make the sum of each row 0; without costs all are 0."""
     rows = np.flatnonzero(demands.costs > 0)
     labels = demands.targets[rows].astype(np.int64)
-    inside[demands.costs == 0] = 0.0
-    inside[rows, labels] = 0.0
-    inside[rows, labels] = -inside[rows].sum(axis=1)
-    return inside
+    dual[demands.costs == 0] = 0.0
+    dual[rows, labels] = 0.0
+    dual[rows, labels] = -dual[rows].sum(axis=1)
+    return dual

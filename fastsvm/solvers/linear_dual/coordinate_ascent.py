@@ -308,10 +308,7 @@ class LinearDualAscent(CertifiedSolver):
 
     def _losses_of(self, weights: np.ndarray) -> np.ndarray:
         """Return the losses of weights in each score, by a pass over rows in memory."""
-        losses = np.zeros(self.n_scores)
-        for window in self.problem.windows_in_memory(self.settings.window_rows):
-            self.problem.add_losses(weights, window, self.pool, losses)
-        return losses
+        return self.problem.losses(weights, self.settings.window_rows, self.pool)
 
     def _evaluate(
         self, state: LinearDualState, weights: np.ndarray, losses: np.ndarray, last: bool

@@ -149,6 +149,13 @@ class LinearProblem(NamedTuple):
         for part in _in_order(pool, some, len(window.rows), _piece_of(window.block)):
             losses += part
 
+    def losses(self, weights: np.ndarray, window_rows: int, pool: Pool) -> np.ndarray:
+        """Return the losses of all rows of a source in memory, per score, by windows of at most so many rows."""
+        losses = np.zeros(self.n_scores)
+        for window in self.windows_in_memory(window_rows):
+            self.add_losses(weights, window, pool, losses)
+        return losses
+
     # --- certificates ------------------------------------------------------------------------------------
 
     def certify(

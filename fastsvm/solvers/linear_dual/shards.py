@@ -276,11 +276,7 @@ class Shard:
 
     def losses(self, weights: np.ndarray) -> np.ndarray:
         """Return the losses of weights, for each score."""
-        losses = np.zeros(self.problem.n_scores)
-        for start in range(0, len(self._every), PIECE_ROWS):
-            places = self._every[start : start + PIECE_ROWS]
-            self.problem.add_losses(weights, Window(self.problem.block, places, places), self.pool, losses)
-        return losses
+        return self.problem.losses(weights, PIECE_ROWS, self.pool)
 
     def certificate_sums(
         self, weights: Sequence[np.ndarray], state: ShardState, share: np.ndarray, position: np.ndarray
