@@ -38,7 +38,6 @@ from fastsvm.losses import feasible, violation_of
 from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, Solution, newton_applies, solved
 from fastsvm.solvers.linear_dual.metric import mean_square
 from fastsvm.solvers.linear_dual.problem import (
-    OVERFLOW,
     PIECE_ROWS,
     Certificate,
     CertifiedSolver,
@@ -46,7 +45,7 @@ from fastsvm.solvers.linear_dual.problem import (
     LinearSettings,
 )
 from fastsvm.solvers.outer_loop import Report
-from fastsvm.sources import Block, CSRBlock, DenseBlock, check_finite
+from fastsvm.sources import Block, CSRBlock, DenseBlock
 
 _LEAST = 4e-7  # In multiples of s² times the mean ‖x‖², this is less than the objective of rows away from the origin.
 
@@ -161,9 +160,7 @@ class GivenSumAscent(CertifiedSolver):
         """Return w·x of all rows, in the type of products."""
         scores: np.ndarray = self.problem.scores(weights, self.pool, exact=False)[0]
         if not np.isfinite(scores).all():
-            for start, block in self.problem.source.blocks():
-                check_finite(block, start)
-            raise ValueError(OVERFLOW)
+            self.problem.explain()
         return scores
 
     def _corrected(self, dual: np.ndarray) -> np.ndarray:

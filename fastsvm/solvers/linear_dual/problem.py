@@ -1,10 +1,10 @@
 """The problem of a linear machine: scores, losses, conjugates, sums of rows and certificates, for all its solvers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -110,12 +110,11 @@ class LinearProblem(NamedTuple):
         padded[:, -1] = self.constant
         return padded
 
-    def windows_in_memory(self, size: int) -> Generator[Window, None, None]:
-        """Yield all rows of a source in memory, in windows of at most `size` rows."""
-        source, every = self.source, np.arange(len(self.source))
-        for start in range(0, len(source), size):
-            rows = every[start : start + size]
-            yield Window(self.block, rows, rows)
+    def explain(self) -> NoReturn:
+        """Raise the error for a result that is not finite: a bad value of a row, or overflow."""
+        for start, block in self.source.blocks():
+            check_finite(block, start)
+        raise ValueError(OVERFLOW)
 
     # --- objectives --------------------------------------------------------------------------------------
 
@@ -151,9 +150,9 @@ class LinearProblem(NamedTuple):
 
     def losses(self, weights: np.ndarray, window_rows: int, pool: Pool) -> np.ndarray:
         """Return the losses of all rows of a source in memory, per score, by windows of at most so many rows."""
-        losses = np.zeros(self.n_scores)
-        for window in self.windows_in_memory(window_rows):
-            self.add_losses(weights, window, pool, losses)
+        losses, every = np.zeros(self.n_scores), np.arange(len(self.source))
+        for a, b in spans(len(every), window_rows):
+            self.add_losses(weights, Window(self.block, every[a:b], every[a:b]), pool, losses)
         return losses
 
     # --- certificates ------------------------------------------------------------------------------------
@@ -375,7 +374,7 @@ def relative_gap(primal: np.ndarray, dual: np.ndarray, least: float = 1e-300) ->
     return float(((primal - dual) / np.maximum(np.abs(primal), least)).max())
 
 
-def explain(window: Window) -> None:
+def explain(window: Window) -> NoReturn:
     """Raise the error for a result that is not finite: a bad value of a row of the window, or overflow."""
     for place, row in zip(window.places, window.rows, strict=True):
         check_finite(window.block.slice(place, place + 1), row)

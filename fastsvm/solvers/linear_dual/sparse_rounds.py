@@ -37,7 +37,7 @@ from fastsvm.losses import (
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent, LinearDualState, recorded
 from fastsvm.solvers.linear_dual.epochs import EpochState, Shrinking
 from fastsvm.solvers.linear_dual.metric import Metric, no_metric
-from fastsvm.solvers.linear_dual.problem import LinearProblem, LinearSettings, explain
+from fastsvm.solvers.linear_dual.problem import LinearProblem, LinearSettings
 from fastsvm.solvers.outer_loop import OutOfTime, Report, check_time
 from fastsvm.sources import CSRBlock
 
@@ -56,7 +56,7 @@ class WideAscent(LinearDualAscent):
         squares = np.empty(len(self.rows))
         write_squares(block, problem.constant, squares)
         if not np.isfinite(squares).all():  # of rows that cost nothing too
-            explain(next(problem.windows_in_memory(len(self.rows))))
+            problem.explain()
         self._rows, self._scores = (block, squares, problem.constant), np.zeros((self.n_scores, len(squares)))
         n_passes = settings.tuning.step_work // max(1, 8 * len(block.data))
         by_violation = settings.criterion != "gap"
@@ -109,7 +109,7 @@ class WideAscent(LinearDualAscent):
             return state, self._report(state, 0)
         primal, value, changed = columns.T
         if not np.isfinite(primal).all():
-            explain(next(problem.windows_in_memory(len(self.rows))))
+            problem.explain()
         state, _ = recorded(state._replace(epoch=state.epoch + 1, dual_value=value), state.best, primal, self.settings)
         report = self._report(state, 1)
         return (state, report) if changed.any() else self._certified(state, report._replace(stalled=True))

@@ -51,7 +51,6 @@ from fastsvm.linalg.row_products import readable_rows
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import dual_losses, loss_curvature, loss_slope, primal_losses, targets_and_costs, write_costs
 from fastsvm.solvers.linear_dual.problem import (
-    OVERFLOW,
     PIECE_ROWS,
     ROUNDING,
     Certificate,
@@ -62,7 +61,7 @@ from fastsvm.solvers.linear_dual.problem import (
 from fastsvm.solvers.linear_primal.penalties import FLAT, INNER, Line, Penalty, best_length, suits
 from fastsvm.solvers.linear_primal.quadratic_model import QuadraticModel, empty_model, update_models
 from fastsvm.solvers.outer_loop import OutOfTime, Report
-from fastsvm.sources import CSRBlock, DenseBlock, MemorySource, check_finite
+from fastsvm.sources import CSRBlock, DenseBlock, MemorySource
 
 _NEAR = 0.8  # A feature may be added from this share of the bound of its gradient on, before it violates its condition.
 _MOST_FEATURES = 4096  # A working set has at most so many features: factors of larger Hessians take seconds.
@@ -159,7 +158,7 @@ class ProximalNewton(CertifiedSolver):
         combined = self.problem.combination(dual, self.pool)
         primal = losses.sum(axis=0) + self.penalty.values(weights)
         if not (np.isfinite(primal).all() and np.isfinite(combined).all()):
-            self._raise_not_finite()
+            self.problem.explain()
         factors = self.penalty.factors(combined)
         if self.penalty.l1_ratio:
             self.pool.run(add_conjugates, pieces)
@@ -167,12 +166,6 @@ class ProximalNewton(CertifiedSolver):
             conjugates = np.stack([-np.einsum("ic,ci->c", dual, scores), -losses.sum(axis=0)])
         value = -conjugates.sum(axis=0) - self.penalty.conjugates(factors[:, None] * combined)
         return LinearPrimalState(weights, scores, -combined, primal, np.maximum(bound, value))
-
-    def _raise_not_finite(self) -> None:
-        """Raise the error for a result that is not finite: a bad value of a row, or overflow."""
-        for start, block in self.problem.source.blocks():
-            check_finite(block, start)
-        raise ValueError(OVERFLOW)
 
     # --- steps -------------------------------------------------------------------------------------------
 
@@ -187,14 +180,14 @@ class ProximalNewton(CertifiedSolver):
             for c in active:
                 direction[c] = self._truncated(self._of_directions, state, c)
                 if not np.isfinite(direction[c]).all():
-                    self._raise_not_finite()
+                    self.problem.explain()
         else:
             try:
                 models = self._models(state, active)
             except OutOfTime:  # the Hessians are incomplete
                 return state._replace(models=()), self._report(state, before, 0)
             if not all(np.isfinite(models[c].hessian.diagonal()).all() for c in active):
-                self._raise_not_finite()
+                self.problem.explain()
             self.pool.run(lambda c: self._aim(state, models[c], c, direction[c]), [(c,) for c in active])
         after = self._moved(state, direction)._replace(models=models, epoch=state.epoch + 1)
         certificate = self.certify(after)
