@@ -88,12 +88,12 @@ _MAX_FAILURES = 3  # So many envelopes in a row without progress show that round
 class Course(NamedTuple):
     """How scores are solved, and when this ends."""
 
-    stop: np.ndarray  # Once its number is not 0, steps end.
     tol: float = 0.0  # Envelopes end at this gap relative to the objective, or to `least` where that is larger.
     least: float = 0.0
     most_epochs: int = 0  # There are at most so many epochs before Newton steps.
     total: float = 0.0  # It is the sum of the dual variables; 0 if none is given.
     offset: float = 0.0  # Where the sum is given, the offset is this in the beginning.
+    stop: np.ndarray = np.zeros(1, np.int64)  # Once its number is not 0, steps end.
 
 
 class Solution(NamedTuple):
@@ -159,6 +159,12 @@ def solved(problem: LinearProblem, rows: np.ndarray, dual: np.ndarray, course: C
     parts = spans(k, max(1, PIECE_VALUES // rows.size))  # those of the scores that are worth a thread
     pool.run(lambda a, b: solve_scores(loss, demands, rows, course, (a, b), solution), parts)
     return solution
+
+
+def solved_within(problem: LinearProblem, dual: np.ndarray, course: Course, pool: Pool, deadline: float) -> Solution:
+    """Return the solution for all rows from feasible dual variables, shape (n, n_scores); steps end at a deadline."""
+    rows, before = problem.dense(problem.block, problem.source.shape[1] + 1), np.array(dual.T, np.float64, order="C")
+    return stoppable(lambda stop: solved(problem, rows, before, course._replace(stop=stop), pool), deadline)
 
 
 @jit
@@ -526,7 +532,7 @@ class FewSamples(CertifiedSolver):
         except linalg.LinAlgError:  # values overflow
             nothing = np.full(k, np.nan)
             return self.init(), Certificate(nothing, nothing, np.inf)
-        solution = solved(problem, used, np.zeros((k, n)), Course(stop, most_epochs=MOST_STEPS), self.pool)
+        solution = solved(problem, used, np.zeros((k, n)), Course(most_epochs=MOST_STEPS, stop=stop), self.pool)
         weights, beta, certificate = solution.weights, solution.dual.T, solution.certificate()
         if self._on_gram:
             weights, position = _with_scores(used @ weights.T, rows, used), np.ascontiguousarray(solution.dual @ rows)

@@ -44,11 +44,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.processor import VECTOR_BYTES
-from fastsvm._compiled.threads import Pool, stoppable
+from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
 from fastsvm.losses import feasible
-from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, Solution, newton_applies, solved
+from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, newton_applies, solved_within
 from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
 from fastsvm.solvers.linear_dual.epochs import Epochs, EpochState, Shrinking, SparseEpochs
 from fastsvm.solvers.linear_dual.metric import Metric, metric_of, no_metric
@@ -339,15 +339,9 @@ class LinearDualAscent(CertifiedSolver):
 
     def _newton_step(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
         """Return the state after Newton steps to the tolerance, where these lead nearer."""
-        problem, settings = self.problem, self.settings
-        tol = settings.tol / 2 if settings.criterion == "gap" else 0.0  # with a margin
-        rows = problem.dense(problem.block, problem.source.shape[1] + 1)
-
-        def steps(stop: np.ndarray) -> Solution:
-            before = np.ascontiguousarray(state.dual.T, np.float64)
-            return solved(problem, rows, before, Course(stop, tol, settings.least), self.pool)
-
-        solution = stoppable(steps, settings.deadline)
+        settings = self.settings
+        course = Course(settings.tol / 2 if settings.criterion == "gap" else 0.0, settings.least)  # with a margin
+        solution = solved_within(self.problem, state.dual, course, self.pool, settings.deadline)
         dual = np.ascontiguousarray(solution.dual.T)
         after = solution.certificate()
         higher, better = after.dual > state.dual_value, after.primal < state.primal

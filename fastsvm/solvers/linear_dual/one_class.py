@@ -30,12 +30,12 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.threads import Pool, stoppable
+from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import is_readable
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import feasible, violation_of
-from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, Solution, newton_applies, solved
+from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, newton_applies, solved_within
 from fastsvm.solvers.linear_dual.metric import mean_square
 from fastsvm.solvers.linear_dual.problem import (
     PIECE_ROWS,
@@ -127,7 +127,7 @@ class GivenSumAscent(CertifiedSolver):
             raise ValueError("The problem gives no sum of the dual variables.")
         least = max(_LEAST * problem.total**2 * mean_square(problem), np.finfo(np.float64).tiny)
         super().__init__(problem, settings._replace(least=least), pool)
-        self.given = GivenSum(problem.demands.costs, problem.total)
+        self._sum = GivenSum(problem.demands.costs, problem.total)
         self._newton_applies = settings.tuning.lagrangian and newton_applies(problem, settings.most_values)
 
     # --- states ------------------------------------------------------------------------------------------
@@ -149,11 +149,11 @@ class GivenSumAscent(CertifiedSolver):
 
     def _lowest(self, weights: np.ndarray) -> np.ndarray:
         """Return variables that are at their bounds for the rows of the lowest scores."""
-        scores, costs = self._scores(weights), self.given.costs
+        scores, costs = self._scores(weights), self._sum.costs
         order = np.argsort(scores)
         before = np.cumsum(costs[order]) - costs[order]
         dual = np.empty((len(scores), 1))
-        dual[order, 0] = np.clip(self.given.total - before, 0.0, costs[order])
+        dual[order, 0] = np.clip(self._sum.total - before, 0.0, costs[order])
         return dual
 
     def _scores(self, weights: np.ndarray) -> np.ndarray:
@@ -166,11 +166,11 @@ class GivenSumAscent(CertifiedSolver):
     def _corrected(self, dual: np.ndarray) -> np.ndarray:
         """Return feasible variables near others."""
         within_bounds = feasible(self.problem.loss, self.problem.demands, dual.astype(np.float64))
-        return self.given.corrected(within_bounds[:, 0])[:, None]
+        return self._sum.corrected(within_bounds[:, 0])[:, None]
 
     def start_of(self, state: object) -> np.ndarray | None:
         """Return the dual variables of another fit, None if there are not as many."""
-        return state.dual if isinstance(state, GivenSumState) and len(state.dual) == len(self.given.costs) else None
+        return state.dual if isinstance(state, GivenSumState) and len(state.dual) == len(self._sum.costs) else None
 
     def resumed(self, state: GivenSumState, same_windows: bool) -> GivenSumState:
         """Return a state that was interrupted within a round, with Σ β_i x_i computed anew."""
@@ -192,8 +192,8 @@ class GivenSumAscent(CertifiedSolver):
         """Take a round of pairs, which evaluates the weights before."""
         position, (dual,) = state.position, state.dual.T
         scores = self._scores(position)
-        offset = self.given.offset(scores)
-        primal = self.problem.penalty(position) + self.given.losses(scores, offset)
+        offset = self._sum.offset(scores)
+        primal = self.problem.penalty(position) + self._sum.losses(scores, offset)
         best = position.copy()
         best[:, -1] = -offset
         state = state._replace(epoch=state.epoch + 1, dual_value=-self.problem.penalty(position))
@@ -203,7 +203,7 @@ class GivenSumAscent(CertifiedSolver):
             if report.converged:
                 return state, report
         most = len(dual) if self.problem.source.resident else max(1, self.settings.window_rows // 2)
-        pairs = worst_pairs(scores, offset, dual, self.given.costs, most)
+        pairs = worst_pairs(scores, offset, dual, self._sum.costs, most)
         n_changed = exchange(self.problem, pairs, dual, position[0])
         return state, self._report(state, 1)._replace(stalled=n_changed == 0)
 
@@ -219,15 +219,9 @@ class GivenSumAscent(CertifiedSolver):
     def _newton(self, state: GivenSumState) -> tuple[GivenSumState, Report]:
         """Take Newton steps to the tolerance."""
         problem, settings = self.problem, self.settings
-        rows, before = problem.dense(problem.block, problem.source.shape[1] + 1), state.gap
-        dual, total = np.ascontiguousarray(state.dual.T), self.given.total
-        offset = -float(state.best[0, -1])
-
-        def steps(stop: np.ndarray) -> Solution:
-            course = Course(stop, settings.tol / 2, settings.least, total=total, offset=offset)
-            return solved(problem, rows, dual, course, self.pool)
-
-        solution = stoppable(steps, settings.deadline)
+        total, offset, before = self._sum.total, -float(state.best[0, -1]), state.gap
+        course = Course(settings.tol / 2, settings.least, total=total, offset=offset)
+        solution = solved_within(problem, state.dual, course, self.pool, settings.deadline)
         after = self._corrected(solution.dual.T)
         position = problem.combination(after, self.pool)
         value = -problem.penalty(position)
@@ -255,7 +249,7 @@ class GivenSumAscent(CertifiedSolver):
         self, state: GivenSumState, others: Sequence[np.ndarray] = ()
     ) -> tuple[GivenSumState, Certificate]:
         """Return the state with the best of its weights, others and Σ β_i x_i, and its certificate, by exact scores."""
-        problem, given, dual = self.problem, self.given, self._corrected(state.dual)
+        problem, given_sum, dual = self.problem, self._sum, self._corrected(state.dual)
         position = problem.combination(dual, self.pool)
         is_position = np.array_equal(state.best[:, :-1], state.position[:, :-1])  # which is a choice in any case
         every = np.concatenate([*others, position] if is_position else [*others, state.best, position])
@@ -263,11 +257,11 @@ class GivenSumAscent(CertifiedSolver):
         scores = problem.scores(every, self.pool)
         best, lowest = state.best, np.inf
         for of_weights, weights in zip(scores, every, strict=True):
-            offset = given.offset(of_weights)
-            primal = 0.5 * float(weights @ weights) + given.losses(of_weights, offset)
+            offset = given_sum.offset(of_weights)
+            primal = 0.5 * float(weights @ weights) + given_sum.losses(of_weights, offset)
             if primal < lowest:
                 lowest, best = primal, np.append(weights[:-1], -offset)[None]
-        of_dual = scores[-1:] - given.offset(scores[-1])
+        of_dual = scores[-1:] - given_sum.offset(scores[-1])
         violation = violation_of(problem.loss, problem.demands, 0, dual, of_dual)
         state = state._replace(best=best, primal=np.array([lowest]))
         return state, Certificate(state.primal, -problem.penalty(position), violation)
