@@ -383,9 +383,6 @@ class LinearDualAscent(CertifiedSolver):
         d = self.problem.source.shape[1]
         return np.concatenate([weights[:, :d], weights[:, -1:]], axis=1)
 
-    def _report(self, state: LinearDualState, n_steps: int) -> Report:
-        return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
-
 
 def epochs_on(problem: LinearProblem, dual: np.ndarray, settings: LinearSettings, pool: Pool) -> Epochs:
     """Return epochs on dual variables of a problem."""

@@ -270,9 +270,6 @@ class GivenSumAscent(CertifiedSolver):
         """Return the best weights of the features and, last, minus the offset."""
         return state.best
 
-    def _report(self, state: GivenSumState, n_steps: int) -> Report:
-        return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
-
 
 # --- exchange of pairs -----------------------------------------------------------------------------------
 

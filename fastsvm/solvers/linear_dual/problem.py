@@ -14,7 +14,7 @@ from fastsvm.linalg.dense_products import add_products
 from fastsvm.linalg.row_products import product_type, readable_rows, write_products
 from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned, write_sparse
 from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses, sums_of_rows
-from fastsvm.solvers.outer_loop import Memoryless
+from fastsvm.solvers.outer_loop import Memoryless, Report
 from fastsvm.sources import Block, CSRBlock, MemorySource, Source, Window, check_finite
 from fastsvm.tuning import LinearTuning
 
@@ -352,6 +352,10 @@ class CertifiedSolver(Memoryless, ABC):
     @abstractmethod
     def weights(self, state: Any) -> np.ndarray:
         """Return the best weights of the features of a state and, last, of the constant feature."""
+
+    def _report(self, state: Any, n_steps: int) -> Report:
+        """Return a report of a state that is not certified."""
+        return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
 
     def adopted(self, state: Any) -> Any:
         """Return a state that was saved between two steps, to resume with the same bits."""

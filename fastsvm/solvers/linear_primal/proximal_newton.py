@@ -173,7 +173,7 @@ class ProximalNewton(CertifiedSolver):
         """Take a Newton step in every score that is not solved."""
         before = self.certify(state)
         if self.is_within(before) or most_steps == 0:
-            return state, self._report(state, before, 0)
+            return state, self._certified_report(state, before, 0)
         self.problem.source.check_unchanged()
         active, direction, models = self._unsolved(state), np.zeros_like(state.weights), state.models
         if self._of_directions is not None:
@@ -185,14 +185,14 @@ class ProximalNewton(CertifiedSolver):
             try:
                 models = self._models(state, active)
             except OutOfTime:  # the Hessians are incomplete
-                return state._replace(models=()), self._report(state, before, 0)
+                return state._replace(models=()), self._certified_report(state, before, 0)
             if not all(np.isfinite(models[c].hessian.diagonal()).all() for c in active):
                 self.problem.explain()
             self.pool.run(lambda c: self._aim(state, models[c], c, direction[c]), [(c,) for c in active])
         after = self._moved(state, direction)._replace(models=models, epoch=state.epoch + 1)
         certificate = self.certify(after)
         stalled = bool((after.weights == state.weights).all())
-        return after, self._report(after, certificate, 1)._replace(stalled=stalled)
+        return after, self._certified_report(after, certificate, 1)._replace(stalled=stalled)
 
     def _unsolved(self, state: LinearPrimalState) -> np.ndarray:
         """Return the scores that are not within tolerance."""
@@ -314,7 +314,7 @@ class ProximalNewton(CertifiedSolver):
         """Return the weights of the features and, last, of the constant feature."""
         return state.weights
 
-    def _report(self, state: LinearPrimalState, certificate: Certificate, n_steps: int) -> Report:
+    def _certified_report(self, state: LinearPrimalState, certificate: Certificate, n_steps: int) -> Report:
         gap = self.gap_of(certificate) if self.settings.criterion == "gap" else certificate.violation
         within = self.is_within(certificate)
         return Report(gap, float(certificate.dual.sum()), n_steps, within, within, False, n_newton=n_steps)
