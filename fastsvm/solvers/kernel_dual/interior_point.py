@@ -256,10 +256,10 @@ class System(ABC):
         self._problem, self._point = problem, point
         self._diagonal = point.lower / point.x + point.upper / point.slack
 
-    def direction(self, right: np.ndarray, total: float, own: np.ndarray | float, other: np.ndarray | float) -> Point:
-        """Return the step after which x ∘ z is `own` and s ∘ w is `other`, given the residuals of both equations."""
+    def direction(self, right: np.ndarray, total: float, low: np.ndarray | float, high: np.ndarray | float) -> Point:
+        """Return the step after which x ∘ z is `low` and s ∘ w is `high`, from the residuals of both equations."""
         point = self._point
-        lower, upper = own / point.x - point.lower, other / point.slack - point.upper
+        lower, upper = low / point.x - point.lower, high / point.slack - point.upper
         x, weights, shift = self._solved(right + lower - upper, total)
         return Point(x, -x, lower - point.lower / point.x * x, upper + point.upper / point.slack * x, weights, shift)
 
@@ -326,9 +326,9 @@ class LowRankSystem(System):
             columns.append(problem.balance[:, None])
         self._sides: np.ndarray = np.concatenate(columns, axis=1)
         normal = self._sides.T @ (self._sides / self._diagonal[:, None])
-        self._own = np.zeros(len(normal))
-        self._own[: problem.factor.shape[1]] = 1
-        normal[np.diag_indices_from(normal)] += self._own
+        self._ones = np.zeros(len(normal))
+        self._ones[: problem.factor.shape[1]] = 1
+        normal[np.diag_indices_from(normal)] += self._ones
         normal[np.diag_indices_from(normal)] *= 1 + ridge
         self._inverse = Inverse(normal, pool)
 
@@ -339,7 +339,7 @@ class LowRankSystem(System):
         multipliers, least = np.zeros(len(sums)), np.inf
         best = x, multipliers
         for _ in range(_REFINEMENTS):
-            lacking = self._sides.T @ x - self._own * multipliers - sums
+            lacking = self._sides.T @ x - self._ones * multipliers - sums
             size = float(np.abs(lacking).max())
             if not size < least:
                 break
