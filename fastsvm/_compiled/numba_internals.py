@@ -27,7 +27,6 @@ from numba.core.compiler_machinery import CompilerPass, PassManager, register_pa
 from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typed_passes import AnnotateTypes, NativeLowering
-from numba.np.ufunc import parallel as _parallel
 
 from fastsvm._compiled.code_cache import KEPT, PACKAGE, folders, function_digest, writeable_folder
 from fastsvm._compiled.processor import HAS_WIDE_VECTORS
@@ -44,11 +43,6 @@ if TYPE_CHECKING:
 
 # Numba would do this in the first fit: it takes 40 MB, which are not within the `memory` of a fit.
 cpu_target.target_context.refresh()
-
-
-def threads_are_started() -> bool:
-    """Return whether Numba's own threads run, so that asking for their number does not start them."""
-    return bool(getattr(_parallel, "_is_initialized", False))
 
 
 # --- machine code ----------------------------------------------------------------------------------------
