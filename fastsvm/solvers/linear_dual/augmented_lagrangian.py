@@ -490,7 +490,7 @@ class FewSamplesState(NamedTuple):
     epoch: int = 0
 
 
-class FewSamples(CertifiedSolver):
+class FewSamples(CertifiedSolver[FewSamplesState]):
     """The solver of problems of few samples; `on_gram` for fewer samples than features."""
 
     def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool, on_gram: bool) -> None:

@@ -98,7 +98,7 @@ class LinearDualState(NamedTuple):
     in_rounds: bool = False  # Epochs are rounds of passes over wide sparse rows.
 
 
-class LinearDualAscent(CertifiedSolver):
+class LinearDualAscent(CertifiedSolver[LinearDualState]):
     """Block-exact dual coordinate ascent."""
 
     def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool) -> None:

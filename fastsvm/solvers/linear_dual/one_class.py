@@ -119,7 +119,7 @@ class GivenSumState(NamedTuple):
     next_newton: int = 0  # Newton steps are tried after so many rounds.
 
 
-class GivenSumAscent(CertifiedSolver):
+class GivenSumAscent(CertifiedSolver[GivenSumState]):
     """Rounds of pairs, and Newton steps where they are slow, for a given sum of the dual variables."""
 
     def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool) -> None:

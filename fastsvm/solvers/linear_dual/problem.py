@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, NoReturn, TypeVar, cast
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from fastsvm.linalg.dense_products import add_products
 from fastsvm.linalg.row_products import product_type, readable_rows, write_products
 from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned, write_sparse
 from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses, sums_of_rows
-from fastsvm.solvers.outer_loop import Memoryless, Report
+from fastsvm.solvers.outer_loop import Memoryless, Report, State
 from fastsvm.sources import Block, CSRBlock, MemorySource, Source, Window, check_finite
 from fastsvm.tuning import LinearTuning
 
@@ -318,7 +318,7 @@ class LinearSettings(NamedTuple):
     tuning: LinearTuning = LinearTuning()
 
 
-class CertifiedSolver(Memoryless, ABC):
+class CertifiedSolver(Memoryless, ABC, Generic[State]):
     """What solvers of linear problems have in common.
 
     `certificate` is that of the last state that has one, or None. One that is within tolerance is that of the solution.
@@ -339,29 +339,29 @@ class CertifiedSolver(Memoryless, ABC):
         bounded = self.gap_of(certificate) if self.settings.criterion == "gap" else certificate.violation
         return bool(bounded <= self.settings.tol)
 
-    def finish(self, state: Any) -> tuple[Any, Certificate]:
+    def finish(self, state: State) -> tuple[State, Certificate]:
         """Return the state with the best weights at the end of a fit, and its certificate."""
         if self.certificate is not None and self.is_within(self.certificate):
             return state, self.certificate
         return self._certified_end(state)
 
     @abstractmethod
-    def _certified_end(self, state: Any) -> tuple[Any, Certificate]:
+    def _certified_end(self, state: State) -> tuple[State, Certificate]:
         """Return the state and the certificate of a fit that ended before its certificate was within tolerance."""
 
     @abstractmethod
-    def weights(self, state: Any) -> np.ndarray:
+    def weights(self, state: State) -> np.ndarray:
         """Return the best weights of the features of a state and, last, of the constant feature."""
 
     def _report(self, state: Any, n_steps: int) -> Report:
         """Return a report of a state that is not certified."""
         return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
 
-    def adopted(self, state: Any) -> Any:
+    def adopted(self, state: State) -> State:
         """Return a state that was saved between two steps, to resume with the same bits."""
         return state
 
-    def kept(self, state: Any, finished: bool) -> Any:
+    def kept(self, state: State, finished: bool) -> State | None:
         """Return what the next fit may begin with, None if there is nothing."""
         return state
 

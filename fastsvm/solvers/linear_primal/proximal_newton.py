@@ -86,7 +86,7 @@ class LinearPrimalState(NamedTuple):
     epoch: int = 0
 
 
-class ProximalNewton(CertifiedSolver):
+class ProximalNewton(CertifiedSolver[LinearPrimalState]):
     """Newton's method for smooth losses with an L1 or L2 penalty; the Hessians of all scores take `memory` bytes."""
 
     def __init__(
