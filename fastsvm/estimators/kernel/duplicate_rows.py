@@ -37,13 +37,12 @@ class Repeats(NamedTuple):
     ) -> "Repeats | None":
         """Return the duplicates of each kind, a class or a target, -1 for none; None if there are few or none.
 
-        Dense rows in memory are compared, of bytes, or many of words.
+        Dense rows in memory are compared, of bytes or of words.
         """
         block, is_bytes = source.block, source.dtype == np.uint8
-        if not (tuning.merged and isinstance(block, DenseBlock)):
+        if not (isinstance(block, DenseBlock) and (is_bytes or block.values.dtype.itemsize in _WORDS)):
             return None
-        is_long = len(block.values) > tuning.few_rows and block.values.dtype.itemsize in _WORDS
-        kinds = kinds_of() if is_bytes or is_long else None
+        kinds = kinds_of()
         if kinds is None:
             return None
         values = np.ascontiguousarray(block.values)
