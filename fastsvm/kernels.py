@@ -29,6 +29,11 @@ __all__ = [
 ]
 
 Kind = TypeVar("Kind", bound=tuple)
+_ATTRIBUTES: dict[str, tuple[Callable[[object], bool], str]] = {
+    "pairing": (lambda value: value in ("dot", "manhattan"), "one of 'dot', 'manhattan'"),
+    "translation_invariant": (lambda value: isinstance(value, bool | np.bool_), "a bool"),
+    "rounding": (callable, "a method, see fastsvm.kernels.Kernel"),
+}
 
 
 class Kernel(Protocol):
@@ -160,7 +165,7 @@ def in_precision(kernel: Kernel, dtype: np.dtype) -> Kernel:
 
 
 def check_kernel(kernel: object) -> None:
-    """Check that machines can use a kernel: it has a scalar map and what `Kernel` describes.
+    """Check that machines can use a kernel: it has a scalar map and the attributes that `Kernel` describes.
 
     Parameters
     ----------
@@ -170,7 +175,7 @@ def check_kernel(kernel: object) -> None:
     Raises
     ------
     ValueError
-        If something is missing; the message names it.
+        If something is missing or of another kind; the message names it.
 
     Examples
     --------
@@ -180,9 +185,12 @@ def check_kernel(kernel: object) -> None:
     name = type(kernel).__name__
     if not is_kernel(kernel):
         raise ValueError(f"{name} has no map: register one with @kernel_value.register({name}).")
-    for attribute in (*Kernel.__annotations__, "rounding"):
+    for attribute, (is_usable, words) in _ATTRIBUTES.items():
         if not hasattr(kernel, attribute):
             raise ValueError(f"{name} has no {attribute}: see fastsvm.kernels.Kernel.")
+        value = getattr(kernel, attribute)
+        if not is_usable(value):
+            raise ValueError(f"The {attribute!r} of the kernel {kernel!r} must be {words}. Got {value!r} instead.")
 
 
 def _kernel(pairing: str, *, translation_invariant: bool) -> Callable[[type[Kind]], type[Kind]]:

@@ -174,7 +174,7 @@ class NystroemMap(NamedTuple):
     def trace_error(self, pairing: tuple[PairwiseKernel, Source, Source], pool: Pool) -> float:
         """Return the share of Σ k(x, x) over some rows that the features do not have; `pairing` is as for `write`."""
         pairwise, _, rows = pairing
-        found = np.empty((len(rows), self.rank))
-        self.write(pairing, found, pool)
+        features = np.empty((len(rows), self.rank))
+        self.write(pairing, features, pool)
         total = float(Gram(pairwise, rows, pool).diagonal().sum())
-        return max(0.0, 1.0 - float(np.square(found).sum()) / total) if total > 0 else 0.0
+        return max(0.0, 1.0 - float(np.square(features).sum()) / total) if total > 0 else 0.0

@@ -91,10 +91,7 @@ PATHS = [
     WorthOf(
         "kernel: no stored rows", {"kernel": {"recomputed_ns": -1.0}}, _KERNEL
     ),
-    WorthOf(
-        "kernel: Newton steps on free rows", {"kernel": {"newton": False}}, _KERNEL,
-        ("solvers/kernel_dual/newton_step.py",),
-    ),
+    WorthOf("kernel: Newton steps on free rows", {"kernel": {"newton": False}}, _KERNEL),
     WorthOf(
         "kernel: interior point", {"kernel": {"interior": False}}, _KERNEL,
         ("solvers/kernel_dual/interior_point.py",),

@@ -19,7 +19,7 @@ _WORDS = {
     "memory": "budgets",
     "tuning": "numbers that decide",
     "progress_bar": "on terminals only",
-    "losses": "a file per loss",
+    "losses": "of labels, numbers, classes",
     "kernels": "a scalar map per kernel",
     "sources": "samples, wherever they are",
     "formats": "published formats to HDF5",

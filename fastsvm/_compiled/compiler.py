@@ -38,8 +38,11 @@ def thread_count() -> int:
     count = int(_config.NUMBA_NUM_THREADS)
     if "NUMBA_NUM_THREADS" not in os.environ:
         count = min(count, _processor_count())
-    # Asking Numba starts its threads, which we do not need; nobody has set a number before they run.
-    return min(count, numba.get_num_threads()) if PLAIN or numba_internals.threads_are_started() else count
+    try:
+        numba.threading_layer()
+    except ValueError:  # its threads do not run: nobody has set a number, and asking for it would start them
+        return count
+    return min(count, numba.get_num_threads())
 
 
 @functools.cache

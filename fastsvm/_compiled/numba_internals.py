@@ -29,7 +29,6 @@ from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.runtime import rtsys
 from numba.core.typed_passes import AnnotateTypes, NativeLowering
-from numba.np.ufunc import parallel as _parallel
 
 from fastsvm._compiled.code_cache import KEPT, PACKAGE, folders, function_digest, writeable_folder
 from fastsvm._compiled.processor import HAS_WIDE_VECTORS, LEVEL
@@ -42,11 +41,6 @@ if TYPE_CHECKING:
     from numba.core.funcdesc import FunctionDescriptor
     from numba.core.types import Type
     from numba.core.typing import Signature
-
-
-def threads_are_started() -> bool:
-    """Return whether Numba's own threads run, so that asking for their number does not start them."""
-    return bool(getattr(_parallel, "_is_initialized", False))
 
 
 # --- machine code ----------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ class _OneThreadedBLAS(ContextDecorator):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside: set[int] = set()  # threads in the context
-        self._given: list[tuple[_Library, int]] = []
+        self._limits_before: list[tuple[_Library, int]] = []
         self._own = threading.local()  # of each thread, how many contexts it is in, and its earlier limits
 
     def __enter__(self) -> None:
@@ -100,9 +100,11 @@ class _OneThreadedBLAS(ContextDecorator):
         try:
             with self._lock:
                 if not self._inside:
-                    self._given = [(library, library.get()) for library in _libraries() if not library.of_thread]
+                    self._limits_before = [
+                        (library, library.get()) for library in _libraries() if not library.of_thread
+                    ]
                 self._inside.add(threading.get_ident())
-            self._own.given, self._own.depth = self.hold_thread(), 1
+            self._own.limits_before, self._own.depth = self.hold_thread(), 1
             self.hold()
         except BaseException:  # an interrupt: nobody will leave the context
             self._leave()
@@ -120,11 +122,11 @@ class _OneThreadedBLAS(ContextDecorator):
 
     def _leave(self) -> None:
         """Restore the limits of this thread, and those of the process if no other is in the context."""
-        _restore(getattr(self._own, "given", []))
+        _restore(getattr(self._own, "limits_before", []))
         with self._lock:
             self._inside.discard(threading.get_ident())
             if not self._inside:
-                _restore(self._given)
+                _restore(self._limits_before)
         self._own.depth = 0
 
     @property
@@ -137,7 +139,7 @@ class _OneThreadedBLAS(ContextDecorator):
         `threadpoolctl.threadpool_limits` sets such a limit.
         """
         if self._inside:
-            earlier = [*self._given, *getattr(self._own, "given", [])]
+            earlier = [*self._limits_before, *getattr(self._own, "limits_before", [])]
         else:
             earlier = [(library, library.get()) for library in _libraries()]
         return min((limit for library, limit in earlier if limit < library.usual), default=None)
@@ -145,7 +147,7 @@ class _OneThreadedBLAS(ContextDecorator):
     def hold(self) -> None:
         """Set the limits again, because another thread may have changed them. Outside of fits, do nothing."""
         if self._inside:
-            for library, _ in self._given:
+            for library, _ in self._limits_before:
                 if library.get() != 1:
                     library.set(1)
 
@@ -160,7 +162,7 @@ class _OneThreadedBLAS(ContextDecorator):
         """Forget, in a forked child, the contexts of other threads, which do not exist there."""
         self._lock = threading.Lock()
         if self._inside and not self._depth_here:
-            _restore(self._given)
+            _restore(self._limits_before)
         self._inside = {threading.get_ident()} if self._depth_here else set()
 
 

@@ -122,11 +122,9 @@ class DistributedLinearSVM(DistributedEstimator):
         with closing(monitor):
             limits = Limits(self.max_iter - state.epoch, fit.session.deadline)
             state, reason, _ = drive(solver, state, limits, monitor.observe)
-        certificate = solver.certificate
-        if reason is not StopReason.CONVERGED or certificate is None:
-            state, certificate = solver.concluded(state)
+        state, certificate = solver.finish(state)
         reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
-        weights = solver.finish(state)
+        weights = solver.weights(state)
         if self._local.of_classes:
             self.classes_ = whole.labels
         self._show(weights[:, :-1].copy(), constant * weights[:, -1], shift, scale)

@@ -82,8 +82,8 @@ class ValueBounds(NamedTuple):
             case Laplacian():
                 return cls(ones, ones, kernel.rounding(dot, d * near) + dot, kernel.rounding(fine, d * most))
             case Exponential():
-                found = _fine_error(kernel, fine, most, block.shape[1])
-                return cls(ones, ones, kernel.rounding(dot, near) + dot, found)
+                fine_error = _fine_error(kernel, fine, most, block.shape[1])
+                return cls(ones, ones, kernel.rounding(dot, near) + dot, fine_error)
             case Sigmoid():
                 return cls(ones, ones, kernel.rounding(dot, near) + dot, kernel.rounding(fine, most))
         value = abs(float(kernel_value.bodies[type(kernel)](kernel, near, near, near)))
@@ -129,14 +129,14 @@ def _summed(samples: Samples, places: np.ndarray, coef: np.ndarray, at: np.ndarr
         return None
     if is_linear:
         weights = weighted_rows(support.dense(np.float64), coef)
-    found = Wide(np.empty(len(at)), np.empty(len(at)))
+    sums = Wide(np.empty(len(at)), np.empty(len(at)))
     for a, b in spans(len(at), max(1, CACHED_VALUES // max(1, len(weights.high)))):
         block = samples(at[a:b])[1]
         values = Wide.of(block.dense(np.float64)) if is_linear else _values(pairwise, block, support)
         if values is None:
             return None
-        found.high[a:b], found.low[a:b] = wide.sum_along(wide.times(values, weights), 1)
-    return found if np.isfinite(found.high).all() else None
+        sums.high[a:b], sums.low[a:b] = wide.sum_along(wide.times(values, weights), 1)
+    return sums if np.isfinite(sums.high).all() else None
 
 
 def weighted_rows(rows: np.ndarray, coef: np.ndarray) -> Wide:
@@ -158,10 +158,10 @@ def diagonal(pairwise: PairwiseKernel, block: Block) -> np.ndarray:
     """Return the kernel of samples with themselves; `pairwise` is in float64."""
     if isinstance(pairwise, PrecomputedPairwise):
         return block.dense(np.float64)[np.arange(block.shape[0]), pairwise.columns]
-    found = np.empty(block.shape[0])
-    for a, b in spans(len(found), SUMMED_ROWS):
-        found[a:b] = _square(pairwise, block.slice(a, b), block.slice(a, b)).diagonal()
-    return found
+    values = np.empty(block.shape[0])
+    for a, b in spans(len(values), SUMMED_ROWS):
+        values[a:b] = _square(pairwise, block.slice(a, b), block.slice(a, b)).diagonal()
+    return values
 
 
 def _square(pairwise: PairwiseKernel, block: Block, support: Block) -> np.ndarray:
@@ -195,11 +195,11 @@ def _values(pairwise: PairwiseKernel, block: Block, support: Block) -> Wide | No
             return _of_squared(kernel, _squared_distances(rows, others, dot, scale))
         case Polynomial(degree=p, gamma=gamma, coef0=coef0):
             base = wide.plus(wide.times(Wide.of(gamma), dot), Wide.of(coef0))
-            found = Wide.of(np.ones(base.high.shape))
+            power = Wide.of(np.ones(base.high.shape))
             for bit in f"{p:b}":
-                found = wide.times(found, found)
-                found = wide.times(found, base) if bit == "1" else found
-            return found
+                power = wide.times(power, power)
+                power = wide.times(power, base) if bit == "1" else power
+            return power
         case Sigmoid(gamma=gamma, coef0=coef0):
             argument = _clipped(wide.plus(wide.times(Wide.of(gamma), dot), Wide.of(coef0)), _SATURATED)
             up, one = wide.exp(wide.plus(argument, argument)), Wide.of(1.0)

@@ -246,9 +246,9 @@ class _Columns(NamedTuple):
 
     def added(self, values: np.ndarray, sums: np.ndarray | None, out: np.ndarray) -> np.ndarray:
         panels = panels_of_columns(values)
-        found = np.empty((self.n_outputs, panels.shape[0] * panels.shape[2])) if sums is None else sums
-        add_panel_products(self.weights, panels, found, sums is not None)
-        return found
+        total = np.empty((self.n_outputs, panels.shape[0] * panels.shape[2])) if sums is None else sums
+        add_panel_products(self.weights, panels, total, sums is not None)
+        return total
 
     @staticmethod
     def write(sums: np.ndarray, out: np.ndarray) -> None:
@@ -288,6 +288,6 @@ def expand(
         for first, last in spans(support.shape[0], most):
             operand, some = pairwise.prepare(support.slice(first, last)), weights.part(first, last)
             _run(pairwise, pool, add, [(operand, some, last - first, a, b) for a, b in spans(n, columns)])
-    for a, found in sums.items():
-        weights.write(found, scores[a : a + columns])
+    for a, total in sums.items():
+        weights.write(total, scores[a : a + columns])
     return scores

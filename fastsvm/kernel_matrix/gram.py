@@ -76,10 +76,10 @@ class Gram:
     @functools.cached_property
     def _ready(self) -> tuple[PairwiseKernel, Source]:
         """The kernel and its columns as tiles take them; those in another type are converted once."""
-        pairwise, found = self.pairwise, None
+        pairwise, converted = self.pairwise, None
         if self._symmetric and isinstance(pairwise, RealPairwise):
-            found = pairwise.converted(self.source)
-        return found or (pairwise, self.source)
+            converted = pairwise.converted(self.source)
+        return converted or (pairwise, self.source)
 
     def _rows(self, indices: np.ndarray) -> Block:
         """Return some rows of the matrix as tiles take them."""
@@ -115,14 +115,14 @@ class Gram:
                 slot_of[part] = slots  # known to the parts that follow
 
     def _beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
-        known = np.flatnonzero(slot_of >= 0)
-        if not self._worth_copying(len(indices), len(known)):
+        present = np.flatnonzero(slot_of >= 0)
+        if not self._worth_copying(len(indices), len(present)):
             self.rows(indices, out.store, out.slots, out.start)
             return
         self.passes += 1
         order = np.argsort(indices)
-        new, slots, columns, places = indices[order], out.slots[order], known + out.start, slot_of[known]
-        pieces = [(out.store, new, slots, columns[a:b], places[a:b]) for a, b in spans(len(known), SPAN)]
+        new, slots, columns, places = indices[order], out.slots[order], present + out.start, slot_of[present]
+        pieces = [(out.store, new, slots, columns[a:b], places[a:b]) for a, b in spans(len(present), SPAN)]
         self.pool.run(_copy_columns, pieces)
         rest = np.flatnonzero(slot_of < 0)
         terms = self._all_terms()
@@ -132,9 +132,9 @@ class Gram:
             others = [rest[c:d] for c, d in spans(len(rest), SPAN)]
             self.pool.run(self._scattered, [(operand, some, terms[some], part) for some in others])
 
-    def _worth_copying(self, n_new: int, n_known: int) -> bool:
+    def _worth_copying(self, n_new: int, n_present: int) -> bool:
         """Return whether enough values are known, and copying them is faster, as for many rows."""
-        if not (self.pairwise.parallel and self.resident and _DENSE * n_known >= len(self) and n_new >= SPAN):
+        if not (self.pairwise.parallel and self.resident and _DENSE * n_present >= len(self) and n_new >= SPAN):
             return False
         copied = self.tuning.cheap_ns if _DENSE * n_new >= len(self) else self.tuning.expensive_ns
         return self.pairwise.cost(self.source.shape[1]) >= copied
@@ -177,12 +177,12 @@ class Gram:
         def tile(block: Block, start: int) -> None:
             stop = start + block.shape[0]
             if terms is None:
-                self._terms_of(block, start, found)
-            pairwise.tile(operand, block, found[start:stop], out._replace(start=out.start + start))
+                all_terms[start:stop] = pairwise.terms(block)
+            pairwise.tile(operand, block, all_terms[start:stop], out._replace(start=out.start + start))
 
         cost = pairwise.cost(source.shape[1])
         columns = task_columns(n_rows, cost, self.tuning) if pairwise.parallel else SPAN
-        found = np.empty(len(self), pairwise.terms_dtype) if terms is None else terms
+        all_terms = np.empty(len(self), pairwise.terms_dtype) if terms is None else terms
         for start, block in source.blocks():
             pieces = [(block.slice(a, b), start + a) for a, b in spans(block.shape[0], columns)]
             if not pairwise.parallel or n_rows * block.shape[0] * max(1.0, cost) < self.tuning.task_ns:
@@ -192,10 +192,7 @@ class Gram:
             self.pool.start(tile, pieces)
             self.pool.finish(most=2 * len(pieces))  # limits the blocks of a file in memory
         self.pool.finish()
-        self._terms = found
-
-    def _terms_of(self, block: Block, start: int, out: np.ndarray) -> None:
-        out[start : start + block.shape[0]] = self._ready[0].terms(block)
+        self._terms = all_terms
 
     def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between the rows `indices[first:]` and all `indices` to `out[first:]`."""

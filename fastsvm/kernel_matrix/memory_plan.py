@@ -59,25 +59,26 @@ def plan(budget: int, need: Need, cache_limit: int | None, tuning: KernelTuning)
 
     If not even a small working set fits, a ValueError says how much is needed.
     """
-    if (found := _recomputing(budget, need, tuning)) is not None:
-        return found
-    found = _divide(budget, need, tuning)
-    if found.loaded and found.cache_bytes < _cache_floor(need, found):
-        found = _divide(budget, need, tuning, may_reside=False)
-    if found.cache_bytes < _cache_floor(need, found):
+    if (division := _recomputing(budget, need, tuning)) is not None:
+        return division
+    division = _divide(budget, need, tuning)
+    if division.loaded and division.cache_bytes < _cache_floor(need, division):
+        division = _divide(budget, need, tuning, may_reside=False)
+    if division.cache_bytes < _cache_floor(need, division):
         enough = budget
         while (spent := _divide(enough, need, tuning)).cache_bytes < _cache_floor(need, spent):
             enough = _megabytes(enough - spent.cache_bytes + _cache_floor(need, spent)) * 10**6
         raise ValueError(
-            f"memory={budget / 1e6:.4g} MB is too little for one working set of {found.working_set} kernel rows of "
+            f"memory={budget / 1e6:.4g} MB is too little for one working set of {division.working_set} kernel rows of "
             f"{need.n_rows} values: {_megabytes(enough)} MB are enough."
         )
-    least, most = _cache_floor(need, found), need.n_rows**2 * need.value_bytes
+    least, most = _cache_floor(need, division), need.n_rows**2 * need.value_bytes
     if cache_limit is not None:
         most = min(most, max(cache_limit, least))
-    found = found._replace(cache_bytes=min(found.cache_bytes, most))
-    is_divided = (need.workers > 1 or need.tile_bytes) and not _streamed(need, found)
-    return _side_by_side(need, found, budget) if is_divided else found
+    division = division._replace(cache_bytes=min(division.cache_bytes, most))
+    is_streamed = need.stored_bytes > 0 and not (division.loaded or division.part_loaded)
+    is_divided = (need.workers > 1 or need.tile_bytes) and not is_streamed
+    return _side_by_side(need, division, budget) if is_divided else division
 
 
 def _recomputing(budget: int, need: Need, tuning: KernelTuning) -> Plan | None:
@@ -93,10 +94,6 @@ def _recomputing(budget: int, need: Need, tuning: KernelTuning) -> Plan | None:
         if taken + _fixed(need, size) <= budget:
             return Plan(loaded, False, size, 0, newton, recomputed=True)
     return None
-
-
-def _streamed(need: Need, spent: Plan) -> bool:
-    return need.stored_bytes > 0 and not spent.loaded and not spent.part_loaded
 
 
 def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:

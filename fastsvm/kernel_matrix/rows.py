@@ -381,11 +381,11 @@ class SharedKernel:
             self.fill()
         return self._rows.fetch(rows) if self._slot_of is None else self._slot_of[rows]
 
-    def _copy(self, found: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
+    def _copy(self, sources: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
         ends = np.flatnonzero(np.diff(columns) != 1) + 1
         starts = np.concatenate([[0], ends, [len(columns)]])
-        for a, b in spans(len(found), SPAN):
-            _copy_runs(self._rows.store, found[a:b], columns, starts, out, slots[a:b])
+        for a, b in spans(len(sources), SPAN):
+            _copy_runs(self._rows.store, sources[a:b], columns, starts, out, slots[a:b])
 
 
 class SharedPart:
@@ -418,18 +418,18 @@ class SharedPart:
 
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows `indices`, for the columns `at` or for all, from values in float64."""
-        return self._own.weighted_sum(indices, coef, at)
+        return self._gram.weighted_sum(indices, coef, at)
 
     def samples(self, indices: np.ndarray) -> tuple[PairwiseKernel, Block]:
         """Return the kernel in float64, and the samples of some rows."""
-        return self._own.samples(indices)
+        return self._gram.samples(indices)
 
     def value_bounds(self) -> ValueBounds:
         """Return bounds on the sizes and the errors of values in float64."""
-        return self._own.value_bounds()
+        return self._gram.value_bounds()
 
     @functools.cached_property
-    def _own(self) -> Gram:
+    def _gram(self) -> Gram:
         gram = self._kernel.gram
         return gram.take(self._rows, gram.source.take(self._rows))
 

@@ -53,7 +53,7 @@ class SmallKernel(NamedTuple):
 
     @classmethod
     def of_square(cls, values: np.ndarray, bounds: ValueBounds | None = None) -> "SmallKernel":
-        """Return the kernel with these values, exact ones if no bounds are given."""
+        """Return the kernel with these values, exact ones if no bounds are kernel."""
         bounds = bounds or ValueBounds.of_sizes(np.full(len(values), np.sqrt(np.abs(values).max(initial=0.0))))
         return cls(_SQUARE, (0, 0.0, 0.0), values, *bounds[:3])
 
@@ -62,12 +62,12 @@ class RowsOnDemand(NamedTuple):
     """Kernel rows among some samples, each computed when it is first used.
 
     There are n = m rows for the m samples `places`, or two of each sample: row i and row m + i. `by_feature` has the
-    samples as columns, shape (d, m) with padded rows; it is empty if the kernel values are given. `diagonal` is the
+    samples as columns, shape (d, m) with padded rows; it is empty if the kernel values are kernel. `diagonal` is the
     kernel of each sample with itself. `store` has the computed rows, padded, in the order of their first use.
     `slot_of`, shape (n + 1,), has the slot of each row in the store or -1, and last the number of computed rows.
     """
 
-    given: SmallKernel
+    kernel: SmallKernel
     places: np.ndarray
     by_feature: np.ndarray
     diagonal: np.ndarray
@@ -147,26 +147,26 @@ def _diagonal_on_demand(rows, i):
 
 
 @outlined
-def rows_among(given, places, n_rows, memory):
+def rows_among(kernel, places, n_rows, memory):
     """Return the rows among the samples `places`, one or two of each; `memory` takes as many padded rows of float64."""
-    m, d = places.size, given.values.shape[1] if given.kind != _SQUARE else 0
+    m, d = places.size, kernel.values.shape[1] if kernel.kind != _SQUARE else 0
     width, whole = -(-m // PADDING) * PADDING, -(-n_rows // PADDING) * PADDING
     by_feature, sq_norms, diagonal = np.empty((d, width)), np.empty(width), np.empty(whole)
     slot_of = np.full(n_rows + 1, -1)
     for i in range(width):
         sq_norms[i] = 0.0
         for k in range(d):
-            by_feature[k, i] = given.values[places[i], k] if i < m else 0.0
-            if given.kind != _RBF:
+            by_feature[k, i] = kernel.values[places[i], k] if i < m else 0.0
+            if kernel.kind != _RBF:
                 sq_norms[i] += by_feature[k, i] * by_feature[k, i]
     slot_of[n_rows] = 0
-    if given.kind == _SQUARE:
+    if kernel.kind == _SQUARE:
         for i in range(m):
-            diagonal[i] = given.values[places[i], places[i]]
+            diagonal[i] = kernel.values[places[i], places[i]]
     else:
-        _map_chunk(given, sq_norms, diagonal[:width])
+        _map_chunk(kernel, sq_norms, diagonal[:width])
     _repeat(diagonal[:n_rows], m)
-    return RowsOnDemand(given, places, by_feature, diagonal, memory[: m * whole].reshape(m, whole), slot_of)
+    return RowsOnDemand(kernel, places, by_feature, diagonal, memory[: m * whole].reshape(m, whole), slot_of)
 
 
 @jit
@@ -179,9 +179,9 @@ def _repeat(row, m):
 @outlined
 def _compute_kernel_row(rows, i, out):
     """Write kernel row i. Four features at a time, so that sums are loaded and stored a quarter as often."""
-    given, by_feature = rows.given, rows.by_feature
-    if given.kind == _SQUARE:
-        source = given.values[rows.places[i]]
+    kernel, by_feature = rows.kernel, rows.by_feature
+    if kernel.kind == _SQUARE:
+        source = kernel.values[rows.places[i]]
         for t in range(rows.places.size):
             out[t] = source[rows.places[t]]
         return
@@ -200,7 +200,7 @@ def _compute_kernel_row(rows, i, out):
             )
             c, d = by_feature[k + 2, start:stop], by_feature[k + 3, start:stop]
             w, x = by_feature[k + 2, i], by_feature[k + 3, i]
-            if given.kind == _RBF:
+            if kernel.kind == _RBF:
                 for t in range(part.size):
                     p, q, r, s = a[t] - u, b[t] - v, c[t] - w, d[t] - x
                     total = multiply_add(q, q, multiply_add(p, p, part[t]))
@@ -213,21 +213,21 @@ def _compute_kernel_row(rows, i, out):
             a, u = by_feature[k, start:stop], by_feature[k, i]
             for t in range(part.size):
                 p = a[t] - u
-                part[t] = multiply_add(p, p, part[t]) if given.kind == _RBF else multiply_add(u, a[t], part[t])
-        _map_chunk(given, part, out[start:stop])
+                part[t] = multiply_add(p, p, part[t]) if kernel.kind == _RBF else multiply_add(u, a[t], part[t])
+        _map_chunk(kernel, part, out[start:stop])
 
 
 @outlined
-def _map_chunk(given, pairings, out):
+def _map_chunk(kernel, pairings, out):
     """Write kernel values, given squared distances for RBF and dot products for others, which need no norms."""
-    degree, gamma, coef0 = given.parameters
-    if given.kind == _RBF:
+    degree, gamma, coef0 = kernel.parameters
+    if kernel.kind == _RBF:
         for t in range(out.size):  # minus half of a squared distance is a dot product of centred samples of norm 0
             out[t] = kernel_value(RBF(gamma), pairings[t] * -0.5, 0.0, 0.0)
-    elif given.kind == _POLYNOMIAL:
+    elif kernel.kind == _POLYNOMIAL:
         for t in range(out.size):
             out[t] = kernel_value(Polynomial(degree, coef0, gamma), pairings[t], 0.0, 0.0)
-    elif given.kind == _SIGMOID:
+    elif kernel.kind == _SIGMOID:
         for t in range(out.size):
             out[t] = kernel_value(Sigmoid(gamma, coef0), pairings[t], 0.0, 0.0)
     else:

@@ -75,9 +75,9 @@ def _place(feature, table, hashing):
 
 
 @jit
-def _number(indices, table, hashing, numbers, found):
+def _number(indices, table, hashing, numbers, occurring):
     """Number the features in the order in which they occur, and count them; return how many there are."""
-    features, counts = found
+    features, counts = occurring
     n_found = 0
     for t in range(indices.size):
         at = _place(indices[t], table, hashing)

@@ -77,10 +77,10 @@ def write_runs_as_float32(values: np.ndarray, starts: np.ndarray, lengths: np.nd
 
 def as_float32(values: np.ndarray) -> np.ndarray:
     """Return an array of float16 as a C-contiguous one of float32."""
-    found = np.empty(values.shape, np.float32)
+    converted = np.empty(values.shape, np.float32)
     one_row = np.ascontiguousarray(values).reshape(1, -1)
-    write_runs_as_float32(one_row, np.zeros(1, np.int64), np.ones(1, np.int64), found.reshape(1, -1))
-    return found
+    write_runs_as_float32(one_row, np.zeros(1, np.int64), np.ones(1, np.int64), converted.reshape(1, -1))
+    return converted
 
 
 # --- by rows as they are stored --------------------------------------------------------------------------

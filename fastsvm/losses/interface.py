@@ -127,7 +127,7 @@ def cost_of(demands: Demands, row: int, c: int) -> tuple[float, float]:
 @jit
 def write_costs(demands: Demands, first: int, c: int, targets: np.ndarray, costs: np.ndarray) -> None:
     """Write targets and costs of rows from index `first` on in score `c`, as `cost_of` does with a call for each."""
-    own_targets, own_costs, balance, pairs = demands  # no fields in loops: reference counting is slow
+    own_targets, own_costs, balance, pairs = demands
     of_pair, is_one = pairs.size > 0, balance.size == 1
     for place in range(targets.size):
         target, cost = own_targets[first + place], own_costs[first + place]

@@ -1,4 +1,4 @@
-"""The outer loop of all solvers: convergence, limits of steps and time, and a callback for each step."""
+"""The protocol of solvers, and their outer loop: convergence, limits of steps and time, a callback for each step."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -83,6 +83,13 @@ class Solver(Steps[State], Protocol[State, Start, Solution, Memory]):
 
     def recall(self, memory: Memory) -> None:
         """Restore the memory of another solver of the same problem."""
+
+
+def check_solver(kind: type) -> None:
+    """Raise ValueError, which names it, if a class lacks a method of the protocol `Solver`."""
+    for name in (*vars(Solver), *vars(Steps)):
+        if not name.startswith("_") and not callable(getattr(kind, name, None)):
+            raise ValueError(f"{kind.__name__} has no {name}: see `Solver` in fastsvm/solvers/outer_loop.py.")
 
 
 class Memoryless:

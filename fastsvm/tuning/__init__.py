@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
-from fastsvm.tuning.kernel import KernelTuning
-from fastsvm.tuning.linear import LinearTuning
 from fastsvm.tuning.records import (
     ClusterTuning,
     JobsTuning,
+    KernelTuning,
     Limits,
+    LinearTuning,
     Look,
     NystroemTuning,
     ProductsTuning,
@@ -45,11 +45,8 @@ class Tuning(NamedTuple):
 
 _DEFAULT = Tuning()
 _CURRENT: ContextVar[Tuning] = ContextVar("tuning", default=_DEFAULT)
-
-
-def current_tuning() -> Tuning:
-    """Return the records with which a fit begins now."""
-    return _CURRENT.get()
+current_tuning = _CURRENT.get
+"""Returns the records with which a fit begins now."""
 
 
 @contextmanager

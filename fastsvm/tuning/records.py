@@ -1,4 +1,4 @@
-"""The records of all rooms but those of kernels and of linear machines, which have files of their own."""
+"""The records of all rooms, one a room."""
 
 from typing import NamedTuple
 
@@ -216,3 +216,169 @@ class Look(NamedTuple):
     # The deepest shade of a class has this share of its colour, and the tube of a regression the other.
     tint: float = 0.5
     tube: float = 0.18
+
+
+class KernelTuning(NamedTuple):
+    """Which way a fit takes, and when a solver changes its way. Times are those of one core of 2024 in nanoseconds.
+
+    The first ones say whether a fit may take a way that not all fits take.
+    """
+
+    # Problems of few samples may be solved whole, in compiled calls; else all are decomposed.
+    small: bool = True
+    # The rows of a problem may form one working set, which is solved in the order of LIBSVM.
+    whole: bool = True
+    # Newton steps on the free rows may be taken between steps of few multipliers.
+    newton: bool = True
+    # The interior-point method may solve a problem on which steps are slow.
+    interior: bool = True
+    # Equal rows may be merged into one.
+    merged: bool = True
+    # Dense rows whose values stand on a grid of 256 may be multiplied as bytes.
+    byte_products: bool = True
+
+    # --- which solver takes steps of two multipliers
+    # A problem of so many multipliers is small: steps on all of them stay in the processor's cache, kernel values in
+    # float64 take no time that one would notice, and equal rows are not sought.
+    few_rows: int = 2048
+
+    # --- working sets
+    # A working set that is solved without working sets of its own has so many rows at most.
+    block_rows: int = 3072
+    # A working set has so many rows in float32, which fit the processor's cache, and at first a quarter. The working
+    # sets within a large one have as many. A large one has twice, four or eight times as many, and a Newton step four
+    # times as many free rows at most.
+    working_set: int = 1024
+    # A working set, or one with working sets of its own, is solved to this share of the gap.
+    set_gap: float = 0.02
+    nested_gap: float = 0.1
+    # A working set takes at most so many steps a row, and has at most so many working sets of its own.
+    set_steps: int = 100
+    # A fit is past its beginning after so many working sets, and in vain after as many in a row without progress, if
+    # they took `many_steps` each in the mean.
+    many_sets: int = 32
+    # Whole kernel rows are computed only for multipliers that changed where rows are long: they have at least so many
+    # times the values that a working set has.
+    long_rows: int = 8
+
+    # --- Newton steps, and the interior-point method
+    # A problem is difficult after so many steps: a Newton step is tried, a small problem is left to decomposition, and
+    # the interior-point method waits for those steps only that take as long as it does.
+    many_steps: int = 20_000
+    # A small problem tries one after so many.
+    small_steps: int = 500
+    # A step takes as long as so many multiplications of a factorisation, and one of a small problem as long as so many
+    # operations of its factorisation a row.
+    multiplications_of_step: float = 1e6
+    step_operations: int = 6
+    # The bounds within a Newton step are found in so many rounds, and polishing takes as many.
+    rounds: int = 30
+    # If a Newton step fixes a greater share of the rows at bounds, the free set is far from the right one.
+    most_fixed: float = 0.25
+    # Polishing takes Newton steps on so many free rows at most, and in small problems as many other steps between them.
+    polished_rows: int = 300
+
+    # --- kernel values
+    # Kernel rows of values that take so little time are not stored, because reading them is slower.
+    recomputed_ns: float = 0.8
+    # Values among some thousand rows that take so little time are not stored either.
+    nested_ns: float = 0.2
+    # Values that take so little time are cheap: F is corrected in float64 by all of them, and the kernel among the rows
+    # of a working set is computed rather than gathered from rows in memory. Others are copied by symmetry where many
+    # rows are computed at once.
+    cheap_ns: float = 4.0
+    # Values that take so long are copied where few are, and working sets are twice as large.
+    expensive_ns: float = 20.0
+    # Once so large a share of the rows of a search was computed, all others are.
+    singly_share: float = 0.4
+    # All rows of a problem are computed at once if so large a share of them is expected to be needed.
+    filled_share: float = 0.9
+
+    # --- bytes, equal rows, and what is said
+    # A whole kernel matrix of so many multiplications takes long enough to look for bytes.
+    byte_multiplications: int = 1 << 31
+    # So do predictions by support vectors of so many values.
+    byte_values: int = 1 << 20
+    # If a smaller share of the rows is equal to others, merging them does not pay for a copy of the other rows.
+    repeated_share: float = 0.01
+    # From so many samples of the largest problem on, a fit of some of them costs little beside it.
+    many_samples: int = 150_000
+    # That fit, of which the time of the whole one is guessed, has about so many samples of the largest problem.
+    timed_samples: int = 10_000
+    # A fit of so many seconds is long, which is said before it begins.
+    long_seconds: float = 600.0
+
+    # --- how much is done at once
+    # A task for a thread takes about this time, of which handing it over is a hundredth.
+    task_ns: float = 1e6
+    # A compiled call takes about this time at most, a nanosecond for a comparison: no interrupt is noticed meanwhile.
+    # As long may a matrix for several small problems take for each of them.
+    call_ns: float = 2.5e7
+
+
+class LinearTuning(NamedTuple):
+    """Which solver fits a linear machine.
+
+    The first four say whether the solvers of these names may be chosen. Dual coordinate ascent solves what they do not.
+    """
+
+    weights: bool = True
+    gram: bool = True
+    newton: bool = True
+    rounds: bool = True
+    # Gram matrices of blocks, or Hessians, take at most one of so many parts of the memory. A window on disk takes half
+    # of a part, as three are there at once.
+    memory_share: int = 4
+    # A window of rows in memory, or the passes of a round, are so many multiplications. Between them the time is asked.
+    step_work: int = 1 << 31
+    # Up to so many values of a table, and so many of its samples or features, whichever are fewer, one compiled call
+    # that takes Newton steps on the weights is faster than epochs. This was found on tables of scikit-learn and made-up
+    # ones.
+    most_values: int = 1 << 20
+    most_on_shorter_side: int = 320
+    # A smaller `max_iter` asks for epochs to be seen, which such a call does not have.
+    least_epochs: int = 100
+    # The Gram matrix of up to so many samples is worth computing.
+    most_gram_samples: int = 2048
+    # Equal rows of tables of at most so many values are merged. Of more values, a smooth loss is minimised by Newton's
+    # method with threads: found on tables of 115,000 to 900,000 values, where it took a quarter to nine tenths of the
+    # time of the compiled call.
+    small_values: int = 1 << 17
+    # A fit of at most so many values in all scores ends within milliseconds, and needs no thread that can be stopped.
+    short_values: int = 1 << 15
+    # Newton steps on augmented Lagrangians may follow epochs.
+    lagrangian: bool = True
+    # Epochs solve subproblems with a proximal term, whose metric comes from the rows.
+    proximal: bool = True
+    # The metric is weakened where the gap falls slowly.
+    metric_changes: bool = True
+    # There are at most so many sweeps over a block of dense rows before the weights change.
+    sweeps: int = 3
+    # Dense rows are processed in blocks with a Gram matrix, else one by one.
+    blocks: bool = True
+    # A block has so many rows, or twice as many if a row has as many features, or half as many if its Gram matrix is
+    # computed in each epoch.
+    block_rows: int = 64
+    # The Gram matrices of blocks are cached as far as the memory allows.
+    cached_grams: bool = True
+    # A row whose variables do not change is skipped for at most so many passes.
+    longest_pause: int = 8
+    # Where so many rounds do not halve the gap, epochs or Newton steps follow, if they can.
+    slow_rounds: int = 10
+    # A window of rows on disk is passed at most so often while it is in memory.
+    most_visits: int = 4
+    # The Hessian of at most so many features is computed and kept whole. Of more, products with the Hessian take less
+    # time for ½‖w‖², whose directions then come from conjugate gradients, and ‖w‖₁ has a working set, to which as many
+    # may be added at once. Squared losses of tables with more features are left to epochs, which took .9 to 75 times as
+    # long on 24 tables of 300 to 784 features.
+    hessian_features: int = 512
+    conjugate_gradients: bool = True
+    working_sets: bool = True
+    # A Hessian keeps what rows whose curvature hardly changes have added to it.
+    kept_hessian: bool = True
+    # Sweeps over the weights of an L1 penalty alternate with Newton steps on the face of the orthant.
+    faces: bool = True
+    # Sparse rows with at most so many values in the mean column are learnt by rounds without sums over all features.
+    # The first number is for a piecewise quadratic loss, the second for others.
+    values_of_feature: int = 30
+    values_of_smooth: int = 10

@@ -232,17 +232,6 @@ def test_compilations_are_told_as_events():
     assert begun and all(one.data["dispatcher"].py_func for one in begun)
 
 
-def test_whether_threads_run_is_known(importing):
-    code = [
-        "import numba",
-        "from fastsvm._compiled.numba_internals import threads_are_started",
-        "before = threads_are_started()",
-        "numba.get_num_threads()",
-        "print(before, threads_are_started())",
-    ]
-    assert importing.run("\n".join(code)).split() == ["False", "True"]
-
-
 def test_reduced_results_are_what_is_restored():
     (result,) = caller_in_tests.overloads.values()
     (name, kind, code), *rest = result._reduce()

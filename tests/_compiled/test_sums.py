@@ -12,9 +12,7 @@ import pytest
 
 import fastsvm
 from fastsvm._compiled.compiler import jit
-from fastsvm.losses import add_losses
-from fastsvm.losses.hinge import Hinge
-from fastsvm.losses.weston_watkins import WestonWatkins
+from fastsvm.losses import Hinge, WestonWatkins, add_losses
 from fastsvm.sources.statistics import _finish
 
 PACKAGE = Path(fastsvm.__file__).parent

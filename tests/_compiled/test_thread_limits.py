@@ -6,7 +6,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from fastsvm import SVC
 from fastsvm._compiled import compiler
-from fastsvm._compiled.processor import PLAIN
 from fastsvm._compiled.threads import Pool, at_most
 
 CODE = """
@@ -39,7 +38,15 @@ def many(monkeypatch):
     compiler._processor_count.cache_clear()
 
 
-@pytest.mark.skipif(PLAIN, reason="plain Numba is asked for its threads, which are as many as the processors here")
+def test_asking_for_the_number_starts_no_threads(importing):
+    code = [
+        "from numba.np.ufunc import parallel",
+        "from fastsvm._compiled.compiler import thread_count",
+        "print(thread_count() > 0, parallel._is_initialized)",
+    ]
+    assert importing.run("\n".join(code)).split() == ["True", "False"]
+
+
 def test_the_quota_of_a_container(many, monkeypatch):
     monkeypatch.setattr("joblib.cpu_count", lambda: 3)
     assert compiler.thread_count() == 3

@@ -1,19 +1,21 @@
 """Every solver has the methods of the protocol, and the check names the one that another lacks."""
 
 import importlib
+import inspect
 import pkgutil
 
 import pytest
 
 from fastsvm import solvers
-from fastsvm.solvers.check import check_solver
+from fastsvm.solvers.outer_loop import check_solver
 
 MODULES = [importlib.import_module(each.name) for each in pkgutil.walk_packages(solvers.__path__, "fastsvm.solvers.")]
 SOLVERS = {
     kind
     for module in MODULES
     for kind in vars(module).values()
-    if isinstance(kind, type) and kind.__module__ == module.__name__ and hasattr(kind, "finish")
+    if inspect.isclass(kind) and kind.__module__ == module.__name__ and hasattr(kind, "finish")
+    if not inspect.isabstract(kind)
 }
 
 

@@ -91,10 +91,10 @@ def _joined(summary: str, sections: Mapping[str, str]) -> str:
 
 def described(cls: type, title: str) -> dict[str, str]:
     """Return the entries of a class in a section, and those of its bases that it does not have, by name."""
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for base in _described_by(cls)[::-1]:
-        found |= _entries(base, title)
-    return found
+        entries |= _entries(base, title)
+    return entries
 
 
 def _described_by(cls: type) -> list[type]:

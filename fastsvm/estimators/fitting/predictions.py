@@ -115,8 +115,8 @@ class Regressor(RegressorMixin):
     @of_one_model
     def _decided(self, X: Samples) -> tuple[np.ndarray, np.ndarray]:
         """Return the predictions twice: they are the decision values."""
-        found = self.predict(X)
-        return found, found
+        predicted = self.predict(X)
+        return predicted, predicted
 
     @documented_by(_Answer)
     @of_one_model

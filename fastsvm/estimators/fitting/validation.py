@@ -238,14 +238,14 @@ def _is_plain(estimator: BaseEstimator, X: Samples, reset: bool) -> bool:
 
 def _check_feature_names(estimator: BaseEstimator, source: Source) -> None:
     """Raise ValueError if both the fit and stored samples have names of features, and the names differ."""
-    known, names = getattr(estimator, "feature_names_in_", None), source.feature_names
-    if known is None or names is None or np.array_equal(known, names):
+    of_fit, names = getattr(estimator, "feature_names_in_", None), source.feature_names
+    if of_fit is None or names is None or np.array_equal(of_fit, names):
         return
-    place = int(np.flatnonzero(known != names)[0])
-    reordered = " Their order must be the same." if sorted(known) == sorted(names) else ""
+    place = int(np.flatnonzero(of_fit != names)[0])
+    reordered = " Their order must be the same." if sorted(of_fit) == sorted(names) else ""
     raise ValueError(
         "The feature names should match those that were passed during fit. "
-        f"Feature {place} is {names[place]!r}, in the fit it was {known[place]!r}.{reordered}"
+        f"Feature {place} is {names[place]!r}, in the fit it was {of_fit[place]!r}.{reordered}"
     )
 
 
@@ -254,20 +254,20 @@ def origin_of(estimator: BaseEstimator) -> Origin:
     return getattr(estimator, "_origin", Origin())
 
 
-def _check_first_index(fit: Origin, found: Origin) -> None:
+def _check_first_index(fit: Origin, of_X: Origin) -> None:
     """Raise ValueError if features of svmlight text seem to be shifted by one against those of the fit."""
-    if None in (fit.first_index, found.first_index) or fit.first_index == found.first_index:
+    if None in (fit.first_index, of_X.first_index) or fit.first_index == of_X.first_index:
         return
-    if not found.sure:
+    if not of_X.sure:
         raise ValueError(
             f"The first feature of the fit has the index {fit.first_index}, that of X was taken to have the index "
-            f"{found.first_index}. Convert its svmlight text again with first_index={fit.first_index} or "
-            f"first_index={found.first_index}, whichever is right."
+            f"{of_X.first_index}. Convert its svmlight text again with first_index={fit.first_index} or "
+            f"first_index={of_X.first_index}, whichever is right."
         )
     if not fit.sure:
         raise ValueError(
-            f"The first feature of X has the index {found.first_index}, that of the fit was taken to have the index "
-            f"{fit.first_index}. Read the svmlight text of the fit again with first_index={found.first_index} or "
+            f"The first feature of X has the index {of_X.first_index}, that of the fit was taken to have the index "
+            f"{fit.first_index}. Read the svmlight text of the fit again with first_index={of_X.first_index} or "
             f"first_index={fit.first_index}, whichever is right."
         )
 
@@ -315,10 +315,10 @@ def _check_convertible(X: Samples) -> None:
     elif X.format == "coo":
         for axis, (places, n) in enumerate(zip(X.coords, X.shape, strict=True)):
             if len(places) != len(X.data) or (len(places) and not 0 <= places.min() <= places.max() < n):
-                found = f"from {places.min()} to {places.max()}" if len(places) else "none"
+                span = f"from {places.min()} to {places.max()}" if len(places) else "none"
                 raise ValueError(
                     f"The COO matrix is damaged: it has {len(places)} indices along axis {axis} for {len(X.data)} "
-                    f"values; they range {found}, the largest allowed is {n - 1}."
+                    f"values; they range {span}, the largest allowed is {n - 1}."
                 )
 
 

@@ -37,13 +37,12 @@ class Repeats(NamedTuple):
     ) -> "Repeats | None":
         """Return the duplicates of each kind, a class or a target, -1 for none; None if there are few or none.
 
-        Dense rows in memory are compared, of bytes, or many of words.
+        Dense rows in memory are compared, of bytes or of words.
         """
         block, is_bytes = source.block, source.dtype == np.uint8
-        if not (tuning.merged and isinstance(block, DenseBlock)):
+        if not (isinstance(block, DenseBlock) and (is_bytes or block.values.dtype.itemsize in _WORDS)):
             return None
-        is_long = len(block.values) > tuning.few_rows and block.values.dtype.itemsize in _WORDS
-        kinds = kinds_of() if is_bytes or is_long else None
+        kinds = kinds_of()
         if kinds is None:
             return None
         values = np.ascontiguousarray(block.values)
@@ -84,9 +83,9 @@ class Repeats(NamedTuple):
 
     def rounding(self, alpha: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """Return by how much the sum of a group's multipliers, which are floats, is off, at its first row."""
-        found = np.zeros_like(alpha)
-        _differences(spread, alpha, self.first, self.order, found)
-        return np.abs(found)
+        lacking = np.zeros_like(alpha)
+        _differences(spread, alpha, self.first, self.order, lacking)
+        return np.abs(lacking)
 
 
 def _hash_of_words(words: np.ndarray) -> np.ndarray:
@@ -128,7 +127,7 @@ def _sums_before(upper, first, order, before):
 
 
 @jit_in_order
-def _differences(spread, alpha, first, order, found):
+def _differences(spread, alpha, first, order, out):
     """Write the sum of each group's multipliers less the given one, in twice the digits of a float."""
     high = low = 0.0
     for t in range(order.size):
@@ -139,7 +138,7 @@ def _differences(spread, alpha, first, order, found):
         added = total - high
         low += (high - (total - added)) + (spread[i] - added)
         high = total
-        found[first[i]] = high + low
+        out[first[i]] = high + low
 
 
 @jit

@@ -25,7 +25,7 @@ from fastsvm.kernel_matrix.pairwise import (
     multiplies_bytes,
 )
 from fastsvm.kernel_matrix.rounding import NEAR
-from fastsvm.kernels import KERNELS, Kernel, in_python, is_kernel, kernel_value
+from fastsvm.kernels import KERNELS, Kernel, check_kernel, in_python, is_kernel, kernel_value
 from fastsvm.linalg.row_products import product_type
 from fastsvm.sources import (
     Block,
@@ -81,11 +81,6 @@ KERNEL_RULES = {
 }
 """The rules of the parameters that all estimators with a kernel have."""
 _PARAMETERS = {"gamma": number(least=0), "degree": number(integral=True, least=0)}
-_ATTRIBUTES = {
-    "pairing": one_of("dot", "manhattan"),
-    "translation_invariant": boolean,
-    "rounding": Rule(callable, "a method, see fastsvm.kernels.Kernel"),
-}
 
 
 class KernelEstimator(PublicEstimator):
@@ -120,14 +115,14 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     standardize: bool
 
 
-def check_kernel(kernel: KernelLike) -> None:
+def check_kernel_object(kernel: KernelLike) -> None:
     """Raise ValueError if an attribute or a parameter of a kernel object is not usable."""
     if not is_kernel(kernel):
         return
-    known = _PARAMETERS if _is_ours(kernel) else {}
-    rules = _ATTRIBUTES | {name: known.get(name, number()) for name in kernel._fields}
-    for name, rule in rules.items():
-        value = getattr(kernel, name, None)
+    check_kernel(kernel)
+    rules = _PARAMETERS if _is_ours(kernel) else {}
+    for name, value in kernel._asdict().items():
+        rule = rules.get(name, number())
         if not rule.holds(value):
             raise ValueError(f"The {name!r} of the kernel {kernel!r} must be {rule.words}. Got {value!r} instead.")
 
@@ -289,16 +284,11 @@ def samples_for(estimator: KernelParameters, X: Samples, known: Samples = None) 
     kernel = estimator.kernel
     if not callable(kernel) or is_kernel(kernel) or isinstance(kernel, type) or is_stored(X):
         return X
-    if _is_table(X) if known is None else not _are_objects(known):
-        return X
+    if _is_table(X) if known is None else not isinstance(known, (list, tuple)) and _is_table(known):
+        return X  # a fit on numbers stores arrays
     if not (hasattr(X, "__len__") or hasattr(X, "shape")) or isinstance(X, (str, bytes)):
         return X  # which is refused
     return ObjectSource(X, known)
-
-
-def _are_objects(support_vectors: Samples) -> bool:
-    """Return whether a model was fitted to objects: a fit on numbers stores arrays."""
-    return isinstance(support_vectors, (list, tuple)) or not _is_table(support_vectors)
 
 
 def _is_table(X: Samples) -> bool:
@@ -308,10 +298,10 @@ def _is_table(X: Samples) -> bool:
     if hasattr(X, "dtypes") and hasattr(X, "columns"):  # a DataFrame
         return all(getattr(kind, "kind", "O") in "biufc" for kind in X.dtypes)
     try:
-        found = np.asarray(X)
+        array = np.asarray(X)
     except ValueError:  # lists of different lengths
         return False
-    return found.ndim == 2 and found.dtype.kind in "biufc"
+    return array.ndim == 2 and array.dtype.kind in "biufc"
 
 
 # --- how its values are computed -------------------------------------------------------------------------
@@ -382,9 +372,9 @@ def training_rows(
     kernel = resolve_kernel(estimator)
     factor = common_factor(kernel, standardization)
     is_tried = tuning.byte_products and factor is not None and _worth_a_copy(source, budget // 4, tuning)
-    found = bytes_for(kernel, source, pool) if is_tried else None
-    if found is not None:
-        quantization, rows = found[0].times(factor or 1.0), found[1]
+    as_bytes = bytes_for(kernel, source, pool) if is_tried else None
+    if as_bytes is not None:
+        quantization, rows = as_bytes[0].times(factor or 1.0), as_bytes[1]
         statistics = feature_statistics(rows, weight).affine(*quantization)
         if standardization is not None:  # whose shift is left out: it does not change distances
             statistics = statistics._replace(variance=float(statistics.feature_variance.mean()))
@@ -430,10 +420,10 @@ def bytes_for(kernel: ResolvedKernel, source: Source, pool: Pool) -> tuple[Quant
         return None
     if not (kernel.translation_invariant or _is_ours(kernel)):
         return None  # products of bytes come without the norms, which a user's map of them may need
-    found = find_quantization(source, pool)
-    if found is None or (found[0].offset != 0 and not kernel.translation_invariant):
+    quantized = find_quantization(source, pool)
+    if quantized is None or (quantized[0].offset != 0 and not kernel.translation_invariant):
         return None
-    return found
+    return quantized
 
 
 def user_pairwise(function: ResolvedKernel, columns: np.ndarray, source: Source) -> PairwiseKernel:

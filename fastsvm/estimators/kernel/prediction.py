@@ -81,8 +81,8 @@ class Predictor:
             return None
         if n * d < self._tuning.byte_values and stored.dtype != np.uint8:
             return None
-        found = bytes_for(self.kernel, stored, self.pool)
-        return None if found is None else (found[0], found[1].in_memory())
+        as_bytes = bytes_for(self.kernel, stored, self.pool)
+        return None if as_bytes is None else (as_bytes[0], as_bytes[1].in_memory())
 
     def scores(self, block: Block) -> np.ndarray:
         """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, shape (n_rows, n_outputs)."""
@@ -93,10 +93,10 @@ class Predictor:
                 return expand(self._uint8_pairwise(quantization), support.block, self.coef, converted, self.pool)
             are_bytes = quantization.holds(block)
             if are_bytes.any():  # a row is computed alike whatever stands beside it
-                found = np.empty((block.shape[0], self.n_outputs))
-                found[are_bytes] = self.scores(block.take(np.flatnonzero(are_bytes)))
-                found[~are_bytes] = self._scores_of_floats(block.take(np.flatnonzero(~are_bytes)))
-                return found
+                scores = np.empty((block.shape[0], self.n_outputs))
+                scores[are_bytes] = self.scores(block.take(np.flatnonzero(are_bytes)))
+                scores[~are_bytes] = self._scores_of_floats(block.take(np.flatnonzero(~are_bytes)))
+                return scores
         return self._scores_of_floats(block)
 
     def decisions(self, source: Source, intercept: np.ndarray, is_checked: bool) -> Iterator[tuple[int, np.ndarray]]:
@@ -106,9 +106,9 @@ class Predictor:
             if not is_checked:
                 check_finite(block, start)
             for a, b in spans(block.shape[0], most):
-                found = self.scores(block if b - a == block.shape[0] else block.slice(a, b))
-                found += intercept
-                yield start + a, found
+                scores = self.scores(block if b - a == block.shape[0] else block.slice(a, b))
+                scores += intercept
+                yield start + a, scores
 
     def paired(self, block: Block) -> tuple[PairwiseKernel, MemorySource, MemorySource]:
         """Return the kernel, and support vectors and rows of a block as it multiplies them."""
@@ -132,10 +132,10 @@ class Predictor:
 
     def _scores_of_floats(self, block: Block) -> np.ndarray:
         block = self._standardized(block)
-        found = np.empty((block.shape[0], self.n_outputs))
+        scores = np.empty((block.shape[0], self.n_outputs))
         for pairwise, part, rows in by_range(self._pairwise(block), block):
-            found[rows] = expand(pairwise, *self._expansion, part, self.pool)
-        return found
+            scores[rows] = expand(pairwise, *self._expansion, part, self.pool)
+        return scores
 
     @cached_property
     def _expansion(self) -> tuple[Block, np.ndarray | PairCoefficients]:

@@ -97,7 +97,8 @@ def prepare(
     labels, upper = stated.labels, stated.upper
     gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
     bound = float(upper.max())
-    repeats = Repeats.find(source, stated.kinds, upper, tuning) if is_dual(estimator) else None
+    may_repeat = tuning.merged and (source.of_bytes or len(source) > tuning.few_rows)  # few are soon learnt
+    repeats = Repeats.find(source, stated.kinds, upper, tuning) if may_repeat and is_dual(estimator) else None
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
     problems = stated.problems(labels, upper)
     n = int(problems.sizes.max())

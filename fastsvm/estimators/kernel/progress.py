@@ -31,7 +31,7 @@ class KernelMonitor:
         """Record an outer iteration, and return whether to stop."""
         return self.stopped
 
-    def observe_small(self, problems: np.ndarray, found: np.ndarray, bytes_read: int) -> bool:
+    def observe_small(self, problems: np.ndarray, certificates: np.ndarray, bytes_read: int) -> bool:
         """Record small problems by the rows of their `CERTIFICATE`, and return whether to stop."""
         return self.stopped
 
@@ -100,9 +100,9 @@ class KernelFitMonitor(KernelMonitor):
             self._show(elapsed, report.gap, steps)
         return self._is_asked_to_stop()
 
-    def observe_small(self, problems: np.ndarray, found: np.ndarray, bytes_read: int) -> bool:
+    def observe_small(self, problems: np.ndarray, certificates: np.ndarray, bytes_read: int) -> bool:
         """Record small problems by the rows of their `CERTIFICATE`, and return whether to stop."""
-        named = dict(zip(CERTIFICATE, found.T, strict=True))
+        named = dict(zip(CERTIFICATE, certificates.T, strict=True))
         n_steps, n_rows = (named[name].astype(np.int64) for name in ("n_steps", "n_rows"))
         with self._lock:
             self._n_steps[problems] += n_steps

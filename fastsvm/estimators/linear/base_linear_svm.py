@@ -45,7 +45,7 @@ from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.linear_dual.augmented_lagrangian import FewSamples
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.one_class import GivenSumAscent
-from fastsvm.solvers.linear_dual.problem import PART_BYTES, PARTS, Certificate, LinearProblem, LinearSettings
+from fastsvm.solvers.linear_dual.problem import PART_BYTES, PARTS, LinearProblem, LinearSettings
 from fastsvm.solvers.linear_dual.sparse_rounds import WideAscent
 from fastsvm.solvers.linear_primal.penalties import L1, L2
 from fastsvm.solvers.linear_primal.proximal_newton import ProximalNewton
@@ -148,8 +148,8 @@ def _costs(task: Task, C: float) -> np.ndarray:
 def _fingerprint_of(task: Task, problem: LinearProblem) -> str:
     """Return a digest of all that defines a problem."""
     digest = hashlib.blake2b(fingerprint(task).encode())
-    given = () if problem.total is None else (problem.total,)
-    digest.update(repr((problem.loss, problem.constant, problem.demands.balance.tolist(), *given)).encode())
+    total = () if problem.total is None else (problem.total,)
+    digest.update(repr((problem.loss, problem.constant, problem.demands.balance.tolist(), *total)).encode())
     for array in (problem.demands.costs, problem.shift, problem.scale):
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
@@ -296,18 +296,9 @@ class _Monitor(EpochMonitor):
         values = float(state.primal.sum()), report.objective, report.gap, self._source.reads.nbytes
         shown = {"gap": f"{report.gap:.2g}"}
         if self._estimator.criterion == "gap" and not self._bar.disable:
-            known = self._records[-LATEST:]
-            shown |= left_of([one[1] for one in known], [one[4] for one in known], self._estimator.tol)
+            latest = self._records[-LATEST:]
+            shown |= left_of([one[1] for one in latest], [one[4] for one in latest], self._estimator.tol)
         return values, shown
-
-
-class _Run(NamedTuple):
-    """What a solver came to: what was seen, its best state with the certificate, and why it ended."""
-
-    monitor: _Monitor
-    state: Any
-    certificate: Certificate
-    reason: StopReason
 
 
 class BaseLinearSVM(LinearModel):
@@ -417,54 +408,42 @@ class BaseLinearSVM(LinearModel):
                     task = merged(task, tuning.small_values)
                 self.solver_ = solver.name
                 fit = LinearFit(self, task, loss, pool, session, solver.name, tuning)
-                run = self._run(fit, names, session)
-                if run.reason is not StopReason.STALLED:
+                monitor, state = self._run(fit, names, session)
+                if self.stop_reason_ != StopReason.STALLED:
                     break  # else the next solver may come nearer, where rounding errors hide the way of this one
-            weights = fit.solver.finish(run.state)
-            self._note(run, weights, names)
-            self._conclude(weights, partial(fit.solver.dual_of, run.state), pool)
-        session.finish(run.monitor, warn_of_gap)
+            self._conclude(fit.solver.weights(state), partial(fit.solver.dual_of, state), pool)
+        session.finish(monitor, warn_of_gap)
 
-    def _run(self, fit: LinearFit, names: Attributes, session: FitSession) -> "_Run":
-        """Take steps until the fit ends, and certify the best state that is known."""
+    def _run(self, fit: LinearFit, names: Attributes, session: FitSession) -> tuple[_Monitor, Any]:
+        """Take steps until the fit ends, and set the fitted attributes of the best state, which is returned too."""
         solver, state = fit.solver, fit.initial_state()
 
         def attributes(state: Any) -> Attributes:
-            return names | self._weights(solver.finish(state), state.epoch)
+            return names | self._weights(solver.weights(state), state.epoch)
 
         monitored = MonitoredFit(session, self.max_iter, attributes, fit.checkpoint, state, fit.records, self.solver_)
         monitor = _Monitor(monitored, solver.problem.source)
         with session.solving(monitor, "_fit_state", lambda: fit.last_state(monitor.state)):
             state, reason = fit.run(state, self.max_iter, monitor.observe)
-        certificate = solver.certificate
-        if reason is not StopReason.CONVERGED or certificate is None:
-            state, certificate = solver.concluded(state)
-            reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
-        return _Run(monitor, state, certificate, reason)
-
-    def _note(self, run: "_Run", weights: np.ndarray, names: Attributes) -> None:
-        """Set the fitted attributes."""
-        primal, dual, violation = run.certificate
-        self.__dict__.update(names | self._weights(weights, run.state.epoch))
-        self.objective_, self.dual_objective_ = float(primal.sum()), float(dual.sum())
+        state, certificate = solver.finish(state)
+        reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
+        self.__dict__.update(attributes(state))
+        self.objective_, self.dual_objective_ = float(certificate.primal.sum()), float(certificate.dual.sum())
         self.duality_gap_ = max(self.objective_ - self.dual_objective_, 0.0)  # rounding may leave less
-        self.kkt_violation_ = float(violation)
-        self.converged_, self.stop_reason_ = run.reason is StopReason.CONVERGED, str(run.reason)
+        self.kkt_violation_ = float(certificate.violation)
+        self.converged_, self.stop_reason_ = reason is StopReason.CONVERGED, str(reason)
+        return monitor, state
 
     def _conclude(self, weights: np.ndarray, dual: Callable[[], np.ndarray], pool: Pool) -> None:
         """Take the weights at the end of a fit, and what returns their dual variables; here for nothing."""
 
     def _weights(self, weights: np.ndarray, n_epochs: int) -> Attributes:
         """Return the fitted attributes of weights."""
-        if self._shows_difference(len(weights)):
+        if len(weights) == 2:  # only their difference matters
             weights = np.diff(weights, axis=0)
         scaling = float(self.intercept_scaling) if self.fit_intercept else 0.0
         coef, intercept = self._for_rows_as_passed(weights[:, :-1], scaling * weights[:, -1])
         return self._shaped(np.ascontiguousarray(coef), intercept) | {"n_iter_": n_epochs}
-
-    def _shows_difference(self, n_scores: int) -> bool:
-        """Return whether there are two scores of which the difference is shown."""
-        return n_scores == 2
 
 
 class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):

@@ -117,10 +117,10 @@ class LinearSVC(BaseLinearClassifier):
                 "multi_class='ovr', or penalty='l2'."
             )
         if not provides_newton(type(loss_of(self.loss))):
-            known = [name for name in loss_names("labels", dual=True) if provides_newton(LOSSES[name])]
+            smooth = [name for name in loss_names("labels", dual=True) if provides_newton(LOSSES[name])]
             raise ValueError(
                 f"penalty='l1' needs a smooth loss, and loss={self.loss!r} has a kink: pass one of "
-                f"{', '.join(map(repr, known))}, or penalty='l2'."
+                f"{', '.join(map(repr, smooth))}, or penalty='l2'."
             )
 
     def _has_l1_penalty(self) -> bool:

@@ -161,21 +161,21 @@ shape (n_samples, n_features)
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        known = np.unique(classes) if first else self.classes_
-        if classes is not None and not np.array_equal(np.unique(classes), known):
-            raise ValueError(f"classes={classes!r} is not the same as on the first call of partial_fit, {known!r}.")
+        every = np.unique(classes) if first else self.classes_
+        if classes is not None and not np.array_equal(np.unique(classes), every):
+            raise ValueError(f"classes={classes!r} is not the same as on the first call of partial_fit, {every!r}.")
         if self.class_weight == "balanced":
             raise ValueError(
                 "class_weight 'balanced' is not supported by partial_fit, which does not know all rows. Compute the "
                 "weights with sklearn.utils.compute_class_weight and pass them as a dict."
             )
         data = check_training_set(self, X, y, sample_weight, reset=first)
-        unknown = np.setdiff1d(data.y, known)
+        unknown = np.setdiff1d(data.y, every)
         if len(unknown):
-            raise ValueError(f"y contains labels that are not in classes: {unknown.tolist()}; {known.tolist()} are.")
-        labels = np.where(data.weight > 0, np.searchsorted(known, data.y), -1)
+            raise ValueError(f"y contains labels that are not in classes: {unknown.tolist()}; {every.tolist()} are.")
+        labels = np.where(data.weight > 0, np.searchsorted(every, data.y), -1)
         source = self._scaled(data.source, data.weight, again=not first)
-        self._partial_fit(self._task_of(source, labels, data.weight, known), {"classes_": known})
+        self._partial_fit(self._task_of(source, labels, data.weight, every), {"classes_": every})
         return self
 
     def _task(self, data: TrainingSet) -> tuple[Task, Attributes]:

@@ -18,8 +18,7 @@ from fastsvm.linalg.row_products import product_type
 from fastsvm.losses import Loss, loss_slope
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import Report
-from fastsvm.solvers.sgd.feature_rates import FIRST_STEP
-from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, Schedule
+from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, FIRST_STEP, Schedule
 from fastsvm.solvers.sgd.private_features import merged_features
 from fastsvm.solvers.sgd.problem import LinearFunction, Penalty, SGDProblem, SGDSettings, SGDState
 from fastsvm.solvers.sgd.solver import SGD, uses_sparse_steps

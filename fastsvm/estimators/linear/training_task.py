@@ -76,10 +76,10 @@ def merged(task: Task, most_values: int) -> Task:
 
     A row of weight 2 is then the same as two rows, to the last bit.
     """
-    found = distinct(task, most_values)
-    if found is None:
+    rows = distinct(task, most_values)
+    if rows is None:
         return task
-    first, weights = found
+    first, weights = rows
     source = task.source.take(first)
     if isinstance(source, MemorySource) and not source.sparse:
         source = MemorySource(DenseBlock(source.block.dense(np.float64)))  # one type, for which alone code is compiled

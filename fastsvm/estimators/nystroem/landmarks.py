@@ -30,7 +30,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     KernelEstimator,
     Standardization,
     attributes_of,
-    check_kernel,
+    check_kernel_object,
     geometry_of,
     is_precomputed,
     resolve_gamma,
@@ -90,7 +90,7 @@ class LandmarkEstimator(KernelEstimator):
 
     def _check_landmark_kernel(self) -> None:
         """Raise ValueError for a kernel that landmarks cannot have."""
-        check_kernel(self.kernel)
+        check_kernel_object(self.kernel)
         if is_precomputed(self):
             raise ValueError(
                 f"{type(self).__name__} computes kernel values with landmarks, and X would hold all of them: pass "
@@ -173,12 +173,6 @@ class FeatureMap:
         return self.map.trace_error(self.predictor(np.float64).paired(block), self.pool)
 
 
-def _is_bounded(estimator: BaseEstimator) -> bool:
-    """Return whether kernel values are at most 1, and 1 for a sample and itself."""
-    kernel = resolve_kernel(estimator, 1.0)
-    return is_kernel(kernel) and kernel.translation_invariant
-
-
 @contextmanager
 def stored_features(
     estimator: BaseEstimator, source: Source, features: FeatureMap, budget: int, tuning: NystroemTuning
@@ -191,7 +185,9 @@ def stored_features(
     shape = len(source), features.rank
     n_values = shape[0] * shape[1]
     kinds: list[type[np.floating]] = [np.float64] if n_values <= tuning.exact_values else []
-    kinds += [np.float32, np.float16] if tuning.halves and _is_bounded(estimator) else [np.float32]
+    kernel = resolve_kernel(estimator, 1.0)
+    is_bounded = is_kernel(kernel) and kernel.translation_invariant  # values are at most 1
+    kinds += [np.float32, np.float16] if tuning.halves and is_bounded else [np.float32]
     for kind in kinds:
         if 2 * n_values * np.dtype(kind).itemsize <= budget:
             values: np.ndarray = np.empty(shape, kind)

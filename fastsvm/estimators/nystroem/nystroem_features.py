@@ -241,6 +241,6 @@ shape (n_samples, n_features)
             features = FeatureMap(self, self.components_, source, pool, map_)
             for start, block in blocks:
                 check_finite(block, start)
-                found = np.empty((block.shape[0], self.rank_), dtype)
-                features.write(block, found, by_row=True)
-                yield start, found
+                values = np.empty((block.shape[0], self.rank_), dtype)
+                features.write(block, values, by_row=True)
+                yield start, values

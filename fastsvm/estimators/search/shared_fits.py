@@ -44,7 +44,7 @@ from fastsvm.memory import parse_memory
 from fastsvm.solvers.kernel_dual.problem import Problems
 from fastsvm.solvers.outer_loop import Limits
 from fastsvm.sources import Source, feature_statistics
-from fastsvm.tuning import SearchTuning, current_tuning
+from fastsvm.tuning import current_tuning
 
 _MACHINES = SVC, SVR, NuSVC, NuSVR, OneClassSVM  # a user's subclass may fit in another way
 
@@ -211,7 +211,7 @@ class SharedFits:
         """
         begin = time.perf_counter()
         stated = self._stated(group.parts)
-        if any(_are_many_and_small(one, self._tuning.search) for one in stated.values()):
+        if any(self._has_many_small_pairs(one) for one in stated.values()):
             return
         tasks_of = {part: self._in_place(part.split, one) for part, one in stated.items()}
         shared = self._shared(group, stated, tasks_of) if stated else None
@@ -239,6 +239,11 @@ class SharedFits:
                 model.of_test, model.of_train = test, train
                 model._warn()
                 yield part, model, seconds
+
+    def _has_many_small_pairs(self, stated: Statement) -> bool:
+        """Return whether a fit has many pairs of classes with few samples each."""
+        k, counts, tuning = len(stated.classes), np.bincount(stated.labels[stated.labels >= 0]), self._tuning.search
+        return k * (k - 1) // 2 >= tuning.many_pairs and int(np.sort(counts)[-2:].sum()) <= tuning.few_rows
 
     def _stated(self, parts: list[Part]) -> dict[Part, Statement]:
         """Return what models ask of their training samples; a fit by itself will say why one of them cannot."""
@@ -359,12 +364,6 @@ class SharedFits:
 
         self.pool.run(decide, spans(len(test), step))
         return list(decided)
-
-
-def _are_many_and_small(stated: Statement, tuning: SearchTuning) -> bool:
-    """Return whether a fit has many pairs of classes with few samples each."""
-    k, counts = len(stated.classes), np.bincount(stated.labels[stated.labels >= 0], minlength=2)
-    return k * (k - 1) // 2 >= tuning.many_pairs and int(np.sort(counts)[-2:].sum()) <= tuning.few_rows
 
 
 def _same(group: KernelGroup, kernel: Kernel | Callable | None, standardization: Standardization | None) -> bool:

@@ -98,16 +98,16 @@ class RealPairwise:
         self._by_panels = not (self.compressed or self.manhattan)  # pairings are products of dense rows
         self.distance = kernel.translation_invariant and not self.manhattan
         self.sparse, self.all_near = sparse, all_near or self.dtype == np.float64
-        self._given = kernel, centre
+        self._in_floats = kernel, centre
 
     @property
     def of_floats(self) -> Kernel:
         """The kernel with its parameters as they were given, in float64."""
-        return self._given[0]
+        return self._in_floats[0]
 
     def widened(self) -> "RealPairwise":
         """Return the pairwise kernel that computes the same kernel in float64."""
-        kernel, centre = self._given
+        kernel, centre = self._in_floats
         return RealPairwise(kernel, np.float64, centre, self.sparse)
 
     def converts(self, source: Source) -> bool:
@@ -119,9 +119,9 @@ class RealPairwise:
         """Return rows in memory as they are multiplied, and the kernel on those; None if they are so already."""
         if not self.converts(source):
             return None
-        found = copy.copy(self)
-        found.centre = None
-        return found, MemorySource(DenseBlock(np.ascontiguousarray(self._dense(cast(DenseBlock, source.block)))))
+        kernel = copy.copy(self)
+        kernel.centre = None
+        return kernel, MemorySource(DenseBlock(np.ascontiguousarray(self._dense(cast(DenseBlock, source.block)))))
 
     def _dense(self, block: Block) -> np.ndarray:
         if self.centre is None:

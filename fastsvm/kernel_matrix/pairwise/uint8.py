@@ -84,16 +84,16 @@ class Uint8Pairwise:
 
     def tile(self, operand: ByteOperand, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write k(operand, block) to `out`."""
-        own = operand.terms, terms, self._unit
-        _byte_values(self.kernel, operand.rows, _whole_tile(block), own, out.store, out.slots, out.start)
+        both_terms = operand.terms, terms, self._unit
+        _byte_values(self.kernel, operand.rows, _whole_tile(block), both_terms, out.store, out.slots, out.start)
 
     def add_sums(
         self, operand: ByteOperand, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray
     ) -> None:
         """Add Σ_s coef_s k(x_s, x) over the rows of the operand to the sums of the block's rows x."""
-        own = operand.terms, terms, self._unit
+        both_terms = operand.terms, terms, self._unit
         tile = scratch_array("tile", _tile_shape(*block.shape), self.dtype)
-        _add_byte_values(self.kernel, operand.rows, _whole_tile(block), own, coef, tile, sums)
+        _add_byte_values(self.kernel, operand.rows, _whole_tile(block), both_terms, coef, tile, sums)
 
     @property
     def _unit(self) -> np.floating:
@@ -134,8 +134,8 @@ def _byte_values(kernel, operand, rows, terms, out, slots, start):
         for group in range(0, operand.shape[0], groups):
             _byte_products(operand[group : group + groups], part, products)
             a, b = _ROWS * group, min(_ROWS * group + height, of_operand.size)
-            own = of_operand[a:b], of_rows[t : t + count], unit
-            _map_bytes(kernel, products, own, out, slots[a:b], start + t)
+            of_tile = of_operand[a:b], of_rows[t : t + count], unit
+            _map_bytes(kernel, products, of_tile, out, slots[a:b], start + t)
 
 
 @jit
@@ -154,8 +154,8 @@ def _add_byte_values(kernel, operand, rows, terms, coef, tile, sums):
         for group in range(0, operand.shape[0], groups):
             _byte_products(operand[group : group + groups], part, products)
             a, b = _ROWS * group, min(_ROWS * group + height, of_operand.size)
-            own = of_operand[a:b], of_rows[t : t + count], unit
-            _map_bytes(kernel, products, own, tile, slots[: b - a], start)
+            of_tile = of_operand[a:b], of_rows[t : t + count], unit
+            _map_bytes(kernel, products, of_tile, tile, slots[: b - a], start)
             add_rows(tile, coef[a:b], added[:count])
         for i in range(first - t, count):  # the others have their sums
             sums[t + i] += added[i]
@@ -205,12 +205,12 @@ def _map_bytes(kernel, products, terms, out, slots, start):
     zero, (many, padded) = unit - unit, rounds_and_rest(n)
     pairings, zeros, values = np.zeros(padded, out.dtype), np.zeros(padded, out.dtype), np.empty(padded, out.dtype)
     for s in range(of_operand.size):
-        source, own = products[s], of_operand[s]
+        source, of_row = products[s], of_operand[s]
         target = out[slots[s], start : start + n]
         for i in range(many):
-            twice = np.int32(source[i] + source[i] + own + of_rows[i])
+            twice = np.int32(source[i] + source[i] + of_row + of_rows[i])
             target[i] = kernel_value(kernel, unit * real(twice), zero, zero)
         if many < n:
             for i in range(many, n):
-                pairings[i - many] = unit * real(np.int32(source[i] + source[i] + own + of_rows[i]))
+                pairings[i - many] = unit * real(np.int32(source[i] + source[i] + of_row + of_rows[i]))
             map_rest(kernel, pairings, zero, zeros, values, target[many:])

@@ -183,7 +183,7 @@ class Coordinate(Decomposition):
     def finish(self, state: KernelDualState) -> KernelSolution:
         """Return the solution, and the certificate of the problem without an intercept."""
         state, error = self.gradient.certain(state)
-        found = solution_of(self.problem, state, error, self.tol)
+        solution = solution_of(self.problem, state, error, self.tol)
         with_intercept = self.problem._replace(groups=1)
         intercept = -group_level(with_intercept, 0, state.alpha, state.gradient) if self._fit_intercept else 0.0
-        return found._replace(intercept=intercept)
+        return solution._replace(intercept=intercept)

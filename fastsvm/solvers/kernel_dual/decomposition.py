@@ -16,9 +16,20 @@ Where kernel values are cheap
 
 Where that is slow
     Steps are slow once the free set is nearly right, most of all for large C. After as many steps as cost the same, a
-    Newton step on the free rows (`newton_step`) is tried, and kept if it raises the objective. A small problem on which
-    steps progress slowly, as with unscaled features, is solved by an interior-point method (`interior_point`) after as
-    many steps as cost the same.
+    Newton step on the free rows is tried, and kept if it raises the objective. A small problem on which steps progress
+    slowly, as with unscaled features, is solved by an interior-point method (`interior_point`) after as many steps as
+    cost the same.
+
+Newton steps
+    With every multiplier at a bound fixed there, and β = y ∘ α, the free rows solve
+        K_FF Δ = ρ − F_F,   Σ Δ = 0
+    so that F equals ρ on all of them: one symmetric system of order m + 1. Without an intercept, ρ = 0 and the sum is
+    unconstrained. The primal-dual active set method (Hintermüller, Ito and Kunisch 2002) solves this system within the
+    bounds. Rows that leave their bounds are fixed at them, fixed rows whose multiplier has the wrong sign are released,
+    and the system is solved again until neither occurs. The matrix is factorised once; fixing k rows adds a system of
+    order k + 1. If this does not end, the step is the first solution, cut at the first bound. Violating rows at a bound
+    become free in the SMO steps that follow. A small multiple of its trace is added to the diagonal of the block
+    because repeated rows make it singular. Further Newton steps correct for that.
 
 End
     A gap within tolerance counts only by an F that is verified, where kernel values are float64, or confirmed in
@@ -28,6 +39,8 @@ End
 
 Cost
     A working set takes q n kernel values for new rows at most, q n multiplications for F, and some 10 q steps of O(q).
+    A Newton step takes m³/3 operations and m² values, m² operations for each fixed row, and one product with m kernel
+    rows.
 
 Memory
     24 n bytes, 2 q² values, and the cache of rows.
@@ -39,14 +52,15 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.rounding import EXACT, SEEN, UNIT
+from fastsvm.kernel_matrix.rounding import BALANCED, EXACT, NEAR_BOUND, ROUNDING, SEEN, UNIT
 from fastsvm.kernel_matrix.rows import ProblemRows
+from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
 from fastsvm.solvers.kernel_dual.interior_point import InteriorTrial
-from fastsvm.solvers.kernel_dual.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.problem import (
     KernelDualState,
     KernelProblem,
@@ -61,6 +75,9 @@ from fastsvm.solvers.kernel_dual.problem import (
 from fastsvm.solvers.kernel_dual.working_sets import SolveBlock, WorkingSetSteps
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning, current_tuning
+
+# The ridge of a Newton step is relative to the trace, above the rounding error of values of so many bytes.
+_RIDGE = {4: 1e-8, 8: ROUNDING}
 
 
 @storable("decomposition memory")
@@ -116,7 +133,7 @@ class Decomposition(ABC):
         self.problem, self.rows, self.tol, self.pool = problem, rows, tol, pool
         self.working_sets = WorkingSetSteps(problem, rows, size, pool, tuning)
         self.gradient = DualGradient(problem, rows, self.working_sets.products, tol)
-        self._newton = NewtonTrial(problem, rows, self.working_sets, pool, most_free, tuning)
+        self._most_free, self._since_newton, self._newton_failures = most_free, 0, 0
         self._interior = InteriorTrial(problem, self.gradient, pool, most_free, deadline, tuning)
         self._all_considered = False
         self._aim = tol
@@ -128,9 +145,9 @@ class Decomposition(ABC):
 
     def memory(self) -> DecompositionMemory:
         """Return what the solver knows beside the state."""
-        products, newton, interior = self.gradient.products, self._newton, self._interior
+        products, interior = self.gradient.products, self._interior
         return DecompositionMemory(
-            aim=self._aim, drift=products.drift, since_newton=newton.n_steps, failures=newton.failures,
+            aim=self._aim, drift=products.drift, since_newton=self._since_newton, failures=self._newton_failures,
             n_sets=self.working_sets.n_sets, all_considered=self._all_considered, n_steps=interior.n_steps,
             interior_tried=interior.tried, rounding=self.gradient.rounding, largest=products.largest,
             least=self.gradient.least, waited=self.gradient.waited, best=self._best, lowest=self._lowest,
@@ -139,9 +156,9 @@ class Decomposition(ABC):
 
     def recall(self, memory: DecompositionMemory) -> None:
         """Take over what another solver of the problem knew, to continue as that one would have."""
-        products, newton, interior = self.gradient.products, self._newton, self._interior
+        products, interior = self.gradient.products, self._interior
         self._aim, products.drift = memory.aim, memory.drift
-        newton.n_steps, newton.failures = memory.since_newton, memory.failures
+        self._since_newton, self._newton_failures = memory.since_newton, memory.failures
         self.working_sets.n_sets, self._all_considered = memory.n_sets, memory.all_considered
         interior.n_steps, interior.tried = memory.n_steps, memory.interior_tried
         self.gradient.rounding, products.largest = memory.rounding, memory.largest
@@ -172,7 +189,7 @@ class Decomposition(ABC):
         self._consider_all_rows(state, level, (low + high) / 2)
         before = objective(self.problem, state.alpha, state.gradient)
         state, n_steps = self._set_steps(state, self._aim, most_steps)
-        n_newton = self._newton.improve_if_slow(state, n_steps, before)
+        n_newton = self._newton_if_slow(state, n_steps, before)
         n_interior = self._interior.solve_if_slow(state, n_steps, self._aim) if n_steps < most_steps else 0
         report = self._report(state, gap_of(self.problem, state), n_steps)
         return state, report._replace(
@@ -197,6 +214,65 @@ class Decomposition(ABC):
         needed = self.rows.columns(np.flatnonzero((state.alpha > 0) | wrong))
         if len(np.unique(needed)) > self.rows.worth_filling * n:
             self.rows.fill()
+
+    # --- Newton steps ------------------------------------------------------------------------------------------
+
+    def _newton_if_slow(self, state: KernelDualState, n_steps: int, before: float) -> int:
+        """Try a Newton step once the decomposition steps have cost as much, and return the number of kept ones, 0 or 1.
+
+        `n_steps` were taken since the last call, from the objective `before`. Each failure doubles the wait.
+        """
+        self._since_newton += n_steps
+        if n_steps == 0 or self._since_newton < self.tuning.many_steps or not self.tuning.newton:
+            return 0
+        n_free = np.count_nonzero((state.alpha > 0) & (state.alpha < self.problem.upper))
+        wait = self.tuning.many_steps + int(n_free**3 / self.tuning.multiplications_of_step)
+        if self._since_newton < wait << min(self._newton_failures, 10):
+            return 0
+        gap, reached = gap_of(self.problem, state), objective(self.problem, *state[:2])
+        kept = self._newton(state, self._most_free)
+        gain_of_steps = (reached - before) * self._since_newton / n_steps
+        is_higher = objective(self.problem, *state[:2]) > reached + SEEN * gain_of_steps
+        good = gap_of(self.problem, state) < (1 - SEEN) * gap or is_higher
+        self._newton_failures = 0 if good else self._newton_failures + 1
+        self._since_newton = 0
+        return int(kept)
+
+    def _newton(self, state: KernelDualState, most: int) -> bool:
+        """Try a Newton step on at most `most` free rows; return whether it increased the objective and was accepted."""
+        y, upper, balanced = self.problem.y, self.problem.upper, self.problem.groups > 0
+        if self.problem.groups > 1 or not self.tuning.newton:
+            return False
+        free = np.flatnonzero((state.alpha > 0) & (state.alpha < upper))
+        if not 2 <= len(free) <= min(most, self.rows.n_slots):
+            return False
+        slots, block = self.rows.fetch(free), self.working_sets.block.square(len(free))
+        self.working_sets.block.gather(free, slots, 0, block)
+        old, bound, sign = state.alpha[free], upper[free], y[free]
+        low, high = np.where(sign > 0, -old, old - bound), np.where(sign > 0, bound - old, old)
+        dtype = block.dtype if self.rows.cheap_among else self.rows.store.dtype
+        change = newton_step(block, dtype, state.gradient[free], low, high, self.pool, balanced, self.tuning)
+        if change is None:
+            return False
+        new = moved(old, bound, change * sign)
+        if balanced and not _balance(new, old, bound, sign):
+            return False
+        delta = (new - old) * sign
+        if self.rows.cheap and dtype != self.rows.store.dtype:  # float32 may hide what the step gains
+            exact = state.gradient[free] + self.rows.weighted_sum(free, delta, free)
+            if delta @ (state.gradient[free] + exact) > 0:  # minus twice the gain
+                return False
+            state.alpha[free] = new
+            self.gradient.products.add(state.gradient, slots, delta)
+            state.gradient[free] = exact
+            return True
+        before = state.alpha.copy(), state.gradient.copy(), objective(self.problem, *state[:2])
+        state.alpha[free] = new
+        self.gradient.products.add(state.gradient, slots, delta)
+        if objective(self.problem, *state[:2]) >= before[2]:
+            return True
+        state.alpha[:], state.gradient[:] = before[:2]
+        return False
 
     # --- the end -----------------------------------------------------------------------------------------------
 
@@ -268,7 +344,7 @@ class Decomposition(ABC):
             before = state.alpha.copy(), state.gradient.copy()
             if gap <= EXACT or gradient.is_rounding(gap):
                 break
-            if not self._newton.improve(state, self.tuning.polished_rows):
+            if not self._newton(state, self.tuning.polished_rows):
                 break
             if gap_of(self.problem, state) > gap * 0.5:  # the free set is not the right one yet
                 state, _ = self._set_steps(state, 2 * EXACT, self.working_sets.size)
@@ -285,3 +361,114 @@ class Decomposition(ABC):
 
     def _is_certified(self, state: KernelDualState) -> bool:
         return duality_gap_is_within(self.problem, state, self.tol)
+
+
+# --- the system of a Newton step ------------------------------------------------------------------------------
+
+
+def _balance(new: np.ndarray, old: np.ndarray, upper: np.ndarray, y: np.ndarray) -> bool:
+    """Restore Σ y α of the old multipliers in `new`, by those between their bounds; return whether that succeeds."""
+    inside = (new > 0) & (new < upper)
+    for _ in range(2):  # the second pass corrects the rounding of the first
+        if inside.any():
+            new[inside] -= (y * float(y @ (new - old)) / np.count_nonzero(inside))[inside]
+    within = bool(((new >= 0) & (new <= upper)).all())
+    return within and abs(float(y @ (new - old))) <= BALANCED * float(new.sum() + old.sum())
+
+
+def newton_step(
+    block: np.ndarray, dtype: np.dtype, gradient: np.ndarray, low: np.ndarray, high: np.ndarray, pool: Pool,
+    balanced: bool, tuning: KernelTuning,
+) -> np.ndarray | None:  # fmt: skip
+    """Return Δ for the free rows, within `low` < 0 and `high` > 0, or None if the system cannot be solved.
+
+    `block`, shape (m, m), has their kernel values, computed in `dtype`, and is overwritten. If `balanced`, Σ Δ = 0.
+    """
+    try:
+        block[np.diag_indices_from(block)] += _RIDGE[dtype.itemsize] * max(float(np.trace(block)), 1e-300)
+        inverse = Inverse(block, pool)
+        ones = np.full(len(gradient), float(balanced))
+        with np.errstate(over="ignore", invalid="ignore"):  # rows of zeros; a step that is not finite is rejected below
+            of_gradient, of_ones = inverse.times(np.column_stack([gradient, ones])).T
+        first = _free_step(of_gradient, of_ones, balanced)
+        if first is None:
+            return None
+        step = _bounded_step(inverse, of_gradient, of_ones, low, high, balanced, tuning)
+    except linalg.LinAlgError:
+        return None
+    return _reach(first, low, high) * first if step is None else step
+
+
+def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray, balanced: bool) -> np.ndarray | None:
+    """Return the solution without bounds, given the inverse times the gradient and times ones."""
+    total = of_ones.sum()
+    if not (np.isfinite(of_gradient).all() and np.isfinite(of_ones).all() and (total > 0 or not balanced)):
+        return None
+    if not balanced:
+        return -of_gradient
+    direction = of_gradient.sum() / total * of_ones - of_gradient
+    return direction - direction.mean()
+
+
+def _bounded_step(
+    inverse: Inverse, of_gradient: np.ndarray, of_ones: np.ndarray, low: np.ndarray, high: np.ndarray, balanced: bool,
+    tuning: KernelTuning,
+) -> np.ndarray | None:  # fmt: skip
+    """Return the solution within the bounds, or None if it takes too many rounds or fixes too many rows.
+
+    `of_gradient` and `of_ones` are the inverse times gradient and ones. Rows are released in the first half of the
+    rounds only, so that it ends.
+    """
+    m = len(low)
+    bound = np.zeros(m)  # -1 or 1 for rows fixed at the lower or the upper bound
+    place, halves = np.full(m, -1), np.empty((0, m))  # rows of the inverse's factor, for all rows ever fixed
+    products = np.empty((0, 0))
+    for k in range(tuning.rounds):
+        fixed = np.flatnonzero(bound)
+        if len(fixed) > tuning.most_fixed * m:
+            return None
+        fresh = fixed[place[fixed] < 0]
+        if len(fresh):
+            place[fresh] = len(halves) + np.arange(len(fresh))
+            new = inverse.halves(fresh)
+            beside = halves @ new.T
+            halves, products = np.concatenate([halves, new]), np.block([[products, beside], [beside.T, new @ new.T]])
+        target = np.where(bound[fixed] < 0, low[fixed], high[fixed])
+        square = products[np.ix_(place[fixed], place[fixed])]
+        # Without an intercept `of_ones` is zero, and the last equation becomes ρ = 0.
+        system = np.block([[square, of_ones[fixed, None]], [of_ones[fixed], of_ones.sum() if balanced else 1.0]])
+        solved = np.linalg.solve(system, np.append(target + of_gradient[fixed], of_gradient.sum() if balanced else 0.0))
+        force, rho = solved[:-1], solved[-1]
+        step = rho * of_ones - of_gradient
+        if len(fixed):
+            weights = np.zeros(len(halves))
+            weights[place[fixed]] = force  # multipliers of the fixed rows
+            step += inverse.half_times(weights @ halves)
+        step[fixed] = target
+        below, above = (step < low) & (bound == 0), (step > high) & (bound == 0)
+        released = fixed[force * bound[fixed] > 0] if k < tuning.rounds // 2 else fixed[:0]
+        if not (below.any() or above.any() or len(released)):
+            free = bound == 0
+            if balanced:
+                step[free] -= step.sum() / max(1, np.count_nonzero(free))
+            return step if free.any() and np.isfinite(step).all() else None
+        bound[below], bound[above] = -1, 1
+        bound[released] = 0
+    return None
+
+
+def _reach(step: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
+    """Return the largest factor up to 1 with which a step stays within its bounds."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # directions near 0
+        factors = np.where(step > 0, high / step, np.where(step < 0, low / step, np.inf))
+    return max(0.0, min(1.0, float(factors.min())))
+
+
+def moved(alpha: np.ndarray, upper: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """Return `alpha` + `change`, at a bound where it is within the rounding error of one.
+
+    At 0 the error is relative to the multiplier, not to C: for large kernel values all multipliers are far below C.
+    """
+    result = alpha + change
+    result = np.where(result <= NEAR_BOUND * alpha, 0.0, result)
+    return np.where(result >= upper * (1 - NEAR_BOUND), upper, result)

@@ -48,32 +48,32 @@ class GradientBounds:
 
     def of_change(self, delta: np.ndarray, by_parts: bool = False) -> np.ndarray:
         """Return bounds on the errors of what changes of multipliers, in float64, add to F."""
-        places = np.flatnonzero(delta)
-        return self._bounds.errors(self._sample_of[places], delta[places], by_parts)[self._sample_of]
+        changed = np.flatnonzero(delta)
+        return self._bounds.errors(self._sample_of[changed], delta[changed], by_parts)[self._sample_of]
 
     def accurate(self, alpha: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Return F of some rows in twice the digits, and bounds on its errors; None where that is not possible."""
-        places = np.flatnonzero(alpha)
-        coef, support = (alpha * self._problem.y)[places], self._sample_of[places]
+        chosen = np.flatnonzero(alpha)
+        coef, support = (alpha * self._problem.y)[chosen], self._sample_of[chosen]
         columns, inverse = np.unique(self._sample_of[at], return_inverse=True)
         sums = accurate_sums(self._samples, support, coef, columns)
         if sums is None:
             return None
-        found = minus(Wide(*(part[inverse] for part in sums)), Wide.of(self._problem.target[at])).high
+        gradient = minus(Wide(*(part[inverse] for part in sums)), Wide.of(self._problem.target[at])).high
         fine = self._bounds.fine_errors(support, coef, self._of_coef)[self._sample_of[at]]
-        return found, fine + UNIT * (np.abs(found) + np.abs(self._problem.target[at]))
+        return gradient, fine + UNIT * (np.abs(gradient) + np.abs(self._problem.target[at]))
 
 
 def sharpened(
     problem: KernelProblem, state: KernelDualState, error: np.ndarray, tol: float, bounds: GradientBounds
 ) -> tuple[KernelDualState, np.ndarray]:
     """Return F with bounds on its errors, in more digits than float64 has where its rounding is visible."""
-    found = certify(problem, state.alpha, state.gradient, error, tol)
-    if not (found.seen_in_violation or found.seen_in_gap):
+    certificate = certify(problem, state.alpha, state.gradient, error, tol)
+    if not (certificate.seen_in_violation or certificate.seen_in_gap):
         return state, error
     y, at = problem.y, np.arange(len(state.alpha))
-    if not found.seen_in_violation:  # other rows have no share in the objective or the gap
-        away = y * (state.gradient - found.rho - found.margin * y)
+    if not certificate.seen_in_violation:  # other rows have no share in the objective or the gap
+        away = y * (state.gradient - certificate.rho - certificate.margin * y)
         at = np.flatnonzero((state.alpha > 0) | (away <= 2 * error))
     exact = bounds.accurate(state.alpha, at)
     if exact is None:
@@ -130,9 +130,9 @@ class DualGradient:
         """Write F in more digits than float64 has, and return whether steps that follow it may still gain."""
         if not self.exact or self.waited >= _PATIENCE:
             return False
-        found, error = self.certain(state)
-        state.gradient[:], self.products.drift = found.gradient, 0.0
-        left = gap_of(self._problem, found)
+        exact, error = self.certain(state)
+        state.gradient[:], self.products.drift = exact.gradient, 0.0
+        left = gap_of(self._problem, exact)
         is_less = left < (1 - SEEN) * self.least
         self.least, self.waited = (left, 0) if is_less else (self.least, self.waited + 1)
         return 2 * float(error.max()) <= self._tol
@@ -179,26 +179,26 @@ class DualGradient:
 
     def matrix(self) -> np.ndarray:
         """Return the kernel matrix in float64, in new memory."""
-        places = np.arange(len(self._problem.y))
+        rows = np.arange(len(self._problem.y))
         if len(self.rows.store) and (self.exact or not self.rows.cheap_among):
-            found, columns = self.rows.store[self.rows.fetch(places)], self.rows.columns(places)
-            return (found if columns is places else found[:, columns]).astype(np.float64, copy=False)
-        out = np.empty((len(places), len(places)))
-        self.rows.among(places, 0, out)
+            values, columns = self.rows.store[self.rows.fetch(rows)], self.rows.columns(rows)
+            return (values if columns is rows else values[:, columns]).astype(np.float64, copy=False)
+        out = np.empty((len(rows), len(rows)))
+        self.rows.among(rows, 0, out)
         return out
 
     def _recomputed(self, state: KernelDualState) -> tuple[KernelDualState, bool]:
         """Return the state with F from its multipliers alone, and whether it was summed by parts."""
         support = np.flatnonzero(state.alpha)
         slots, coef = self.rows.slots_of(support), (state.alpha * self._problem.y)[support]
-        gradient, drift, known = -self._problem.target, self.products.drift, (slots >= 0).all()
-        for a, b in spans(len(support), SUMMED_ROWS if known else max(1, len(support))):
-            part = np.zeros(len(gradient)) if known else self.rows.weighted_sum(support, coef)
-            if known:
+        gradient, drift, by_parts = -self._problem.target, self.products.drift, (slots >= 0).all()
+        for a, b in spans(len(support), SUMMED_ROWS if by_parts else max(1, len(support))):
+            part = np.zeros(len(gradient)) if by_parts else self.rows.weighted_sum(support, coef)
+            if by_parts:
                 self.products.add(part, slots[a:b], coef[a:b])
             gradient += part
         self.products.drift = drift
-        return state._replace(gradient=gradient), bool(known)
+        return state._replace(gradient=gradient), bool(by_parts)
 
     def confirm(self, state: KernelDualState) -> bool:
         """Write F in float64 to the rows that decide whether a fit ends, and return whether any may have changed.
@@ -232,9 +232,9 @@ class DualGradient:
         """Write F in more digits than float64 has where its rounding is visible, and return whether it is."""
         if not self._blurs(state):
             return False
-        found, error = self.certain(state)
-        state.gradient[:] = found.gradient
-        self._set_doubt(found, error)
+        exact, error = self.certain(state)
+        state.gradient[:] = exact.gradient
+        self._set_doubt(exact, error)
         self.products.drift = 0.0
         return True
 
@@ -250,8 +250,8 @@ class DualGradient:
             doubtful = np.flatnonzero(~done & (slack <= _DOUBT_OF_MANY * error))
             if len(doubtful) and not self.rows.gram.resident:
                 doubtful = np.flatnonzero(~done)  # one pass over the file is enough for all
-            found = self._set_exactly(state, support, doubtful, done)
-            error, most = (found if found > error else 0.0), max(most, found)
+            largest = self._set_exactly(state, support, doubtful, done)
+            error, most = (largest if largest > error else 0.0), max(most, largest)
         return most
 
     def _set_exactly(self, state: KernelDualState, support: np.ndarray, places: np.ndarray, done: np.ndarray) -> float:

@@ -256,10 +256,10 @@ class System(ABC):
         self._problem, self._point = problem, point
         self._diagonal = point.lower / point.x + point.upper / point.slack
 
-    def direction(self, right: np.ndarray, total: float, own: np.ndarray | float, other: np.ndarray | float) -> Point:
-        """Return the step after which x ∘ z is `own` and s ∘ w is `other`, given the residuals of both equations."""
+    def direction(self, right: np.ndarray, total: float, low: np.ndarray | float, high: np.ndarray | float) -> Point:
+        """Return the step after which x ∘ z is `low` and s ∘ w is `high`, from the residuals of both equations."""
         point = self._point
-        lower, upper = own / point.x - point.lower, other / point.slack - point.upper
+        lower, upper = low / point.x - point.lower, high / point.slack - point.upper
         x, weights, shift = self._solved(right + lower - upper, total)
         return Point(x, -x, lower - point.lower / point.x * x, upper + point.upper / point.slack * x, weights, shift)
 
@@ -287,10 +287,10 @@ class WholeSystem(System):
 
     def _refined(self, right: np.ndarray) -> np.ndarray:
         """Return the solution without ridge, by conjugate gradients started at the solution with ridge."""
-        found = best = self._inverse.times(right)
-        left = right - self._times(found)
+        x = best = self._inverse.times(right)
+        left = right - self._times(x)
         least, enough = float(np.abs(left).max()), ROUNDING * float(np.abs(right).max())
-        direction, before = np.zeros_like(found), np.inf
+        direction, before = np.zeros_like(x), np.inf
         for _ in range(_REFINEMENTS):
             if not least > enough:
                 break
@@ -301,10 +301,10 @@ class WholeSystem(System):
             curvature = float(direction @ times_direction)
             if not (product > 0 and curvature > 0):  # rounding, or an indefinite matrix
                 break
-            found, left = found + product / curvature * direction, left - product / curvature * times_direction
+            x, left = x + product / curvature * direction, left - product / curvature * times_direction
             size = float(np.abs(left).max())
             if size < least:
-                best, least = found, size
+                best, least = x, size
         return best
 
     def _times(self, x: np.ndarray) -> np.ndarray:
@@ -326,9 +326,9 @@ class LowRankSystem(System):
             columns.append(problem.balance[:, None])
         self._sides: np.ndarray = np.concatenate(columns, axis=1)
         normal = self._sides.T @ (self._sides / self._diagonal[:, None])
-        self._own = np.zeros(len(normal))
-        self._own[: problem.factor.shape[1]] = 1
-        normal[np.diag_indices_from(normal)] += self._own
+        self._ones = np.zeros(len(normal))
+        self._ones[: problem.factor.shape[1]] = 1
+        normal[np.diag_indices_from(normal)] += self._ones
         normal[np.diag_indices_from(normal)] *= 1 + ridge
         self._inverse = Inverse(normal, pool)
 
@@ -336,18 +336,18 @@ class LowRankSystem(System):
         unlinked = self._point.weights - self._factor.T @ self._point.x
         sums = np.append(unlinked, total) if self._problem.balanced else unlinked
         x = right / self._diagonal
-        found, least = np.zeros(len(sums)), np.inf
-        best = x, found
+        multipliers, least = np.zeros(len(sums)), np.inf
+        best = x, multipliers
         for _ in range(_REFINEMENTS):
-            lacking = self._sides.T @ x - self._own * found - sums
+            lacking = self._sides.T @ x - self._ones * multipliers - sums
             size = float(np.abs(lacking).max())
             if not size < least:
                 break
-            best, least = (x, found), size
-            found = found + self._inverse.times(lacking)
-            x = (right - self._sides @ found) / self._diagonal
-        x, found = best
-        return (x, found[:-1], float(found[-1])) if self._problem.balanced else (x, found, 0.0)
+            best, least = (x, multipliers), size
+            multipliers = multipliers + self._inverse.times(lacking)
+            x = (right - self._sides @ multipliers) / self._diagonal
+        x, multipliers = best
+        return (x, multipliers[:-1], float(multipliers[-1])) if self._problem.balanced else (x, multipliers, 0.0)
 
 
 def interior_solution(
@@ -385,9 +385,9 @@ def _best_of_paths(problem: Scaled, best: InteriorResult, pool: Pool, deadline: 
     size, n_steps = 1.0, best.n_steps
     while True:
         with np.errstate(all="ignore"):  # steps that are not finite are rejected
-            found = _follow(problem, problem.begin(size), room, pool, deadline)
-        n_steps += found.n_steps
-        best = found if found.badness < best.badness or found.rounding > _BLIND else best
+            end = _follow(problem, problem.begin(size), room, pool, deadline)
+        n_steps += end.n_steps
+        best = end if end.badness < best.badness or end.rounding > _BLIND else best
         if best.ended or best.rounding > _BLIND or problem.starts_at_midpoint(size):
             return best._replace(n_steps=n_steps)
         size = size * _FARTHER if size < _FARTHER**2 else np.inf
@@ -403,7 +403,7 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
         n_free = int(np.count_nonzero((x > 0) & (x < problem.upper)))
         if here.violation > ROUNDING and 0 < n_free <= _FEW:
             x = _newton_on_free(problem, x)
-            here = min(here, problem.judged(x), key=lambda found: found.badness)
+            here = min(here, problem.judged(x), key=lambda vertex: vertex.badness)
         better = here.badness < 0.5 * best.badness or here.violation < 0.5 * best.violation
         idle = 0 if better else idle + 1
         if here.badness < best.badness:
@@ -497,12 +497,12 @@ class InteriorTrial:
         if not self._is_due(state, n_steps, aim):
             return 0
         y, upper, target, _, groups = self._problem
-        found = interior_solution(self._gradient.matrix(), y, upper, target, groups > 0, self._pool, self._deadline)
-        if found is None:
+        result = interior_solution(self._gradient.matrix(), y, upper, target, groups > 0, self._pool, self._deadline)
+        if result is None:
             self.tried = time.perf_counter() < self._deadline  # after a time-out, a resumed fit tries again
             return 0
         self.tried = True
-        return max(1, found.n_steps) if self._adopt(state, found) else 0
+        return max(1, result.n_steps) if self._adopt(state, result) else 0
 
     def _is_due(self, state: KernelDualState, n_steps: int, aim: float) -> bool:
         upper = self._problem.upper
@@ -519,23 +519,23 @@ class InteriorTrial:
             return False
         return gap_of(self._problem, state) > aim and 0 < upper.min() <= upper.max() < np.inf
 
-    def _adopt(self, state: KernelDualState, found: InteriorResult) -> bool:
+    def _adopt(self, state: KernelDualState, result: InteriorResult) -> bool:
         """Take the solution if it is better than the state, and return whether it is."""
         gradient, products = self._gradient, self._gradient.products
         saved = state.alpha.copy(), state.gradient.copy()
         drift, before = products.drift, self._badness(state)
-        state.alpha[:] = feasible(self._problem, found.alpha)
+        state.alpha[:] = feasible(self._problem, result.alpha)
         if gradient.exact:
             state.gradient[:], products.drift = gradient.certain(state)[0].gradient, 0.0
         else:
             gradient.recompute(state)
-        if found.rounding <= _BLIND and self._badness(state) < before:
-            gradient.rounding = found.rounding
+        if result.rounding <= _BLIND and self._badness(state) < before:
+            gradient.rounding = result.rounding
             return True
         state.alpha[:], state.gradient[:] = saved
         products.drift = drift
-        if before >= 2 - SEEN and found.rounding > _BLIND:  # steps from next to nothing cannot make progress either
-            gradient.rounding = found.rounding
+        if before >= 2 - SEEN and result.rounding > _BLIND:  # steps from next to nothing cannot make progress either
+            gradient.rounding = result.rounding
         return False
 
     def _badness(self, state: KernelDualState) -> float:

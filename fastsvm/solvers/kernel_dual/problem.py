@@ -454,7 +454,7 @@ def solution_at_zero(problem: KernelProblem) -> KernelSolution:
 
 def solution_of(problem: KernelProblem, state: KernelDualState, error: np.ndarray, tol: float) -> KernelSolution:
     """Return the solution of a problem; arguments are as for `certify`."""
-    found = certify(problem, state.alpha, state.gradient, error, tol)
+    judged = certify(problem, state.alpha, state.gradient, error, tol)
     return KernelSolution(
-        state.alpha, state.alpha > 0, -found.rho, found.objective, found.duality_gap, found.violation, found.margin
+        state.alpha, state.alpha > 0, -judged.rho, judged.objective, judged.duality_gap, judged.violation, judged.margin
     )

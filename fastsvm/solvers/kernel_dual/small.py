@@ -184,11 +184,11 @@ def _solve(rows, problem, limits, alpha, certificate):
         largest = max(largest, abs(diagonal_value(rows, k)))
     move_to_bounds(alpha, problem.upper, INVISIBLE * tol / largest)
     _sum_kernel_rows(rows, problem, alpha, gradient)
-    found = certify(problem, alpha, gradient, _error_bounds(rows, problem, alpha, gradient), tol)
-    certificate[0], certificate[1], certificate[2] = -found.rho, found.objective, found.duality_gap
-    certificate[3], certificate[4], certificate[5] = found.violation, found.margin, n_steps
-    certificate[6], certificate[7] = rows.slot_of[n], found.violation <= tol
-    certificate[8] = found.seen_in_violation or found.seen_in_gap
+    judged = certify(problem, alpha, gradient, _error_bounds(rows, problem, alpha, gradient), tol)
+    certificate[0], certificate[1], certificate[2] = -judged.rho, judged.objective, judged.duality_gap
+    certificate[3], certificate[4], certificate[5] = judged.violation, judged.margin, n_steps
+    certificate[6], certificate[7] = rows.slot_of[n], judged.violation <= tol
+    certificate[8] = judged.seen_in_violation or judged.seen_in_gap
 
 
 @inlined
@@ -284,17 +284,17 @@ def _sum_kernel_rows(rows, problem, alpha, gradient):
 @outlined
 def _error_bounds(rows, problem, alpha, gradient):
     """Return bounds on the errors of F that was summed from the multipliers alone; see `ValueBounds`."""
-    given, n_samples, n_support, size, spread = rows.given, rows.places.size, 0, 0.0, 0.0
+    kernel, n_samples, n_support, size, spread = rows.kernel, rows.places.size, 0, 0.0, 0.0
     for k in range(alpha.size):
         place = rows.places[k % n_samples]
         n_support += alpha[k] != 0
-        size, spread = size + alpha[k] * given.sizes[place], spread + alpha[k] * given.spreads[place]
+        size, spread = size + alpha[k] * kernel.sizes[place], spread + alpha[k] * kernel.spreads[place]
     of_sums, error = (16 + min(n_support, SUMMED_ROWS) + n_support // SUMMED_ROWS) * UNIT, np.empty(alpha.size)
     for k in range(alpha.size):
         place = rows.places[k % n_samples]
         of_last = 2 * UNIT * (abs(gradient[k]) + abs(problem.target[k]))
-        largest = size * given.sizes[place]
-        error[k] = min(spread * given.error * given.spreads[place], 2 * largest) + of_sums * largest + of_last
+        largest = size * kernel.sizes[place]
+        error[k] = min(spread * kernel.error * kernel.spreads[place], 2 * largest) + of_sums * largest + of_last
     return error
 
 

@@ -84,11 +84,11 @@ def pair_steps(rows, problem, alpha, g, tol, most_steps):
         i = b - 1  # of equal rows the last, as LIBSVM: it matters where the kernel is not positive semi-definite
         while i > a and g[i] + up[i] != least:
             i -= 1
-        Ki, own = kernel_row(rows, i), diagonal[i]
+        Ki, of_i = kernel_row(rows, i), diagonal[i]
         best = real(0)
         for part in range(begin, end):
             a, b = starts[part], starts[part + 1]
-            extrema[part] = _scored(g[a:b], low[a:b], least, own, diagonal[a:b], Ki[a:b], score[a:b])
+            extrema[part] = _scored(g[a:b], low[a:b], least, of_i, diagonal[a:b], Ki[a:b], score[a:b])
             best = maximum(best, extrema[part])
         if best <= real(0):
             return step
@@ -96,7 +96,7 @@ def pair_steps(rows, problem, alpha, g, tol, most_steps):
         j = b - 1
         while j > a and score[j] != best:
             j -= 1
-        curvature = maximum(own + diagonal[j] - Ki[j] - Ki[j], tiny)
+        curvature = maximum(of_i + diagonal[j] - Ki[j] - Ki[j], tiny)
         rise = upper[i] - alpha[i] if y[i] > 0 else alpha[i]
         fall = alpha[j] if y[j] > 0 else upper[j] - alpha[j]
         length = float(g[j] - least) / float(curvature)
@@ -131,13 +131,13 @@ def _moved(g, move, Ki, Kj, up, low):
 
 
 @inlined
-def _scored(g, low, least, own, diagonal, Ki, score):
+def _scored(g, low, least, of_i, diagonal, Ki, score):
     """Write the gain of each pair of row i with a row of L, and return the greatest."""
     zero, tiny = g.dtype.type(0), g.dtype.type(ROUNDING)
     best = zero
     for k in range(g.size):
         fall = maximum(g[k] - low[k] - least, zero)
-        curvature = maximum(own + diagonal[k] - Ki[k] - Ki[k], tiny)
+        curvature = maximum(of_i + diagonal[k] - Ki[k] - Ki[k], tiny)
         score[k] = fall * fall / curvature
         best = maximum(best, score[k])
     return best

@@ -141,11 +141,11 @@ def bounded_sums(problem: KernelProblem, rows: ProblemRows) -> SumsOf:
     bounds = GradientBounds(unknown, rows.gram.samples, rows.gram.value_bounds())
 
     def sums_of(coef: np.ndarray, accurately: bool) -> tuple[np.ndarray, np.ndarray]:
-        alpha, places = problem.y * coef, np.flatnonzero(coef)
-        found = bounds.accurate(alpha, np.arange(len(coef))) if accurately else None
-        if found is not None:
-            return found
-        sums = rows.weighted_sum(places, coef[places])
-        return sums, bounds.errors(KernelDualState(alpha, sums, places))
+        alpha, support = problem.y * coef, np.flatnonzero(coef)
+        accurate = bounds.accurate(alpha, np.arange(len(coef))) if accurately else None
+        if accurate is not None:
+            return accurate
+        sums = rows.weighted_sum(support, coef[support])
+        return sums, bounds.errors(KernelDualState(alpha, sums, support))
 
     return sums_of

@@ -274,16 +274,18 @@ class Primal(Memoryless):
         while (violation := self._violation(state)) <= self.tol:
             if self._settled:
                 return state, self._report(state, violation)._replace(within=True, converged=True)
-            self._settle(state)
+            state.alpha[:] = self._dual.feasible(state.alpha)
+            state.sums[:] = self._true_sums(state)
+            self._settled = True
         if most_steps < 1:
             return state, self._report(state, violation)
         self._settled = False
         before, kept = self._objective(state), state._replace(alpha=state.alpha.copy(), sums=state.sums.copy())
         accuracy, step = _FORCING, self._newton(state, _FORCING)
         state = self._walk(state, step)
-        while self._may_be_finer(step, accuracy) and not self._is_better(
-            state, (1 - SEEN_OBJECTIVE) * before, violation / 2
-        ):
+        while not (step.exact or accuracy <= ROUNDING or time.perf_counter() >= self._deadline):
+            if self._is_better(state, (1 - SEEN_OBJECTIVE) * before, violation / 2):
+                break
             accuracy *= _FORCING  # the exact step would be better
             step = self._newton(state, accuracy)
             state = self._walk(state, step)
@@ -307,9 +309,6 @@ class Primal(Memoryless):
         return Report(violation, self._objective(state), 0, False, False, False)
 
     # --- convergence -----------------------------------------------------------------------------------------
-
-    def _margins(self, state: KernelPrimalState) -> np.ndarray:
-        return self.problem.y * (state.sums + state.intercept)
 
     def _objective(self, state: KernelPrimalState) -> float:
         return self._dual.primal(*state)
@@ -335,7 +334,8 @@ class Primal(Memoryless):
 
     def _newton(self, state: KernelPrimalState, accuracy: float) -> Step:
         """Return the step to the minimum, assuming that no row crosses its margin."""
-        y, within = self.problem.y, self._margins(state) < 1
+        y = self.problem.y
+        within = y * (state.sums + state.intercept) < 1
         delta = np.where(within, 0.0, -y * state.alpha)
         sums, inside = self._products.times(delta), np.flatnonzero(within)
         if not len(inside):
@@ -346,9 +346,6 @@ class Primal(Memoryless):
         delta[inside], shift = self._system.solve(inside, ridge, wanted - state.intercept, total, accuracy)
         self._products.add_rows(sums, inside, delta[inside])
         return Step(delta, sums, shift, self._system.is_exact(inside))
-
-    def _may_be_finer(self, step: Step, accuracy: float) -> bool:
-        return not step.exact and accuracy > ROUNDING and time.perf_counter() < self._deadline
 
     def _walk(self, state: KernelPrimalState, step: Step) -> KernelPrimalState:
         """Return the state at the minimum of the objective along the step."""
@@ -377,16 +374,10 @@ class Primal(Memoryless):
         ways = self._fit_intercept, self._most_factorised, self._deadline
         few = Primal(KernelProblem(y, upper, y), among, SEEN, self.pool, *ways)
         limits = Limits(count, self._deadline)
-        found, _, _ = drive(few, few.init(), limits, lambda state, report: False)
-        state.alpha[some] = found.alpha
+        of_some, _, _ = drive(few, few.init(), limits, lambda state, report: False)
+        state.alpha[some] = of_some.alpha
         state.sums[:] = self._products.times(self.problem.y * state.alpha)
         return self._centred(state)
-
-    def _settle(self, state: KernelPrimalState) -> None:
-        """Make the final multipliers dual feasible and recompute Kβ from them."""
-        state.alpha[:] = self._dual.feasible(state.alpha)
-        state.sums[:] = self._true_sums(state)
-        self._settled = True
 
     def _true_sums(self, state: KernelPrimalState) -> np.ndarray:
         """Return Kβ, from kernel values in float64 if rounding in float32 could exceed the tolerance."""

@@ -88,29 +88,36 @@ _MAX_FAILURES = 3  # So many envelopes in a row without progress show that round
 class Course(NamedTuple):
     """How scores are solved, and when this ends."""
 
-    stop: np.ndarray  # Once its number is not 0, steps end.
     tol: float = 0.0  # Envelopes end at this gap relative to the objective, or to `least` where that is larger.
     least: float = 0.0
     most_epochs: int = 0  # There are at most so many epochs before Newton steps.
     total: float = 0.0  # It is the sum of the dual variables; 0 if none is given.
     offset: float = 0.0  # Where the sum is given, the offset is this in the beginning.
+    stop: np.ndarray = np.zeros(1, np.int64)  # Once its number is not 0, steps end.
 
 
 class Solution(NamedTuple):
-    """Weights, shape (n_scores, n_weights), dual variables, shape (n_scores, n), and `record`, shape (n_scores, 4).
+    """Weights, shape (n_scores, n_weights), dual variables, shape (n_scores, n), and what each score's solution has.
 
-    A score's record has both objectives, the largest violation, and the number of epochs and steps. Where a sum is
-    given, it has the last alone.
+    Objectives and violations are zeros where a sum of the dual variables is given.
     """
 
     weights: np.ndarray
     dual: np.ndarray
-    record: np.ndarray
+    primal: np.ndarray
+    dual_value: np.ndarray
+    violation: np.ndarray
+    n_steps: np.ndarray  # There were so many epochs and Newton steps.
+
+    @classmethod
+    def of(cls, weights: np.ndarray, dual: np.ndarray) -> "Solution":
+        """Return weights and variables of which nothing is known."""
+        k = len(dual)
+        return cls(weights, dual, np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k, np.int64))
 
     def certificate(self) -> Certificate:
         """Return the certificate of these weights and variables."""
-        primal, dual, violation, _ = self.record.T
-        return Certificate(primal, dual, float(violation.max()))
+        return Certificate(self.primal, self.dual_value, float(self.violation.max()))
 
 
 class _Envelope(NamedTuple):
@@ -147,11 +154,17 @@ def solved(problem: LinearProblem, rows: np.ndarray, dual: np.ndarray, course: C
     `rows` are those of the problem in float64 with the constant feature last, or others with the same dot products.
     """
     k = len(dual)
-    solution = Solution(np.empty((k, rows.shape[1])), dual, np.zeros((k, 4)))
+    solution = Solution.of(np.empty((k, rows.shape[1])), dual)
     loss, demands = chosen_loss(problem.loss), Demands(*map(writeable, problem.demands))
     parts = spans(k, max(1, PIECE_VALUES // rows.size))  # those of the scores that are worth a thread
     pool.run(lambda a, b: solve_scores(loss, demands, rows, course, (a, b), solution), parts)
     return solution
+
+
+def solved_within(problem: LinearProblem, dual: np.ndarray, course: Course, pool: Pool, deadline: float) -> Solution:
+    """Return the solution for all rows from feasible dual variables, shape (n, n_scores); steps end at a deadline."""
+    rows, before = problem.dense(problem.block, problem.source.shape[1] + 1), np.array(dual.T, np.float64, order="C")
+    return stoppable(lambda stop: solved(problem, rows, before, course._replace(stop=stop), pool), deadline)
 
 
 @jit
@@ -166,20 +179,19 @@ def solve_scores(loss, demands, rows, course, bounds, solution):
         write_costs(demands, 0, c, targets, costs)
         dual, weights, here = solution.dual[c], solution.weights[c], _Envelope(loss, targets, costs, center, 0.0, 0.0)
         _sum_rows(rows, dual, weights)
-        record = solution.record[c]
-        record[3] = _ascent(here, course, rows, squares, dual, weights, scores)
+        solution.n_steps[c] = _ascent(here, course, rows, squares, dual, weights, scores)
         if course.most_epochs == 0:
             _write_scores(rows, weights, scores)
         if is_smooth:
-            record[3] += _newton(here, course, rows, dual, weights, scores)
+            solution.n_steps[c] += _newton(here, course, rows, dual, weights, scores)
         else:
-            record[3] += _envelopes(here, course, rows, size, dual, weights, scores)
+            solution.n_steps[c] += _envelopes(here, course, rows, size, dual, weights, scores)
         if course.total == 0:
             position, others = np.empty(weights.size), np.empty(n)
             _write_scores(rows, weights, scores)
             _sum_rows(rows, dual, position)
             _write_scores(rows, position, others)
-            _certify_score(here, dual, (weights, scores), (position, others), record)
+            _certify_score(here, solution, c, scores, position, others)
 
 
 @jit
@@ -190,8 +202,7 @@ def certify_scores(loss, demands, solution, scores, position, others):
     for c in range(k):
         write_costs(demands, 0, c, targets, costs)
         here = _Envelope(loss, targets, costs, targets, 0.0, 0.0)
-        primal, dual = (solution.weights[c], scores[c]), (position[c], others[c])
-        _certify_score(here, solution.dual[c], primal, dual, solution.record[c])
+        _certify_score(here, solution, c, scores[c], position[c], others[c])
 
 
 @jit
@@ -230,25 +241,24 @@ def _gap(here, dual, scores):
 
 
 @outlined
-def _certify_score(here, dual, at_weights, at_position, record):
-    """Write both objectives and the largest violation, from weights and Xᵀ β, each with its scores.
+def _certify_score(here, solution, c, scores, position, others):
+    """Write both objectives and the largest violation of a score, whose weights have `scores` and Xᵀ β has `others`.
 
-    The dual objective is NaN if a score is not finite, of rows that cost nothing too.
+    The dual objective is NaN if one of the others is not finite, of rows that cost nothing too.
     """
-    (loss, targets, costs, _, _, _), (weights, scores) = here, at_weights
-    record[0] = _gap(here, dual, scores)[1] + _dot(weights, weights) / 2
-    position, scores = at_position
+    (loss, targets, costs, _, _, _), weights, dual = here, solution.weights[c], solution.dual[c]
+    solution.primal[c] = _gap(here, dual, scores)[1] + _dot(weights, weights) / 2
     value, worst, is_finite = -_dot(position, position) / 2, 0.0, True
     for i in range(dual.size):
-        is_finite &= np.isfinite(scores[i])
+        is_finite &= np.isfinite(others[i])
         if costs[i] > 0:
             value -= conjugate(loss, dual[i], targets[i], costs[i]) if dual[i] != 0 else 0.0
             cost = nearly(costs[i], dual)
-            worst = max(worst, projected_gradient(loss, dual[i], scores[i], targets[i], cost))
-    record[1] = value if is_finite else np.nan
+            worst = max(worst, projected_gradient(loss, dual[i], others[i], targets[i], cost))
+    solution.dual_value[c] = value if is_finite else np.nan
     if value < 0:
-        record[1] = 0.0  # losses are not negative: this is a bound too
-    record[2] = worst
+        solution.dual_value[c] = 0.0  # losses are not negative: this is a bound too
+    solution.violation[c] = worst
 
 
 @outlined
@@ -480,7 +490,7 @@ class FewSamplesState(NamedTuple):
     epoch: int = 0
 
 
-class FewSamples(CertifiedSolver):
+class FewSamples(CertifiedSolver[FewSamplesState]):
     """The solver of problems of few samples; `on_gram` for fewer samples than features."""
 
     def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool, on_gram: bool) -> None:
@@ -506,8 +516,7 @@ class FewSamples(CertifiedSolver):
         else:
             after, certificate = stoppable(self._solved, settings.deadline)
         gap = self.gap_of(certificate)
-        bounded = gap if settings.criterion == "gap" else certificate.violation
-        if not (bounded <= settings.tol and math.isfinite(gap)):
+        if not (self.is_within(certificate) and math.isfinite(gap)):
             return state, Report(np.inf, 0.0, 1, within=False, converged=False, stalled=True)
         self.certificate = certificate
         return after, Report(gap, float(certificate.dual.sum()), 1, True, True, False)
@@ -521,8 +530,9 @@ class FewSamples(CertifiedSolver):
         try:
             used = _factor_of_gram(rows, self.pool) if self._on_gram else rows
         except linalg.LinAlgError:  # values overflow
-            return self.init(), self._unknown()
-        solution = solved(problem, used, np.zeros((k, n)), Course(stop, most_epochs=MOST_STEPS), self.pool)
+            nothing = np.full(k, np.nan)
+            return self.init(), Certificate(nothing, nothing, np.inf)
+        solution = solved(problem, used, np.zeros((k, n)), Course(most_epochs=MOST_STEPS, stop=stop), self.pool)
         weights, beta, certificate = solution.weights, solution.dual.T, solution.certificate()
         if self._on_gram:
             weights, position = _with_scores(used @ weights.T, rows, used), np.ascontiguousarray(solution.dual @ rows)
@@ -531,13 +541,8 @@ class FewSamples(CertifiedSolver):
             is_lower = certificate.primal <= other  # rounding errors decide
             weights = np.where(is_lower[:, None], weights, position)
             certificate = certificate._replace(primal=np.where(is_lower, certificate.primal, other))
-        n_steps = int(solution.record[:, 3].max())
+        n_steps = int(solution.n_steps.max())
         return FewSamplesState(weights, beta, certificate.primal, n_steps), certificate
-
-    def _unknown(self) -> Certificate:
-        """Return what is known of a solution where values overflow."""
-        none = np.full(self.n_scores, np.nan)
-        return Certificate(none, none, np.inf)
 
     def _with_constant(self) -> Any:
         """Return all rows in float64 with the constant feature last, an array or a CSR matrix where there are many."""
@@ -550,12 +555,12 @@ class FewSamples(CertifiedSolver):
         indices = np.insert(block.indices, ends, width - 1)
         return sparse.csr_matrix((data, indices, block.indptr + np.arange(n + 1)), (n, width))
 
-    def concluded(self, state: FewSamplesState) -> tuple[FewSamplesState, Certificate]:
-        """Return the state at the end of a fit and its certificate."""
-        unknown = np.full(self.n_scores, np.finfo(np.float64).max), np.zeros(self.n_scores), np.inf
-        return state, self.certificate or Certificate(*unknown)
+    def _certified_end(self, state: FewSamplesState) -> tuple[FewSamplesState, Certificate]:
+        """Return the state at zero, of which nothing is known."""
+        k, most = self.n_scores, np.finfo(np.float64).max / 2  # a sum of which does not overflow
+        return state, Certificate(np.full(k, most / k), np.zeros(k), np.inf)
 
-    def finish(self, state: FewSamplesState) -> np.ndarray:
+    def weights(self, state: FewSamplesState) -> np.ndarray:
         """Return the weights of the features and, last, of the constant feature."""
         return state.weights
 
@@ -564,7 +569,7 @@ def _certified(problem: LinearProblem, rows: Any, solution: Solution, position: 
     """Return the certificate of a solution for rows, an array or a CSR matrix, with Xᵀ β = position."""
     loss, demands = chosen_loss(problem.loss), Demands(*map(writeable, problem.demands))
     scores, others = (np.ascontiguousarray(each @ rows.T) for each in (solution.weights, position))
-    solution = solution._replace(record=np.zeros_like(solution.record))
+    solution = Solution.of(solution.weights, solution.dual)
     certify_scores(loss, demands, solution, scores, position, others)
     return solution.certificate()
 

@@ -44,11 +44,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.processor import VECTOR_BYTES
-from fastsvm._compiled.threads import Pool, stoppable
+from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
 from fastsvm.losses import feasible
-from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, Solution, newton_applies, solved
+from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, newton_applies, solved_within
 from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
 from fastsvm.solvers.linear_dual.epochs import Epochs, EpochState, Shrinking, SparseEpochs
 from fastsvm.solvers.linear_dual.metric import Metric, metric_of, no_metric
@@ -98,7 +98,7 @@ class LinearDualState(NamedTuple):
     in_rounds: bool = False  # Epochs are rounds of passes over wide sparse rows.
 
 
-class LinearDualAscent(CertifiedSolver):
+class LinearDualAscent(CertifiedSolver[LinearDualState]):
     """Block-exact dual coordinate ascent."""
 
     def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool) -> None:
@@ -308,10 +308,7 @@ class LinearDualAscent(CertifiedSolver):
 
     def _losses_of(self, weights: np.ndarray) -> np.ndarray:
         """Return the losses of weights in each score, by a pass over rows in memory."""
-        losses = np.zeros(self.n_scores)
-        for window in self.problem.windows_in_memory(self.settings.window_rows):
-            self.problem.add_losses(weights, window, self.pool, losses)
-        return losses
+        return self.problem.losses(weights, self.settings.window_rows, self.pool)
 
     def _evaluate(
         self, state: LinearDualState, weights: np.ndarray, losses: np.ndarray, last: bool
@@ -342,15 +339,9 @@ class LinearDualAscent(CertifiedSolver):
 
     def _newton_step(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
         """Return the state after Newton steps to the tolerance, where these lead nearer."""
-        problem, settings = self.problem, self.settings
-        tol = settings.tol / 2 if settings.criterion == "gap" else 0.0  # with a margin
-        rows = problem.dense(problem.block, problem.source.shape[1] + 1)
-
-        def steps(stop: np.ndarray) -> Solution:
-            before = np.ascontiguousarray(state.dual.T, np.float64)
-            return solved(problem, rows, before, Course(stop, tol, settings.least), self.pool)
-
-        solution = stoppable(steps, settings.deadline)
+        settings = self.settings
+        course = Course(settings.tol / 2 if settings.criterion == "gap" else 0.0, settings.least)  # with a margin
+        solution = solved_within(self.problem, state.dual, course, self.pool, settings.deadline)
         dual = np.ascontiguousarray(solution.dual.T)
         after = solution.certificate()
         higher, better = after.dual > state.dual_value, after.primal < state.primal
@@ -367,38 +358,30 @@ class LinearDualAscent(CertifiedSolver):
 
     def certify(self, state: LinearDualState) -> Certificate:
         """Return both objectives and the violation of the optimality conditions, by a pass in float64."""
-        certificate = self.problem.certify([self._weights(state)], state.dual, state.path.position, self.pool)
-        return certificate._replace(primal=certificate.primal[0])
+        return self.problem.certify([self._best(state)], state.dual, state.path.position, self.pool)[1]
 
-    def concluded(self, state: LinearDualState) -> tuple[LinearDualState, Certificate]:
-        """Return the state at the end of a fit and its certificate.
+    def _certified_end(self, state: LinearDualState) -> tuple[LinearDualState, Certificate]:
+        """Return the state and its certificate.
 
         For rows on disk the last weights were not evaluated yet. They are now, and replace the best if they are better.
         """
         if state.candidate is None:
             return state, self.certify(state)
-        choices = [self._weights(state), state.candidate]
-        certificate = self.problem.certify(choices, state.dual, state.path.position, self.pool)
-        better = certificate.primal[1] < certificate.primal[0]
-        by_score = np.broadcast_to(better, self.n_scores)[:, None]
-        primal = certificate.primal.min(axis=0)
-        state = state._replace(best=np.where(by_score, choices[1], choices[0]), primal=primal)
-        return state, certificate._replace(primal=primal)
+        choices = [self._best(state), state.candidate]
+        best, certificate = self.problem.certify(choices, state.dual, state.path.position, self.pool)
+        return state._replace(best=best, primal=certificate.primal), certificate
 
-    def _weights(self, state: LinearDualState) -> np.ndarray:
+    def _best(self, state: LinearDualState) -> np.ndarray:
         """Return the best evaluated weights, or the last if none was evaluated."""
         if np.isfinite(state.primal).all():
             return state.best
         return state.path.mean if state.candidate is None else state.candidate
 
-    def finish(self, state: LinearDualState) -> np.ndarray:
-        """Return the weights of the features and, last, of the constant feature."""
-        weights = self._weights(state)
+    def weights(self, state: LinearDualState) -> np.ndarray:
+        """Return the best weights of the features and, last, of the constant feature."""
+        weights = self._best(state)
         d = self.problem.source.shape[1]
         return np.concatenate([weights[:, :d], weights[:, -1:]], axis=1)
-
-    def _report(self, state: LinearDualState, n_steps: int) -> Report:
-        return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
 
 
 def epochs_on(problem: LinearProblem, dual: np.ndarray, settings: LinearSettings, pool: Pool) -> Epochs:
@@ -441,8 +424,8 @@ def recorded(
 def _epochs_until_next(state: LinearDualState, gap: float, settings: LinearSettings) -> int:
     """Return the number of epochs until the next evaluation: not before the gap may be within tolerance."""
     most = 1 + state.epoch // _GROWTH
-    known = np.isfinite(state.gap) and 0 < gap < state.gap
-    rate = np.log(state.gap / gap) / max(1, state.epoch - state.last_evaluation) if known else 0.0
+    falls = np.isfinite(state.gap) and 0 < gap < state.gap
+    rate = np.log(state.gap / gap) / max(1, state.epoch - state.last_evaluation) if falls else 0.0
     if rate == 0 or gap <= settings.tol or settings.criterion != "gap":
         return most
     return int(np.clip(np.log(gap / settings.tol) / rate, 1, most))

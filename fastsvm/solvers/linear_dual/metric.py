@@ -101,7 +101,8 @@ def principal(costs: np.ndarray, sample: np.ndarray, most: int, eps: float) -> M
     lengths = count * squares[:count] - rest  # λ_i is proportional to these
     chosen = lengths > 0
     if not chosen.any():
-        return _isotropic(costs, squares.sum(), width)
+        kappa = _WEIGHT * costs * squares.sum()  # in all directions
+        return no_metric(len(costs), width)._replace(kappa=np.where(kappa < _WEAK, 0.0, kappa))
     factor = 2 * _WEIGHT * costs
     if factor.mean() * lengths.max() < _WEAK:
         return no_metric(len(costs), width)
@@ -111,12 +112,6 @@ def principal(costs: np.ndarray, sample: np.ndarray, most: int, eps: float) -> M
     basis = np.ascontiguousarray(basis / np.linalg.norm(basis, axis=1, keepdims=True))
     shares = np.minimum(more / (1 + kappa.mean() + more), 1 - ROUNDING * (eps / np.finfo(np.float64).eps))
     return Metric(kappa, np.ones(width), basis, shares)
-
-
-def _isotropic(costs: np.ndarray, mean_square: float, width: int) -> Metric:
-    """Return the metric κ I for rows with the given mean of ‖x‖²."""
-    kappa = _WEIGHT * costs * mean_square
-    return no_metric(len(costs), width)._replace(kappa=np.where(kappa < _WEAK, 0.0, kappa))
 
 
 # --- what is known of the rows ---------------------------------------------------------------------------

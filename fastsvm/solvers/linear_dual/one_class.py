@@ -24,20 +24,20 @@ After
     methods for linear one-class SVM and SVDD (exchange of pairs, algorithm 3).
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.threads import Pool, stoppable
+from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import is_readable
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import feasible, violation_of
-from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, Solution, newton_applies, solved
+from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, newton_applies, solved_within
 from fastsvm.solvers.linear_dual.metric import mean_square
 from fastsvm.solvers.linear_dual.problem import (
-    OVERFLOW,
     PIECE_ROWS,
     Certificate,
     CertifiedSolver,
@@ -45,7 +45,7 @@ from fastsvm.solvers.linear_dual.problem import (
     LinearSettings,
 )
 from fastsvm.solvers.outer_loop import Report
-from fastsvm.sources import Block, CSRBlock, DenseBlock, check_finite
+from fastsvm.sources import Block, CSRBlock, DenseBlock
 
 _LEAST = 4e-7  # In multiples of s² times the mean ‖x‖², this is less than the objective of rows away from the origin.
 
@@ -119,7 +119,7 @@ class GivenSumState(NamedTuple):
     next_newton: int = 0  # Newton steps are tried after so many rounds.
 
 
-class GivenSumAscent(CertifiedSolver):
+class GivenSumAscent(CertifiedSolver[GivenSumState]):
     """Rounds of pairs, and Newton steps where they are slow, for a given sum of the dual variables."""
 
     def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool) -> None:
@@ -127,7 +127,7 @@ class GivenSumAscent(CertifiedSolver):
             raise ValueError("The problem gives no sum of the dual variables.")
         least = max(_LEAST * problem.total**2 * mean_square(problem), np.finfo(np.float64).tiny)
         super().__init__(problem, settings._replace(least=least), pool)
-        self.given = GivenSum(problem.demands.costs, problem.total)
+        self._sum = GivenSum(problem.demands.costs, problem.total)
         self._newton_applies = settings.tuning.lagrangian and newton_applies(problem, settings.most_values)
 
     # --- states ------------------------------------------------------------------------------------------
@@ -149,30 +149,28 @@ class GivenSumAscent(CertifiedSolver):
 
     def _lowest(self, weights: np.ndarray) -> np.ndarray:
         """Return variables that are at their bounds for the rows of the lowest scores."""
-        scores, costs = self._scores(weights), self.given.costs
+        scores, costs = self._scores(weights), self._sum.costs
         order = np.argsort(scores)
         before = np.cumsum(costs[order]) - costs[order]
         dual = np.empty((len(scores), 1))
-        dual[order, 0] = np.clip(self.given.total - before, 0.0, costs[order])
+        dual[order, 0] = np.clip(self._sum.total - before, 0.0, costs[order])
         return dual
 
     def _scores(self, weights: np.ndarray) -> np.ndarray:
         """Return w·x of all rows, in the type of products."""
         scores: np.ndarray = self.problem.scores(weights, self.pool, exact=False)[0]
         if not np.isfinite(scores).all():
-            for start, block in self.problem.source.blocks():
-                check_finite(block, start)
-            raise ValueError(OVERFLOW)
+            self.problem.explain()
         return scores
 
     def _corrected(self, dual: np.ndarray) -> np.ndarray:
         """Return feasible variables near others."""
         within_bounds = feasible(self.problem.loss, self.problem.demands, dual.astype(np.float64))
-        return self.given.corrected(within_bounds[:, 0])[:, None]
+        return self._sum.corrected(within_bounds[:, 0])[:, None]
 
     def start_of(self, state: object) -> np.ndarray | None:
         """Return the dual variables of another fit, None if there are not as many."""
-        return state.dual if isinstance(state, GivenSumState) and len(state.dual) == len(self.given.costs) else None
+        return state.dual if isinstance(state, GivenSumState) and len(state.dual) == len(self._sum.costs) else None
 
     def resumed(self, state: GivenSumState, same_windows: bool) -> GivenSumState:
         """Return a state that was interrupted within a round, with Σ β_i x_i computed anew."""
@@ -194,8 +192,8 @@ class GivenSumAscent(CertifiedSolver):
         """Take a round of pairs, which evaluates the weights before."""
         position, (dual,) = state.position, state.dual.T
         scores = self._scores(position)
-        offset = self.given.offset(scores)
-        primal = self.problem.penalty(position) + self.given.losses(scores, offset)
+        offset = self._sum.offset(scores)
+        primal = self.problem.penalty(position) + self._sum.losses(scores, offset)
         best = position.copy()
         best[:, -1] = -offset
         state = state._replace(epoch=state.epoch + 1, dual_value=-self.problem.penalty(position))
@@ -205,7 +203,7 @@ class GivenSumAscent(CertifiedSolver):
             if report.converged:
                 return state, report
         most = len(dual) if self.problem.source.resident else max(1, self.settings.window_rows // 2)
-        pairs = worst_pairs(scores, offset, dual, self.given.costs, most)
+        pairs = worst_pairs(scores, offset, dual, self._sum.costs, most)
         n_changed = exchange(self.problem, pairs, dual, position[0])
         return state, self._report(state, 1)._replace(stalled=n_changed == 0)
 
@@ -221,15 +219,9 @@ class GivenSumAscent(CertifiedSolver):
     def _newton(self, state: GivenSumState) -> tuple[GivenSumState, Report]:
         """Take Newton steps to the tolerance."""
         problem, settings = self.problem, self.settings
-        rows, before = problem.dense(problem.block, problem.source.shape[1] + 1), state.gap
-        dual, total = np.ascontiguousarray(state.dual.T), self.given.total
-        offset = -float(state.best[0, -1])
-
-        def steps(stop: np.ndarray) -> Solution:
-            course = Course(stop, settings.tol / 2, settings.least, total=total, offset=offset)
-            return solved(problem, rows, dual, course, self.pool)
-
-        solution = stoppable(steps, settings.deadline)
+        total, offset, before = self._sum.total, -float(state.best[0, -1]), state.gap
+        course = Course(settings.tol / 2, settings.least, total=total, offset=offset)
+        solution = solved_within(problem, state.dual, course, self.pool, settings.deadline)
         after = self._corrected(solution.dual.T)
         position = problem.combination(after, self.pool)
         value = -problem.penalty(position)
@@ -244,22 +236,20 @@ class GivenSumAscent(CertifiedSolver):
     # --- certificates ------------------------------------------------------------------------------------
 
     def _certified(
-        self, state: GivenSumState, report: Report, others: "list[np.ndarray] | None" = None
+        self, state: GivenSumState, report: Report, others: Sequence[np.ndarray] = ()
     ) -> tuple[GivenSumState, Report]:
         """Certify the best weights, or others if they are better, and report whether they are within tolerance."""
-        state, certificate = self._with_best_offset(state, others or [])
+        state, certificate = self._certified_end(state, others)
         self.certificate = certificate
         state = self._recorded(state._replace(dual_value=certificate.dual), state.best, state.primal)
         is_within = self.is_within(certificate)
         return state, report._replace(gap=self.gap_of(certificate), within=is_within, converged=is_within)
 
-    def concluded(self, state: GivenSumState) -> tuple[GivenSumState, Certificate]:
-        """Return the state at the end of a fit, with the best offset, and its certificate."""
-        return self._with_best_offset(state, [])
-
-    def _with_best_offset(self, state: GivenSumState, others: list[np.ndarray]) -> tuple[GivenSumState, Certificate]:
+    def _certified_end(
+        self, state: GivenSumState, others: Sequence[np.ndarray] = ()
+    ) -> tuple[GivenSumState, Certificate]:
         """Return the state with the best of its weights, others and Σ β_i x_i, and its certificate, by exact scores."""
-        problem, given, dual = self.problem, self.given, self._corrected(state.dual)
+        problem, given_sum, dual = self.problem, self._sum, self._corrected(state.dual)
         position = problem.combination(dual, self.pool)
         is_position = np.array_equal(state.best[:, :-1], state.position[:, :-1])  # which is a choice in any case
         every = np.concatenate([*others, position] if is_position else [*others, state.best, position])
@@ -267,21 +257,18 @@ class GivenSumAscent(CertifiedSolver):
         scores = problem.scores(every, self.pool)
         best, lowest = state.best, np.inf
         for of_weights, weights in zip(scores, every, strict=True):
-            offset = given.offset(of_weights)
-            primal = 0.5 * float(weights @ weights) + given.losses(of_weights, offset)
+            offset = given_sum.offset(of_weights)
+            primal = 0.5 * float(weights @ weights) + given_sum.losses(of_weights, offset)
             if primal < lowest:
                 lowest, best = primal, np.append(weights[:-1], -offset)[None]
-        of_dual = scores[-1:] - given.offset(scores[-1])
+        of_dual = scores[-1:] - given_sum.offset(scores[-1])
         violation = violation_of(problem.loss, problem.demands, 0, dual, of_dual)
         state = state._replace(best=best, primal=np.array([lowest]))
         return state, Certificate(state.primal, -problem.penalty(position), violation)
 
-    def finish(self, state: GivenSumState) -> np.ndarray:
-        """Return the weights of the features and, last, minus the offset."""
+    def weights(self, state: GivenSumState) -> np.ndarray:
+        """Return the best weights of the features and, last, minus the offset."""
         return state.best
-
-    def _report(self, state: GivenSumState, n_steps: int) -> Report:
-        return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
 
 
 # --- exchange of pairs -----------------------------------------------------------------------------------

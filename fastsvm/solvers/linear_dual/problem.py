@@ -1,9 +1,10 @@
 """The problem of a linear machine: scores, losses, conjugates, sums of rows and certificates, for all its solvers."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from fastsvm.linalg.dense_products import add_products
 from fastsvm.linalg.row_products import product_type, readable_rows, write_products
 from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned, write_sparse
 from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses, sums_of_rows
-from fastsvm.solvers.outer_loop import Memoryless
+from fastsvm.solvers.outer_loop import Memoryless, Report, State
 from fastsvm.sources import Block, CSRBlock, MemorySource, Source, Window, check_finite
 from fastsvm.tuning import LinearTuning
 
@@ -50,10 +51,7 @@ Result = TypeVar("Result")
 
 
 class Certificate(NamedTuple):
-    """Objectives of each problem, and the largest violation of the dual optimality conditions, in units of the scores.
-
-    `primal` has a dimension before that of the problems for several weights.
-    """
+    """Objectives of each problem, and the largest violation of an optimality condition, in units of the scores."""
 
     primal: np.ndarray
     dual: np.ndarray
@@ -112,12 +110,11 @@ class LinearProblem(NamedTuple):
         padded[:, -1] = self.constant
         return padded
 
-    def windows_in_memory(self, size: int) -> Generator[Window, None, None]:
-        """Yield all rows of a source in memory, in windows of at most `size` rows."""
-        source, every = self.source, np.arange(len(self.source))
-        for start in range(0, len(source), size):
-            rows = every[start : start + size]
-            yield Window(self.block, rows, rows)
+    def explain(self) -> NoReturn:
+        """Raise the error for a result that is not finite: a bad value of a row, or overflow."""
+        for start, block in self.source.blocks():
+            check_finite(block, start)
+        raise ValueError(OVERFLOW)
 
     # --- objectives --------------------------------------------------------------------------------------
 
@@ -151,10 +148,19 @@ class LinearProblem(NamedTuple):
         for part in _in_order(pool, some, len(window.rows), _piece_of(window.block)):
             losses += part
 
+    def losses(self, weights: np.ndarray, window_rows: int, pool: Pool) -> np.ndarray:
+        """Return the losses of all rows of a source in memory, per score, by windows of at most so many rows."""
+        losses, every = np.zeros(self.n_scores), np.arange(len(self.source))
+        for a, b in spans(len(every), window_rows):
+            self.add_losses(weights, Window(self.block, every[a:b], every[a:b]), pool, losses)
+        return losses
+
     # --- certificates ------------------------------------------------------------------------------------
 
-    def certify(self, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool) -> Certificate:
-        """Return the primal objectives of some weights, the dual objective of the variables, and the violation.
+    def certify(
+        self, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
+    ) -> tuple[np.ndarray, Certificate]:
+        """Return the weights of the lowest objectives, and their certificate with dual variables.
 
         The dual objective is that of the variables nearest to `dual` that are feasible in float64, since rounding to
         float32 may violate a bound. The optimality conditions are checked at the weights `position`, Σ β_i x_i as the
@@ -162,12 +168,15 @@ class LinearProblem(NamedTuple):
         """
         return self.certificate(weights, self.certificate_sums(weights, dual, position, pool))
 
-    def certificate(self, weights: Sequence[np.ndarray], sums: CertificateSums) -> Certificate:
-        """Return the certificate of weights and dual variables with some sums over all rows."""
-        pairs = zip(sums.losses, weights, strict=True)
-        primal = np.array([self.by_problem(losses) + self.penalty(each) for losses, each in pairs])
+    def certificate(self, weights: Sequence[np.ndarray], sums: CertificateSums) -> tuple[np.ndarray, Certificate]:
+        """Return the weights of the lowest objectives with some sums over all rows, and their certificate."""
+        best, lowest = weights[0], self.by_problem(sums.losses[0]) + self.penalty(weights[0])
+        for each, losses in zip(weights[1:], sums.losses[1:], strict=True):
+            primal = self.by_problem(losses) + self.penalty(each)
+            is_lower = np.broadcast_to(primal < lowest, self.n_scores)[:, None]
+            best, lowest = np.where(is_lower, each, best), np.minimum(primal, lowest)
         value = -self.by_problem(sums.conjugates) - self.penalty(sums.position)
-        return Certificate(primal, np.maximum(value, 0.0), sums.violation)  # losses are not negative: 0 is a bound too
+        return best, Certificate(lowest, np.maximum(value, 0.0), sums.violation)  # 0 is a bound: losses are positive
 
     def certificate_sums(
         self, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
@@ -309,8 +318,11 @@ class LinearSettings(NamedTuple):
     tuning: LinearTuning = LinearTuning()
 
 
-class CertifiedSolver(Memoryless):
-    """What solvers of linear problems have in common. `certificate` is that of the last state that has one, or None."""
+class CertifiedSolver(Memoryless, ABC, Generic[State]):
+    """What solvers of linear problems have in common.
+
+    `certificate` is that of the last state that has one, or None. One that is within tolerance is that of the solution.
+    """
 
     certificate: Certificate | None = None
 
@@ -327,11 +339,29 @@ class CertifiedSolver(Memoryless):
         bounded = self.gap_of(certificate) if self.settings.criterion == "gap" else certificate.violation
         return bool(bounded <= self.settings.tol)
 
-    def adopted(self, state: Any) -> Any:
+    def finish(self, state: State) -> tuple[State, Certificate]:
+        """Return the state with the best weights at the end of a fit, and its certificate."""
+        if self.certificate is not None and self.is_within(self.certificate):
+            return state, self.certificate
+        return self._certified_end(state)
+
+    @abstractmethod
+    def _certified_end(self, state: State) -> tuple[State, Certificate]:
+        """Return the state and the certificate of a fit that ended before its certificate was within tolerance."""
+
+    @abstractmethod
+    def weights(self, state: State) -> np.ndarray:
+        """Return the best weights of the features of a state and, last, of the constant feature."""
+
+    def _report(self, state: Any, n_steps: int) -> Report:
+        """Return a report of a state that is not certified."""
+        return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
+
+    def adopted(self, state: State) -> State:
         """Return a state that was saved between two steps, to resume with the same bits."""
         return state
 
-    def kept(self, state: Any, finished: bool) -> Any:
+    def kept(self, state: State, finished: bool) -> State | None:
         """Return what the next fit may begin with, None if there is nothing."""
         return state
 
@@ -348,7 +378,7 @@ def relative_gap(primal: np.ndarray, dual: np.ndarray, least: float = 1e-300) ->
     return float(((primal - dual) / np.maximum(np.abs(primal), least)).max())
 
 
-def explain(window: Window) -> None:
+def explain(window: Window) -> NoReturn:
     """Raise the error for a result that is not finite: a bad value of a row of the window, or overflow."""
     for place, row in zip(window.places, window.rows, strict=True):
         check_finite(window.block.slice(place, place + 1), row)
@@ -395,12 +425,12 @@ def _add_stored_sums(block: Block, factors: Factors, squared: bool, pool: Pool, 
         return _add_sparse_sums(block, factors, squared, pool, total)
 
     def some(a: int, b: int) -> np.ndarray:
-        own, values = factors(a, b), readable_rows(block.values[a:b])
+        of_rows, values = factors(a, b), readable_rows(block.values[a:b])
         out = np.zeros(total.shape)
         with np.errstate(over="ignore"):  # whoever uses the sums looks for it
             values = values.astype(product_type(values.dtype)) ** 2 if squared else values
-        add_products(values, np.arange(b - a), np.ascontiguousarray(own.T), (0, own.shape[1]), out)
-        out[:, -1] = own.sum(axis=0)
+        add_products(values, np.arange(b - a), np.ascontiguousarray(of_rows.T), (0, of_rows.shape[1]), out)
+        out[:, -1] = of_rows.sum(axis=0)
         return out
 
     for part in _in_order(pool, some, block.shape[0], _piece_of(block)):
@@ -416,12 +446,12 @@ def _add_sparse_sums(block: CSRBlock, factors: Factors, squared: bool, pool: Poo
 
     def add(first: int, last: int, out: np.ndarray) -> None:
         for a, b in spans(last - first, PIECE_ROWS):
-            rows, own = block.slice(first + a, first + b), factors(first + a, first + b)
+            rows, of_rows = block.slice(first + a, first + b), factors(first + a, first + b)
             with np.errstate(over="ignore"):  # as above
                 rows = rows._replace(data=rows.data**2) if squared else rows
             rows = unsigned(readable(rows, np.arange(b - a))[0])
-            pool.run(partial(_add_scores, rows, own, out), class_bounds(k, pool.n_threads))
-            out[:, -1] += own.sum(axis=0)
+            pool.run(partial(_add_scores, rows, of_rows, out), class_bounds(k, pool.n_threads))
+            out[:, -1] += of_rows.sum(axis=0)
 
     pool.run(add, [(a, b, out) for (a, b), out in zip(parts, sums, strict=True)])
     for other in sums[1:]:

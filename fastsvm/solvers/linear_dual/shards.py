@@ -122,8 +122,8 @@ class ShardState(NamedTuple):
             return self._replace(before=self.dual)
         dual, part = self.dual.copy(), share[some].astype(self.dual.dtype)
         dual[:, some] = self.before[:, some] + part * (dual[:, some] - self.before[:, some])
-        known = np.where(share == 1, self.conjugates, np.nan) if self.conjugates.size else self.conjugates
-        return self._replace(dual=dual, before=dual, conjugates=known)
+        conjugates = np.where(share == 1, self.conjugates, np.nan) if self.conjugates.size else self.conjugates
+        return self._replace(dual=dual, before=dual, conjugates=conjugates)
 
 
 class RoundOrder(NamedTuple):
@@ -210,33 +210,33 @@ class Shard:
         The subproblem is that of CoCoA+: the dual objective near the weights, as a function of the variables of this
         shard alone, with σ' times the quadratic term. Hence weights change by σ' times as much as without others.
         """
-        last, own, n_runs = state.settled(order.share), slice(*order.scores), order.n_parts // order.n_pieces
+        last, scores, n_runs = state.settled(order.share), slice(*order.scores), order.n_parts // order.n_pieces
         due, pause, seed = last.due.copy(), last.pause.copy(), (*order.seed, self.number)
         if len(due) == 0:
             first = Shrinking.of(self.problem.demands.costs)
             due, pause = np.tile(first.due, (n_runs, 1)), np.tile(first.pause, (n_runs, 1))
         shrinking, piece = Shrinking(due[order.run], pause[order.run]), order.part // n_runs
         n, rows = len(self._every), self._piece(piece, order.n_pieces, seed)
-        factors = metric._replace(kappa=(1 + metric.kappa[own]) / order.factor - 1)
+        factors = metric._replace(kappa=(1 + metric.kappa[scores]) / order.factor - 1)
         weights, position = order.weights.copy(), np.zeros_like(order.weights)
         term = weights / (factors.damping[:, None] * factors.scaling) if self.problem.source.sparse else position
         path = EpochState(
             weights, weights.copy(), position, term, factors, shrinking,
             state.turn // order.n_parts, n * order.part / order.n_parts, n / order.n_parts / max(1, len(rows)),
         )  # fmt: skip
-        demands, mine = demands_of_scores(self.problem.demands, order.scores), last.dual[:, own].copy()
+        demands, mine = demands_of_scores(self.problem.demands, order.scores), last.dual[:, scores].copy()
         conjugates = last.conjugates.copy() if last.conjugates.size else np.full(self.problem.n_scores, np.nan)
-        known = self._conjugates(demands, mine) if np.isnan(conjugates[own]).any() else conjugates[own].copy()
-        dual, following = last.dual.copy(), known
+        earlier = self._conjugates(demands, mine) if np.isnan(conjugates[scores]).any() else conjugates[scores].copy()
+        dual, following = last.dual.copy(), earlier
         if len(rows):
             before = self._conjugates(demands, mine, rows)
             self._epoch(self._epochs_on(demands, mine, metric), rows, path, seed)
-            dual[rows, own] = mine[rows]
-            following = known + (self._conjugates(demands, mine, rows) - before)
-        conjugates[own] = following
+            dual[rows, scores] = mine[rows]
+            following = earlier + (self._conjugates(demands, mine, rows) - before)
+        conjugates[scores] = following
         mean = (path.mean - order.weights) / order.factor[:, None]
         after = ShardState(dual, last.dual, due, pause, state.turn + 1, conjugates)
-        return after, RoundSums(path.position, mean, np.array([known, following]))
+        return after, RoundSums(path.position, mean, np.array([earlier, following]))
 
     def _piece(self, piece: int, n_pieces: int, seed: tuple[int, ...]) -> np.ndarray:
         """Return the rows of a piece: blocks of a random partition, a new one in each round."""
@@ -254,18 +254,13 @@ class Shard:
         with np.errstate(all="ignore"):
             finite = np.isfinite(path.weights.sum())
         if not finite:
-            explain(self._window(0, len(self._every)))
-
-    def _window(self, start: int, stop: int) -> Window:
-        """Return some rows in order, with their numbers among the rows of all shards."""
-        places = self._every[start:stop]
-        return Window(self.problem.block, places, places + self.first)
+            explain(Window(self.problem.block, self._every, self._every + self.first))  # by the numbers among all rows
 
     def _epochs_on(self, demands: Demands, dual: np.ndarray, metric: Metric) -> Epochs:
         """Return the epochs on dual variables of some scores; their Gram matrices are those of the metric."""
         problem = self.problem
-        known = self._epochs_metric
-        if known is None or not all(map(np.array_equal, metric, known)):
+        last = self._epochs_metric
+        if last is None or not all(map(np.array_equal, metric, last)):
             most = np.empty((0, problem.n_scores), dual.dtype)  # of scores at a time
             self._epochs, self._epochs_metric = epochs_on(problem, most, self._settings, self.pool), metric
         epochs = self._epochs
@@ -281,11 +276,7 @@ class Shard:
 
     def losses(self, weights: np.ndarray) -> np.ndarray:
         """Return the losses of weights, for each score."""
-        losses = np.zeros(self.problem.n_scores)
-        for start in range(0, len(self._every), PIECE_ROWS):
-            places = self._every[start : start + PIECE_ROWS]
-            self.problem.add_losses(weights, Window(self.problem.block, places, places), self.pool, losses)
-        return losses
+        return self.problem.losses(weights, PIECE_ROWS, self.pool)
 
     def certificate_sums(
         self, weights: Sequence[np.ndarray], state: ShardState, share: np.ndarray, position: np.ndarray
@@ -382,17 +373,18 @@ class ShardedAscent(LinearDualAscent):
     def _part(self, state: LinearDualState, part: int) -> LinearDualState:
         """Return the state after a part of a round."""
         path, turns, seed = state.path, self.turns, (self.settings.seed, state.epoch)
-        told = self._share, seed
-        parts = part, turns.n_parts, turns.n_pieces
         orders = [
-            RoundOrder(path.weights[slice(*own)], self._factor[slice(*own)], *told, own, run, *parts)
-            for run, own in enumerate(turns.runs)
-        ]
-        own = [turns.run(shard, part) for shard in range(len(self.shards))]
-        answers = self.shards.round([orders[run] for run in own], path.metric)
+            RoundOrder(
+                path.weights[low:high], self._factor[low:high], self._share, seed, (low, high), run,
+                part, turns.n_parts, turns.n_pieces,
+            )
+            for run, (low, high) in enumerate(turns.runs)
+        ]  # fmt: skip
+        runs = [turns.run(shard, part) for shard in range(len(self.shards))]
+        answers = self.shards.round([orders[run] for run in runs], path.metric)
         together = [self._at_place(answers, part, place) for place in range(turns.n_together)]
         state = self._added(state, together)
-        for shard, run in enumerate(own):
+        for shard, run in enumerate(runs):
             scores, (before, after) = slice(*turns.runs[run]), answers[shard].conjugates
             self._known[shard, scores] = before + self._share[scores] * (after - before)
         return state
@@ -416,11 +408,11 @@ class ShardedAscent(LinearDualAscent):
             raise ValueError(OVERFLOW)
         forward = solve(change)
         square = _products(change, forward)
-        own = _total(_products(part.change, solve(part.change)) for part in parts)
-        slope, square, own = map(by_problem, (before - after - _products(change, path.weights), square, own))
+        apart = _total(_products(part.change, solve(part.change)) for part in parts)
+        slope, square, apart = map(by_problem, (before - after - _products(change, path.weights), square, apart))
         best = slope / np.where(square > 0, square, 1.0)
         share = np.where((square > 0) & (best < 0.5), np.maximum(best, 0.0), 1.0)
-        measured = np.maximum(_MARGIN * square / np.where(own > 0, own, 1.0), _DECAY * self._factor)
+        measured = np.maximum(_MARGIN * square / np.where(apart > 0, apart, 1.0), _DECAY * self._factor)
         self._factor = np.clip(measured, 1.0, self.turns.n_together)
         self._share = share = np.ones(self.n_scores) * share
         path = path._replace(
@@ -435,14 +427,13 @@ class ShardedAscent(LinearDualAscent):
 
     def certify(self, state: LinearDualState) -> Certificate:
         """Return both objectives and the violation of the optimality conditions, by a pass in float64."""
-        weights = [self._weights(state)]
+        weights = [self._best(state)]
         parts = self.shards.certificate_sums(weights, self._share, state.path.position)
         sums = CertificateSums(
             _total(part.losses for part in parts), _total(part.conjugates for part in parts),
             max(part.violation for part in parts), self._padded(_total(part.position for part in parts)),
         )  # fmt: skip
-        certificate = self.problem.certificate(weights, sums)
-        return certificate._replace(primal=certificate.primal[0])
+        return self.problem.certificate(weights, sums)[1]
 
 
 def _total(parts: Iterable[np.ndarray]) -> np.ndarray:

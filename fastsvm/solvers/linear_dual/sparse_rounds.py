@@ -37,7 +37,7 @@ from fastsvm.losses import (
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent, LinearDualState, recorded
 from fastsvm.solvers.linear_dual.epochs import EpochState, Shrinking
 from fastsvm.solvers.linear_dual.metric import Metric, no_metric
-from fastsvm.solvers.linear_dual.problem import LinearProblem, LinearSettings, explain
+from fastsvm.solvers.linear_dual.problem import LinearProblem, LinearSettings
 from fastsvm.solvers.outer_loop import OutOfTime, Report, check_time
 from fastsvm.sources import CSRBlock
 
@@ -56,7 +56,7 @@ class WideAscent(LinearDualAscent):
         squares = np.empty(len(self.rows))
         write_squares(block, problem.constant, squares)
         if not np.isfinite(squares).all():  # of rows that cost nothing too
-            explain(next(problem.windows_in_memory(len(self.rows))))
+            problem.explain()
         self._rows, self._scores = (block, squares, problem.constant), np.zeros((self.n_scores, len(squares)))
         n_passes = settings.tuning.step_work // max(1, 8 * len(block.data))
         by_violation = settings.criterion != "gap"
@@ -100,8 +100,8 @@ class WideAscent(LinearDualAscent):
 
         def some(c: int) -> None:
             check_time(self.settings.deadline)
-            scores, own = self._scores[c], plan._replace(score=c)
-            take_passes(problem.loss, problem.demands, self._rows, scores, own, changing, columns[c])
+            of_score = plan._replace(score=c)
+            take_passes(problem.loss, problem.demands, self._rows, self._scores[c], of_score, changing, columns[c])
 
         try:
             self.pool.run(some, [(c,) for c in range(self.n_scores)])
@@ -109,7 +109,7 @@ class WideAscent(LinearDualAscent):
             return state, self._report(state, 0)
         primal, value, changed = columns.T
         if not np.isfinite(primal).all():
-            explain(next(problem.windows_in_memory(len(self.rows))))
+            problem.explain()
         state, _ = recorded(state._replace(epoch=state.epoch + 1, dual_value=value), state.best, primal, self.settings)
         report = self._report(state, 1)
         return (state, report) if changed.any() else self._certified(state, report._replace(stalled=True))
@@ -181,13 +181,13 @@ def take_passes(loss, demands, rows, scores, plan, state, columns):
     for i in range(n):
         target, cost = targets[i], costs[i]
         if cost > 0:
-            own, score = float(dual[i, c]), scores[i]
+            beta, score = float(dual[i, c]), scores[i]
             losses += cost * loss_value(loss, score, target)
-            conjugates += conjugate(loss, own, target, cost)
-            new = coordinate_update(loss, own, score, target, cost, least_curvature(squares[i]))
-            near = max(near, abs(new - own) * squares[i])
+            conjugates += conjugate(loss, beta, target, cost)
+            new = coordinate_update(loss, beta, score, target, cost, least_curvature(squares[i]))
+            near = max(near, abs(new - beta) * squares[i])
             if plan.by_violation:
-                violation = max(violation, projected_gradient(loss, own, score, target, nearly(cost, dual)))
+                violation = max(violation, projected_gradient(loss, beta, score, target, nearly(cost, dual)))
     gap, value = losses + conjugates + 2 * size, -conjugates - size
     columns[0], columns[1], columns[2] = losses + size, value, 0.0
     if losses + size < lowest[c]:
@@ -216,11 +216,11 @@ def take_passes(loss, demands, rows, scores, plan, state, columns):
         while t < m:
             i = active[t]
             target, cost = targets[i], costs[i]
-            own, score = float(dual[i, c]), constant * weights[weights.size - 1] + _score_of(block, i, weights)
-            before = conjugate(loss, own, target, cost)
-            excess += cost * loss_value(loss, score, target) + before + own * score
-            new = coordinate_update(loss, own, score, target, cost, least_curvature(squares[i]))
-            change = float(dual.dtype.type(new)) - own
+            beta, score = float(dual[i, c]), constant * weights[weights.size - 1] + _score_of(block, i, weights)
+            before = conjugate(loss, beta, target, cost)
+            excess += cost * loss_value(loss, score, target) + before + beta * score
+            new = coordinate_update(loss, beta, score, target, cost, least_curvature(squares[i]))
+            change = float(dual.dtype.type(new)) - beta
             if change == 0:
                 if _is_idle(loss, dual, (i, c), score, (target, cost, squares[i]), near):
                     m -= 1
@@ -240,10 +240,10 @@ def take_passes(loss, demands, rows, scores, plan, state, columns):
 
 
 @outlined
-def _is_idle(loss, dual, place, score, asked, near):
+def _is_idle(loss, dual, place, score, of_row, near):
     """Return whether no score within `near` of a row's would change its variable."""
-    target, cost, square = asked
-    own, curvature, real = dual[place], least_curvature(square), dual.dtype.type
-    above = coordinate_update(loss, float(own), score + near, target, cost, curvature)
-    below = coordinate_update(loss, float(own), score - near, target, cost, curvature)
-    return real(above) == own and real(below) == own
+    target, cost, square = of_row
+    beta, curvature, real = dual[place], least_curvature(square), dual.dtype.type
+    above = coordinate_update(loss, float(beta), score + near, target, cost, curvature)
+    below = coordinate_update(loss, float(beta), score - near, target, cost, curvature)
+    return real(above) == beta and real(below) == beta

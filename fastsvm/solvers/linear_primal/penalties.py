@@ -166,20 +166,20 @@ def _sweep(hessian, diagonal, z, slope, n_sweeps, tol):
     for _ in range(n_sweeps):
         worst = 0.0
         for j in range(z.size):
-            old, own, g = z[j], diagonal[j], slope[j]
+            old, curvature, g = z[j], diagonal[j], slope[j]
             size = abs(g + 1.0) if old > 0 else abs(g - 1.0) if old < 0 else abs(g) - 1.0
             worst = max(worst, size)
             new = 0.0
-            if own > 0:
-                center = own * old - g
-                new = (max(abs(center) - 1.0, 0.0) if center > 0 else -max(abs(center) - 1.0, 0.0)) / own
+            if curvature > 0:
+                center = curvature * old - g
+                new = (max(abs(center) - 1.0, 0.0) if center > 0 else -max(abs(center) - 1.0, 0.0)) / curvature
             change = new - old
             if change != 0:
                 z[j] = new
                 row = hessian[j]
                 for k in range(z.size):
                     slope[k] += change * row[k]
-                slope[j] += change * (own - row[j])
+                slope[j] += change * (curvature - row[j])
         if worst <= tol:
             break
     return worst

@@ -49,9 +49,8 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import readable_rows
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.losses import Demands, dual_losses, loss_curvature, loss_slope, primal_losses, targets_and_costs
+from fastsvm.losses import dual_losses, loss_curvature, loss_slope, primal_losses, targets_and_costs, write_costs
 from fastsvm.solvers.linear_dual.problem import (
-    OVERFLOW,
     PIECE_ROWS,
     ROUNDING,
     Certificate,
@@ -62,7 +61,7 @@ from fastsvm.solvers.linear_dual.problem import (
 from fastsvm.solvers.linear_primal.penalties import FLAT, INNER, Line, Penalty, best_length, suits
 from fastsvm.solvers.linear_primal.quadratic_model import QuadraticModel, empty_model, update_models
 from fastsvm.solvers.outer_loop import OutOfTime, Report
-from fastsvm.sources import CSRBlock, DenseBlock, MemorySource, check_finite
+from fastsvm.sources import CSRBlock, DenseBlock, MemorySource
 
 _NEAR = 0.8  # A feature may be added from this share of the bound of its gradient on, before it violates its condition.
 _MOST_FEATURES = 4096  # A working set has at most so many features: factors of larger Hessians take seconds.
@@ -87,7 +86,7 @@ class LinearPrimalState(NamedTuple):
     epoch: int = 0
 
 
-class ProximalNewton(CertifiedSolver):
+class ProximalNewton(CertifiedSolver[LinearPrimalState]):
     """Newton's method for smooth losses with an L1 or L2 penalty; the Hessians of all scores take `memory` bytes."""
 
     def __init__(
@@ -159,7 +158,7 @@ class ProximalNewton(CertifiedSolver):
         combined = self.problem.combination(dual, self.pool)
         primal = losses.sum(axis=0) + self.penalty.values(weights)
         if not (np.isfinite(primal).all() and np.isfinite(combined).all()):
-            self._raise_not_finite()
+            self.problem.explain()
         factors = self.penalty.factors(combined)
         if self.penalty.l1_ratio:
             self.pool.run(add_conjugates, pieces)
@@ -168,38 +167,32 @@ class ProximalNewton(CertifiedSolver):
         value = -conjugates.sum(axis=0) - self.penalty.conjugates(factors[:, None] * combined)
         return LinearPrimalState(weights, scores, -combined, primal, np.maximum(bound, value))
 
-    def _raise_not_finite(self) -> None:
-        """Raise the error for a result that is not finite: a bad value of a row, or overflow."""
-        for start, block in self.problem.source.blocks():
-            check_finite(block, start)
-        raise ValueError(OVERFLOW)
-
     # --- steps -------------------------------------------------------------------------------------------
 
     def step(self, state: LinearPrimalState, most_steps: int) -> tuple[LinearPrimalState, Report]:
         """Take a Newton step in every score that is not solved."""
         before = self.certify(state)
         if self.is_within(before) or most_steps == 0:
-            return state, self._report(state, before, 0)
+            return state, self._certified_report(state, before, 0)
         self.problem.source.check_unchanged()
         active, direction, models = self._unsolved(state), np.zeros_like(state.weights), state.models
         if self._of_directions is not None:
             for c in active:
                 direction[c] = self._truncated(self._of_directions, state, c)
                 if not np.isfinite(direction[c]).all():
-                    self._raise_not_finite()
+                    self.problem.explain()
         else:
             try:
                 models = self._models(state, active)
             except OutOfTime:  # the Hessians are incomplete
-                return state._replace(models=()), self._report(state, before, 0)
+                return state._replace(models=()), self._certified_report(state, before, 0)
             if not all(np.isfinite(models[c].hessian.diagonal()).all() for c in active):
-                self._raise_not_finite()
+                self.problem.explain()
             self.pool.run(lambda c: self._aim(state, models[c], c, direction[c]), [(c,) for c in active])
         after = self._moved(state, direction)._replace(models=models, epoch=state.epoch + 1)
         certificate = self.certify(after)
         stalled = bool((after.weights == state.weights).all())
-        return after, self._report(after, certificate, 1)._replace(stalled=stalled)
+        return after, self._certified_report(after, certificate, 1)._replace(stalled=stalled)
 
     def _unsolved(self, state: LinearPrimalState) -> np.ndarray:
         """Return the scores that are not within tolerance."""
@@ -228,23 +221,22 @@ class ProximalNewton(CertifiedSolver):
         loss, demands = self.problem.loss, self.problem.demands
 
         def write(a: int, b: int) -> None:
-            known = _of_score(demands.of_rows(slice(a, b)), c)
-            _write_curvatures(loss, *known, scores[a:b], _LEAST_CURVATURE, loss.curvature, out[a:b])
+            _write_curvatures(loss, demands.of_rows(slice(a, b)), c, scores[a:b], loss.curvature, out[a:b])
 
         self.pool.run(write, list(spans(len(out), PIECE_ROWS)))
 
-    def _working_set(self, weights: np.ndarray, gradient: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Return the features of the next model; `known` itself if it has all that violate their conditions."""
+    def _working_set(self, weights: np.ndarray, gradient: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """Return the features of the next model; `last` itself if it has all that violate their conditions."""
         n, most, tuning = len(weights) - (self.problem.constant == 0), self._most_features, self.settings.tuning
         is_whole = n <= most and (n <= tuning.hessian_features + 1 or not tuning.working_sets)
         if is_whole or self.penalty.l1_ratio == 0:
-            return known if len(known) else np.arange(n)
+            return last if len(last) else np.arange(n)
         violation, used = self.penalty.violations(gradient, weights), weights != 0
-        if len(known):
+        if len(last):
             outside = np.ones(len(weights), bool)
-            outside[known] = False
+            outside[last] = False
             if not (outside & ((violation > self.settings.tol) | used)).any():
-                return known
+                return last
         near = np.flatnonzero(~used & (np.abs(gradient) > _NEAR))
         n_added = min(len(near), max(tuning.hessian_features, int(used.sum())))
         near = near[np.argsort(-np.abs(gradient[near]), kind="stable")[:n_added]]
@@ -270,12 +262,12 @@ class ProximalNewton(CertifiedSolver):
 
     def _moved(self, state: LinearPrimalState, direction: np.ndarray) -> LinearPrimalState:
         """Return the state after the best step in each score; one that does not lead downhill is not taken."""
-        change, length, problem = self._products(direction), np.ones(self.n_scores), self.problem
+        change, length, loss = self._products(direction), np.ones(self.n_scores), self.problem.loss
         l1_ratio = self.penalty.l1_ratio
 
         def search(c: int, flat: float) -> None:
-            along = state.scores[c], change[c], state.weights[c], direction[c]
-            line = Line(problem.loss, *_of_score(problem.demands, c), *along, l1_ratio)
+            targets, costs = (np.ascontiguousarray(each[:, c]) for each in targets_and_costs(self.problem.demands))
+            line = Line(loss, targets, costs, state.scores[c], change[c], state.weights[c], direction[c], l1_ratio)
             length[c] = best_length(line, begins[c], flat)
 
         after = self._evaluated(state.weights + direction, state.scores + change, state.dual_value)
@@ -315,24 +307,17 @@ class ProximalNewton(CertifiedSolver):
         self.certificate = Certificate(state.primal, state.dual_value, worst)
         return self.certificate
 
-    def concluded(self, state: LinearPrimalState) -> tuple[LinearPrimalState, Certificate]:
-        """Return the state at the end of a fit and its certificate."""
+    def _certified_end(self, state: LinearPrimalState) -> tuple[LinearPrimalState, Certificate]:
         return state, self.certify(state)
 
-    def finish(self, state: LinearPrimalState) -> np.ndarray:
+    def weights(self, state: LinearPrimalState) -> np.ndarray:
         """Return the weights of the features and, last, of the constant feature."""
         return state.weights
 
-    def _report(self, state: LinearPrimalState, certificate: Certificate, n_steps: int) -> Report:
+    def _certified_report(self, state: LinearPrimalState, certificate: Certificate, n_steps: int) -> Report:
         gap = self.gap_of(certificate) if self.settings.criterion == "gap" else certificate.violation
         within = self.is_within(certificate)
         return Report(gap, float(certificate.dual.sum()), n_steps, within, within, False, n_newton=n_steps)
-
-
-def _of_score(demands: Demands, c: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return targets and costs of all rows in one score."""
-    targets, costs = targets_and_costs(demands)
-    return np.ascontiguousarray(targets[:, c]), np.ascontiguousarray(costs[:, c])
 
 
 @jit
@@ -345,13 +330,15 @@ def _write_slopes(loss, targets, costs, scores, dual):
 
 
 @jit
-def _write_curvatures(loss, targets, costs, scores, least, most, out):
-    """Write c ℓ''(f) for some rows in one score; it is raised where the loss is almost linear, or steps would be long.
+def _write_curvatures(loss, demands, c, scores, most, out):
+    """Write c ℓ''(f) for some rows in score `c`; it is raised where the loss is almost linear, or steps would be long.
 
-    `least` is the least share of the slope, and `most` the largest curvature of the loss.
+    `most` is the largest curvature of the loss.
     """
+    targets, costs = np.empty(scores.size), np.empty(scores.size)
+    write_costs(demands, 0, c, targets, costs)
     for i in range(scores.size):
-        floor = min(most, least * abs(loss_slope(loss, scores[i], targets[i])))
+        floor = min(most, _LEAST_CURVATURE * abs(loss_slope(loss, scores[i], targets[i])))
         curvature = costs[i] * max(floor, loss_curvature(loss, scores[i], targets[i]))
         out[i] = curvature if costs[i] > 0 else 0.0
 

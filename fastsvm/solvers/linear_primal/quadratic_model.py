@@ -64,7 +64,8 @@ def update_models(
     """
     updated, changes = [], []
     for model, wanted in zip(models, curvatures, strict=True):
-        if not tuning.kept_hessian or _products_of_row(problem, model) <= _FEW_PRODUCTS:
+        products_of_row = min(problem.source.values_per_row, len(model.features)) ** 2 / 2
+        if not tuning.kept_hessian or products_of_row <= _FEW_PRODUCTS:
             model.hessian[:] = 0.0
             updated.append(model)
             changes.append(wanted)
@@ -83,11 +84,6 @@ def update_models(
     for model in updated:
         mirror(model.hessian, len(model.hessian))
     return updated
-
-
-def _products_of_row(problem: LinearProblem, model: QuadraticModel) -> float:
-    """Return the number of products that a row adds to a Hessian, on average."""
-    return min(problem.source.values_per_row, len(model.features)) ** 2 / 2
 
 
 def _due(model: QuadraticModel, wanted: np.ndarray) -> tuple[QuadraticModel, np.ndarray]:

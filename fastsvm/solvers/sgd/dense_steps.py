@@ -16,8 +16,7 @@ from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import Loss, add_losses
-from fastsvm.solvers.sgd.feature_rates import FIRST_STEP, FeatureLengths, FeatureRates, added_lengths
-from fastsvm.solvers.sgd.learning_rates import BY_FEATURE
+from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, FIRST_STEP, FeatureLengths, FeatureRates, added_lengths
 from fastsvm.solvers.sgd.problem import LinearFunction, OrderedRows, Penalty, SGDProblem, SGDSettings, StepPlan
 from fastsvm.sources import CSRBlock, Window
 from fastsvm.tuning import current_tuning
@@ -31,7 +30,7 @@ class DenseModel(NamedTuple):
     """Weights, their velocity and average, and the gradient of a batch that is not yet complete.
 
     All arrays but the last two have one type. Their shape is (n_scores, n_features) for the features, (n_scores,) for
-    the intercept. Without momentum the velocity has no rows. `squares` is s and `slowness` is h of `feature_rates`,
+    the intercept. Without momentum the velocity has no rows. `squares` is s and `slowness` is h of `learning_rates`,
     which have rows only with rates by feature. With an L1 penalty `leader` is v then, else it has no columns.
     `penalties` are those that `leader` suits. `total` holds the sum of the averaging weights, and the shrinkage of
     `coef` that is not applied yet because it is within rounding of 1.

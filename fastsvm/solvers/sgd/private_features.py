@@ -11,7 +11,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.solvers.sgd.feature_rates import FeatureRates
+from fastsvm.solvers.sgd.learning_rates import FeatureRates
 from fastsvm.solvers.sgd.problem import LinearFunction
 from fastsvm.sources import CSRBlock, MemorySource, Source
 
@@ -92,7 +92,7 @@ def _merge(block, columns_of, merged, private):
 
     Returns the numbers of values and of further features; -1 if the length of a row's private features is not finite.
     """
-    data, indices, indptr = block.data, block.indices, block.indptr  # no fields in loops: reference counting is slow
+    data, indices, indptr = block.data, block.indices, block.indptr
     new_data, new_indices, new_indptr = merged.data, merged.indices, merged.indptr
     starts, columns, shares = private.starts, private.columns, private.shares
     count, owner, at, n_shared = 0, 0, 0, private.shared.size

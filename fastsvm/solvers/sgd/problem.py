@@ -9,8 +9,7 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores, each_piece
 from fastsvm.losses import Loss, add_losses
-from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates
-from fastsvm.solvers.sgd.learning_rates import Schedule
+from fastsvm.solvers.sgd.learning_rates import FeatureLengths, FeatureRates, Schedule
 from fastsvm.sources import Block, Source, check_finite
 from fastsvm.tuning import SGDTuning, current_tuning
 

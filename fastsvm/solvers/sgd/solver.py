@@ -7,7 +7,7 @@ Problem
 Step
     With the mean gradient G of the loss over a batch and the rate η_t of a schedule:
         V ← momentum V + G,  W ← (1 - η_t l2) W - η_t V,  then W ← sign(W) max(0, |W| - η_t l1)
-    or with a rate for each weight that depends on its gradients so far (`feature_rates`).
+    or with a rate for each weight that depends on its gradients so far (`learning_rates`).
     Rows come in random order, a window at a time (`sources.windows`). Two products of a batch serve all scores: rows
     times weights, and slopes of the losses times rows.
 
@@ -44,8 +44,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.losses import Loss
 from fastsvm.solvers.outer_loop import Memoryless, Report, copied
 from fastsvm.solvers.sgd.dense_steps import DenseModel, DenseSteps
-from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates
-from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, averaging_weights
+from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, FeatureLengths, FeatureRates, averaging_weights
 from fastsvm.solvers.sgd.problem import (
     OVERFLOW,
     Diverged,

@@ -5,7 +5,7 @@ Weights
         w = sign(v) max(0, |v| - l1 A) / (h + l2 A)
     so that an untouched weight takes its penalties at once. A step with the weight a along the gradient g is
         v ← v + w (h' - h) - a f g,  h ← h',  A ← A + a
-    With learning rates by feature (`feature_rates`), a = 1 and h grows with the gradients. With one rate η_t for all,
+    With learning rates by feature (`learning_rates`), a = 1 and h grows with the gradients. With one rate η_t for all,
     h = 1 and a = η_t (1 + l2 A) / (1 - η_t l2): without an L1 penalty these are the steps of `solver`, with one those
     of dual averaging.
 
@@ -40,8 +40,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import Loss, add_losses, in_score, loss_slope, loss_value
-from fastsvm.solvers.sgd.feature_rates import FIRST_STEP, FeatureLengths, FeatureRates, added_lengths
-from fastsvm.solvers.sgd.learning_rates import BY_FEATURE
+from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, FIRST_STEP, FeatureLengths, FeatureRates, added_lengths
 from fastsvm.solvers.sgd.problem import LinearFunction, OrderedRows, Penalty, SGDProblem, SGDSettings, StepPlan
 from fastsvm.sources import CSRBlock, Window
 
@@ -335,7 +334,7 @@ def _batch_steps(
 @jit_in_order
 def _write_scores(block, numbers, model, scores):
     """Write the scores of some rows, and return whether all are finite."""
-    data, indices, indptr = block.data, block.indices, block.indptr  # no views in loops: reference counting is slow
+    data, indices, indptr = block.data, block.indices, block.indptr
     pairs, finite, is_adaptive = model.pairs, True, model.table.shape[2] > 0
     accrued, due = max(model.scalars[_ACCRUED], _TINY), model.scalars[_DUE]
     for i in range(numbers.size):

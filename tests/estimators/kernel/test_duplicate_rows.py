@@ -45,11 +45,20 @@ def test_few_repeats_are_left_alone():
     assert Repeats.find(as_source(X), lambda: np.zeros(256, int), np.ones(256), KernelTuning()) is not None
 
 
-@pytest.mark.parametrize("convert", [np.float32, np.int64, lambda X: X.astype(np.int8), sparse.csr_matrix])
-def test_few_rows_that_are_not_dense_bytes_are_left_alone(convert):
+@pytest.mark.parametrize("convert", [np.float16, lambda X: X.astype(np.int8), sparse.csr_matrix])
+def test_rows_that_are_not_dense_bytes_or_words_are_left_alone(convert):
     X, labels, upper = draw(0)
     assert Repeats.find(as_source(X), lambda: labels, upper, KernelTuning()) is not None
     assert Repeats.find(as_source(convert(X)), lambda: labels, upper, KernelTuning()) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+def test_few_rows_are_compared_if_they_are_bytes(dtype, monkeypatch):
+    compared = []
+    monkeypatch.setattr(Repeats, "find", lambda *arguments: compared.append(arguments))
+    X, labels, _ = draw(0)
+    SVC().fit(X.astype(dtype), labels)
+    assert bool(compared) == (dtype == np.uint8)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32])

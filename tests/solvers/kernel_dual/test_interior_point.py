@@ -14,8 +14,8 @@ from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise
 from fastsvm.kernel_matrix.rows import RowCache
 from fastsvm.solvers.kernel_dual import interior_point
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
+from fastsvm.solvers.kernel_dual.decomposition import moved
 from fastsvm.solvers.kernel_dual.interior_point import badness, interior_solution
-from fastsvm.solvers.kernel_dual.newton_step import moved
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive

@@ -4,7 +4,7 @@ from naive import problem
 from scipy.optimize import minimize
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.kernel_dual.newton_step import moved, newton_step
+from fastsvm.solvers.kernel_dual.decomposition import moved, newton_step
 from fastsvm.tuning import KernelTuning
 
 

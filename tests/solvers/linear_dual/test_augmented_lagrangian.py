@@ -37,7 +37,7 @@ class Ended(NamedTuple):
     @property
     def primal(self):
         """Objectives of the scores."""
-        return self.certificate.primal[0]
+        return self.certificate.primal
 
     @property
     def gap(self):
@@ -49,9 +49,9 @@ def ended(problem, tol=1e-9, dual=None, stop=0, n_threads=None):
     dual = np.zeros((len(problem.source), problem.n_scores)) if dual is None else dual
     with Pool.open(n_threads) as pool:
         rows = problem.dense(problem.block, problem.source.shape[1] + 1)
-        found = solved(problem, rows, np.ascontiguousarray(dual.T), Course(np.full(1, stop), tol), pool)
+        found = solved(problem, rows, np.ascontiguousarray(dual.T), Course(tol, stop=np.full(1, stop)), pool)
         dual = np.ascontiguousarray(found.dual.T)
-        return Ended(found.weights, dual, problem.certify([found.weights], dual, found.weights, pool))
+        return Ended(found.weights, dual, problem.certify([found.weights], dual, found.weights, pool)[1])
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,7 @@ def best(rows):
     def objective(name):
         problem = problem_of(name, *rows, C=0.1, k=3)
         solver, state, _, _ = solve(problem, 1e-4)
-        return primal(problem, solver.finish(state), name).sum()
+        return primal(problem, solver.weights(state), name).sum()
 
     return objective
 
@@ -76,7 +76,7 @@ def test_any_size_of_blocks_and_any_number_of_kept_products(name, size, kept, ro
     problem = problem_of(name, *rows, C=0.1, k=3)
     solver, state, reason, _ = solve(problem, 1e-4, size=size, window=2 * size, kept=kept)
     assert reason is StopReason.CONVERGED
-    found = primal(problem, solver.finish(state), name)
+    found = primal(problem, solver.weights(state), name)
     np.testing.assert_allclose(solver.certificate.primal.sum(), found.sum(), rtol=1e-12)
     assert found.sum() == pytest.approx(best(name), rel=2e-4)
     assert (solver.certificate.primal - solver.certificate.dual <= 1e-4 * solver.certificate.primal).all()
@@ -88,8 +88,8 @@ def test_any_number_of_sweeps(n_sweeps, rows):
     solver, state, reason, _ = solve(problem, sweeps=n_sweeps)
     wanted, end, _, _ = solve(problem)
     assert reason is StopReason.CONVERGED
-    reached = primal(problem, solver.finish(state), "squared_hinge").sum()
-    assert reached == pytest.approx(primal(problem, wanted.finish(end), "squared_hinge").sum(), rel=2e-5)
+    reached = primal(problem, solver.weights(state), "squared_hinge").sum()
+    assert reached == pytest.approx(primal(problem, wanted.weights(end), "squared_hinge").sum(), rel=2e-5)
 
 
 def test_no_epochs_are_no_steps(rows):
@@ -114,7 +114,7 @@ def test_an_end_at_dual_variables_is_where_the_next_solve_begins(rows):
         solver = LinearDualAscent(problem, LinearSettings(1e-4, 0, 64, 100, 300), pool)
         again = solver.init(state.dual)
         Z = np.hstack([rows[0], np.ones((300, 1))])
-        weights = solver.finish(again)
+        weights = solver.weights(again)
         np.testing.assert_allclose(weights, state.dual.T @ Z, atol=1e-10)
         _, reason, n_epochs = drive(solver, again, Limits(100, np.inf), lambda state, report: False)
     assert reason is StopReason.CONVERGED

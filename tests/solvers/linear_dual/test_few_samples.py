@@ -21,7 +21,7 @@ def solved(loss, demands, rows, on_gram=False):
         solver = FewSamples(problem, LinearSettings(1e-9), pool, on_gram)
         state, report = solver.step(solver.init(), 1)
     assert report.converged and report.n_steps == 1
-    return solver.finish(state)[:, :-1], state.dual.T, solver.certificate
+    return solver.weights(state)[:, :-1], state.dual.T, solver.certificate
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])

@@ -56,7 +56,7 @@ def test_there_is_no_duality_gap(loss, C, layout):
             solver = FewSamples(problem, LinearSettings(1e-9), pool, on_gram=True)
             state, report = solver.step(solver.init(), 1)
         assert report.converged
-        assert gap_of(loss, X, targets, costs, solver.finish(state)[0, :-1], state.dual[:, 0]) <= 1e-10
+        assert gap_of(loss, X, targets, costs, solver.weights(state)[0, :-1], state.dual[:, 0]) <= 1e-10
         assert 0 < state.epoch < 1000
 
 

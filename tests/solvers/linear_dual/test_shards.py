@@ -105,7 +105,7 @@ def test_any_number_of_shards_finds_the_optimum(two, best_of_two, loss, cuts):
     best = best_of_two(loss)
     assert found.dual[0] <= best * (1 + 1e-8) and best * (1 - 1e-8) <= found.primal[0]
     assert 0 <= found.primal[0] - found.dual[0] <= 1e-3 * found.primal[0]
-    weights = solver.finish(state)[0]
+    weights = solver.weights(state)[0]
     score = X @ weights[:-1] + weights[-1]
     losses = np.maximum(0, 1 - targets * score) ** (1 + (loss == "squared_hinge"))
     assert found.primal[0] == pytest.approx(0.5 * weights @ weights + losses.sum(), rel=1e-10)
@@ -138,7 +138,7 @@ def test_rounds_go_on_from_a_state_and_a_memory_with_the_same_bits(three_classes
     other.recall(first.memory())
     state, _, _ = drive(other, other.adopted(state), limits, lambda state, report: False)
     assert 4 < state.epoch == whole.epoch
-    np.testing.assert_array_equal(other.finish(state), solver.finish(whole))
+    np.testing.assert_array_equal(other.weights(state), solver.weights(whole))
     assert other.certificate.dual.tolist() == solver.certificate.dual.tolist()
 
 

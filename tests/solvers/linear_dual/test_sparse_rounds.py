@@ -45,7 +45,7 @@ def solve(problem, tol=1e-4, kind=WideAscent, criterion="gap", n_rounds=2000, st
         settings = LinearSettings(tol, 3, 64, 100, N, criterion=criterion, tuning=LinearTuning(**numbers))
         solver = kind(problem, settings, pool)
         state, reason, _ = drive(solver, solver.init(start), Limits(n_rounds, np.inf), lambda state, report: False)
-        state, found = (state, solver.certificate) if reason is StopReason.CONVERGED else solver.concluded(state)
+        state, found = solver.finish(state)
     return solver, state, reason, found
 
 
@@ -68,7 +68,7 @@ def test_objectives_are_those_of_plain_sums_and_optimal(name, k, real, rows):
     problem = problem_of(name, rows, k=k, real=real)
     solver, state, reason, found = solve(problem)
     assert reason is StopReason.CONVERGED and state.in_rounds
-    reached = primal(problem, solver.finish(state), name)
+    reached = primal(problem, solver.weights(state), name)
     np.testing.assert_allclose(found.primal, reached, rtol=1e-6 if real is np.float32 else 1e-12)
     assert (found.primal - found.dual <= 1e-4 * found.primal).all()
     other = solve(problem, 1e-4, LinearDualAscent)[3]
@@ -88,8 +88,8 @@ def test_large_costs_without_an_intercept(name, rows):
     problem = problem_of(name, rows, C=1e4, constant=0.0)
     solver, state, reason, found = solve(problem, 1e-6)
     assert reason is StopReason.CONVERGED
-    assert solver.finish(state)[0, -1] == 0
-    np.testing.assert_allclose(found.primal, primal(problem, solver.finish(state), name), rtol=1e-10)
+    assert solver.weights(state)[0, -1] == 0
+    np.testing.assert_allclose(found.primal, primal(problem, solver.weights(state), name), rtol=1e-10)
 
 
 def test_slow_rounds_give_way_to_accelerated_epochs(rows):
@@ -111,7 +111,7 @@ def test_a_fit_that_ends_early_has_a_certificate(rows):
     problem = problem_of("hinge", rows, k=3)
     solver, state, reason, found = solve(problem, 1e-9, n_rounds=2)
     assert reason is StopReason.MAX_ITER and state.epoch == 2
-    np.testing.assert_allclose(found.primal, primal(problem, solver.finish(state), "hinge"), rtol=1e-12)
+    np.testing.assert_allclose(found.primal, primal(problem, solver.weights(state), "hinge"), rtol=1e-12)
     assert (found.dual > 0).all() and (found.dual < found.primal).all()
 
 

@@ -8,8 +8,7 @@ from naive import mean_loss
 from scipy import sparse
 from sgd_problems import NONE, D, K, N, epochs, order_of, problem_of, rows_and_targets, solver_of
 
-from fastsvm.solvers.sgd.feature_rates import FIRST_STEP, FeatureLengths
-from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, Schedule
+from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, FIRST_STEP, FeatureLengths, Schedule
 
 BY_GRADIENTS = Schedule(BY_FEATURE, 0.2, 0.5, 1e-4, 10.0)
 

@@ -31,7 +31,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     KernelEstimator,
     ObjectSource,
     Standardization,
-    check_kernel,
+    check_kernel_object,
     is_precomputed,
     resolve_kernel,
     samples_for,
@@ -154,7 +154,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_parameters(self, self._own_rules() | _RULES)
-        check_kernel(self.kernel)
+        check_kernel_object(self.kernel)
         if self.standardize and is_precomputed(self):
             raise ValueError("standardize=True needs features, X holds kernel values. Scale before they are computed.")
         parse_memory(self.memory, enough=0)
@@ -208,16 +208,16 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
 
     def _attributes(self, task: KernelFit, samples: Source, classes: np.ndarray) -> Attributes:
         """Return the fitted attributes of a model that stops now, with support vectors copied from the samples."""
-        found = self._solution(task.outcome(), classes)
-        vectors = np.empty((0, 0)) if is_precomputed(self) else samples.as_passed(samples.rows(found["support_"]))
-        return self._with_vectors(found, vectors, samples.shape) | {"solver_": task.solved_by or self.solver}
+        solution = self._solution(task.outcome(), classes)
+        vectors = np.empty((0, 0)) if is_precomputed(self) else samples.as_passed(samples.rows(solution["support_"]))
+        return self._with_vectors(solution, vectors, samples.shape) | {"solver_": task.solved_by or self.solver}
 
-    def _with_vectors(self, found: Attributes, vectors: Samples, shape: tuple[int, int]) -> Attributes:
+    def _with_vectors(self, solution: Attributes, vectors: Samples, shape: tuple[int, int]) -> Attributes:
         """Return the attributes of a solution with its support vectors, for samples of a shape."""
-        found = found | {"support_vectors_": vectors, "shape_fit_": shape}
+        solution = solution | {"support_vectors_": vectors, "shape_fit_": shape}
         if sparse.issparse(vectors):
-            found["dual_coef_"] = sparse.csr_matrix(found["dual_coef_"])
-        return found
+            solution["dual_coef_"] = sparse.csr_matrix(solution["dual_coef_"])
+        return solution
 
     def _solution(self, outcome: Outcome, classes: np.ndarray) -> Attributes:
         """Return the fitted attributes that the solution determines."""
@@ -263,14 +263,14 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         standardization = Standardization.of_model(self)
         if standardization is not None:
             vectors = standardization.apply(MemorySource.of(vectors)).in_memory().block.user_array()
-        found = self._coefficients()
+        weights = self._coefficients()
         if sparse.issparse(vectors):
-            found = sparse.csr_matrix(found) @ sparse.csr_matrix(vectors)
-            found.data.flags.writeable = False
+            weights = sparse.csr_matrix(weights) @ sparse.csr_matrix(vectors)
+            weights.data.flags.writeable = False
         else:
-            found = np.asarray(found @ np.asarray(vectors, np.float64))
-            found.flags.writeable = False  # it is computed at each access, so that a change would do nothing
-        return found
+            weights = np.asarray(weights @ np.asarray(vectors, np.float64))
+            weights.flags.writeable = False  # it is computed at each access, so that a change would do nothing
+        return weights
 
     def _dense_dual_coef(self) -> np.ndarray:
         """Return `dual_coef_`, which is sparse if the samples are."""
@@ -312,12 +312,12 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         source = check_rows(self, samples_for(self, X, vectors), reset=False)
         with Pool.open(most=threads_within(self.memory)) as pool:
             predictor = Predictor(self, self._expansion_coefficients(), source, pool)
-            found: list[np.ndarray] = []
+            results: list[np.ndarray] = []
             for start, decisions in predictor.decisions(source, self.intercept_, is_checked=not is_stored(X)):
                 some = [form(decisions) for form in forms]
                 if len(decisions) == len(source):
                     return some
-                found = found or [np.empty((len(source), *one.shape[1:]), one.dtype) for one in some]
-                for whole, part in zip(found, some, strict=True):
+                results = results or [np.empty((len(source), *one.shape[1:]), one.dtype) for one in some]
+                for whole, part in zip(results, some, strict=True):
                     whole[start : start + len(part)] = part
-            return found
+            return results
