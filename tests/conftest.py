@@ -200,8 +200,8 @@ def python():
 
 
 @pytest.fixture(scope="session")
-def fork_server():
-    forks = Forks(*OURS)
+def fork_server(importing_server):
+    forks = Forks(*OURS, others=None if importing_server is Python else importing_server.forks)
     yield forks
     forks.close()
 

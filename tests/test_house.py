@@ -85,6 +85,12 @@ def lines(path):
 
 
 @functools.cache
+def tree(path):
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
 def functions(path):
     """Return (name, function) of all functions of a file, those of classes as Class.name."""
     found = []
@@ -97,7 +103,7 @@ def functions(path):
             else:
                 walk(child, f"{prefix}{child.name}." if isinstance(child, ast.ClassDef) else prefix)
 
-    walk(ast.parse(path.read_text(encoding="utf-8")), "")
+    walk(tree(path), "")
     return found
 
 
@@ -148,15 +154,15 @@ def test_the_package_grows_on_purpose_alone():
 
 def test_few_types_are_any():
     of_package = [path for name, path in FILES.items() if name.startswith("fastsvm/")]
-    names = [node for path in of_package for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
-    assert sum(isinstance(node, ast.Name) and node.id == "Any" for node in names) <= MOST_ANY
+    nodes = (node for path in of_package for node in ast.walk(tree(path)))
+    assert sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes) <= MOST_ANY
 
 
 @functools.cache
 def kinds_of_storage():
     """Return the names of the classes of sources and blocks."""
-    trees = [ast.parse(path.read_text("utf-8")) for name, path in FILES.items() if name.startswith(STORAGE[0])]
-    return {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)} | {"Block"}
+    trees = [tree(path) for name, path in FILES.items() if name.startswith(STORAGE[0])]
+    return {node.name for each in trees for node in ast.walk(each) if isinstance(node, ast.ClassDef)} | {"Block"}
 
 
 def asks_of_storage(node):
@@ -172,7 +178,7 @@ def asks_of_storage(node):
 
 def test_few_places_ask_how_rows_are_stored():
     found = {
-        name.removeprefix("fastsvm/"): sum(map(asks_of_storage, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+        name.removeprefix("fastsvm/"): sum(map(asks_of_storage, ast.walk(tree(path))))
         for name, path in FILES.items()
         if name.startswith("fastsvm/") and not name.startswith(STORAGE)
     }

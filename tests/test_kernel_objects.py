@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import fastsvm
 from fastsvm import SVC
+from fastsvm._compiled.compiler import jit
 from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.kernel_matrix.pairwise import Uint8Pairwise
@@ -63,6 +64,15 @@ def cosine(kernel, dot, sq_x, sq_z):
 def cosines(X, Z):
     X, Z = np.asarray(X, float), np.asarray(Z, float)
     return X @ Z.T / np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(Z, axis=1))
+
+
+def cauchies(X, Z):
+    return 2 / (2 + ((X[:, None] - Z) ** 2).sum(axis=2))
+
+
+@jit
+def value(kernel, dot):
+    return kernel_value(kernel, dot, dot, dot)
 
 
 class TwiceLinear:
@@ -126,7 +136,7 @@ def test_coef_is_of_the_linear_object_too(overlapping):
 
 
 @pytest.mark.skipif(byte_rows.PRODUCTS is None, reason="the processor has no byte products")
-@pytest.mark.parametrize("kernel", [RBF(1e-4), Linear(), Cauchy(1e4)])
+@pytest.mark.parametrize("kernel", [RBF(1e-4), Cauchy(1e4)])
 def test_bytes_are_multiplied_as_bytes(kernel, monkeypatch):
     seen, prepare = [], Uint8Pairwise.prepare
     monkeypatch.setattr(Uint8Pairwise, "prepare", lambda self, block: seen.append(block) or prepare(self, block))
@@ -272,11 +282,14 @@ def test_an_object_that_is_called(kernel, name, overlapping):
     np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, lambda X: np.abs(20 * X + 1).astype(np.uint8)])
 @pytest.mark.parametrize(
-    ("kernel", "function"),
-    [(Cosine(), cosines), (Cauchy(2.0), lambda X, Z: 2 / (2 + ((X[:, None] - Z) ** 2).sum(axis=2)))],
-    ids=["cosine", "cauchy"],
+    ("kernel", "function", "form"),
+    [
+        (Cosine(), cosines, np.asarray),
+        (Cauchy(2.0), cauchies, sparse.csr_array),
+        (Cauchy(2.0), cauchies, lambda X: np.abs(20 * X + 1).astype(np.uint8)),
+    ],
+    ids=["cosine", "cauchy of CSR", "cauchy of bytes"],
 )
 def test_a_class_of_the_user(kernel, function, form, overlapping):
     X, y = form(overlapping[0]), overlapping[1]
@@ -323,9 +336,8 @@ def test_classes_of_one_name_have_their_own_maps(overlapping):
         return kind(1.0)
 
     for factor in (1, 3):
-        found = SVC(kernel=defined(factor), tol=1e-9).fit(*overlapping)
-        wanted = SVC(kernel=Polynomial(1, 0.0, factor), tol=1e-9).fit(*overlapping)
-        assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-9)
+        assert value(defined(factor), 2.0) == 2.0 * factor
+    assert value(RBF(1.0), 2.0) == 1.0
     same(SVC(kernel=RBF(0.5)).fit(*overlapping), named("rbf").fit(*overlapping))
     wanted = SVC(kernel=gaussian_processes.RBF(1.0), tol=1e-9).fit(*overlapping)
     assert SVC(kernel="rbf", gamma=0.5, tol=1e-9).fit(*overlapping).objective_ == pytest.approx(wanted.objective_)

@@ -55,7 +55,7 @@ OTHER_SOLVERS = [
     LogisticRegression(penalty="l1"),
     NystroemSVC(multi_class="crammer_singer", landmarks="rpcholesky", n_components=20),
     SGDClassifier(loss="softmax", max_iter=EPOCHS),
-    SGDClassifier(loss="log_loss", penalty="l1", max_iter=EPOCHS),
+    SGDClassifier(penalty="l1", max_iter=EPOCHS),
 ]
 DEPEND_ON_SOLVERS = (
     "sample_weight_equivalence", "classifiers_train", "regressors_train", "regressors_int", "one_label", "classes",

@@ -6,6 +6,7 @@ As a program, it is the process that they are forked from; its arguments are the
 import contextlib
 import gc
 import importlib
+import itertools
 import json
 import os
 import signal
@@ -96,23 +97,35 @@ class Forks:
     ----------
     *modules : str
         What they have imported already.
+    others : Forks, optional
+        Forks the process that they are forked from, which need not import again what is imported there.
     """
 
-    def __init__(self, *modules: str) -> None:
-        self._folder = tempfile.TemporaryDirectory()
+    def __init__(self, *modules: str, others: "Forks | None" = None) -> None:
+        self._folder, self._numbers = tempfile.TemporaryDirectory(), itertools.count()
         self._started: list[Process] = []
-        self._server = subprocess.Popen(
-            [sys.executable, __file__, *modules], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            start_new_session=True,
-        )  # fmt: skip
+        self._server: subprocess.Popen | Process
+        if others is None:
+            command = [sys.executable, __file__, *modules]
+            server = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+            )
+            self._server, self._to, self._from = server, server.stdin, server.stdout
+            return
+        pipes = [str(Path(self._folder.name) / name) for name in ("in", "out")]
+        for pipe in pipes:
+            os.mkfifo(pipe)
+        self._server = others.start(*pipes, *modules, code=SERVER)
+        others._started.remove(self._server)  # it outlives the tests
+        self._to, self._from = open(pipes[0], "w"), open(pipes[1])  # noqa: SIM115
 
     def ask(self, *words: Any) -> Any:
-        print(json.dumps(words), file=self._server.stdin, flush=True)
-        return json.loads(self._server.stdout.readline())
+        print(json.dumps(words), file=self._to, flush=True)
+        return json.loads(self._from.readline())
 
     def start(self, *words: Any, code: str = COMMAND, folder: Path | None = None, err: str | None = None) -> Process:
         """Start a process that runs code. Words are its arguments, `err` is a device for standard error."""
-        name = Path(self._folder.name) / str(len(self._started))
+        name = Path(self._folder.name) / str(next(self._numbers))
         out, err = name.with_suffix(".out"), Path(err or name.with_suffix(".err"))
         pid = self.ask("start", code, list(map(str, words)), str(folder or self._folder.name), str(out), str(err))
         self._started.append(Process(self, pid, out, err))
@@ -128,8 +141,8 @@ class Forks:
     def close(self) -> None:
         self._server.kill()
         self._server.wait()
-        self._server.stdin.close()
-        self._server.stdout.close()
+        self._to.close()
+        self._from.close()
         self._folder.cleanup()
 
 
@@ -170,10 +183,26 @@ def prepared(code: str, words: list[str], folder: str, out: str, err: str) -> st
     return code
 
 
-if __name__ == "__main__":
-    for name in sys.argv[1:]:
+SERVER = """
+import os, sys
+import forked
+for number, path, flags in ((0, sys.argv[1], os.O_RDONLY), (1, sys.argv[2], os.O_WRONLY)):
+    opened = os.open(path, flags)
+    os.dup2(opened, number)
+    os.close(opened)
+forked.main(sys.argv[3:])
+"""
+
+
+def main(modules: list[str]) -> None:
+    """Be the process that others are forked from, or one of those."""
+    for name in modules:
         importlib.import_module(name)
     gc.freeze()  # a new process would copy every object at its end, in order to collect it
     wanted = serve()
     if wanted is not None:
         exec(compile(wanted, "<process>", "exec"), {"__name__": "__main__"})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -46,26 +46,26 @@ def shared_lists(levels, width):
 ENCODE = b"c_codecs\nencode\nq\x01X\x00\x00\x10\x00" + b"a" * (1 << 20) + b"q\x02\x86R"
 AGAIN = b"h\x01h\x02\x85R"
 LONG_NAME, PIXELS = "n" * 100_000, np.zeros((2, 3072), np.uint8)
-BATCHES = {
-    "lists of shared lists": pickle.dumps({"data": shared_lists(22, 300), "labels": []}, protocol=2),
-    "lists within lists": pickle.dumps({"data": shared_lists(100, 1), "labels": []}, protocol=2),
-    "a memory of two thousand million things": b"\x80\x02}r\xff\xff\xff\x7f.",
-    "the same with words": b"}p2147483647\n.",
-    "one text encoded many times": b"\x80\x02}(U\x04data](" + ENCODE + AGAIN * 20_000 + b"eu.",
-    "a long int": pickle.dumps({"data": 1 << 2000, "labels": []}, protocol=2),
-    "bytes that are not there": b"\x80\x04\x8e" + struct.pack("<Q", 1 << 40) + b"a.",
-    "labels of one long string": pickle.dumps({"data": PIXELS, "labels": [LONG_NAME] * 50_000}, protocol=2),
-    "labels that are lists": pickle.dumps({"data": PIXELS, "labels": [[1], [2]]}, protocol=2),
-    "very many keys": pickle.dumps(dict.fromkeys(map(str, range(1000)), [0] * 1000), 2),
-    "a type of many fields": b"\x80\x02}(U\x04datacnumpy\ndtype\n(U\x10(999999999,3)u1 I0\nI1\ntRu.",
-    "a type of words": pickle.dumps({"data": np.array(["a"]), "labels": [0]}, protocol=2),
+BATCHES = {  # they are made when they are needed, because some are large
+    "lists of shared lists": lambda: pickle.dumps({"data": shared_lists(22, 300), "labels": []}, protocol=2),
+    "lists within lists": lambda: pickle.dumps({"data": shared_lists(100, 1), "labels": []}, protocol=2),
+    "a memory of two thousand million things": lambda: b"\x80\x02}r\xff\xff\xff\x7f.",
+    "the same with words": lambda: b"}p2147483647\n.",
+    "one text encoded many times": lambda: b"\x80\x02}(U\x04data](" + ENCODE + AGAIN * 20_000 + b"eu.",
+    "a long int": lambda: pickle.dumps({"data": 1 << 2000, "labels": []}, protocol=2),
+    "bytes that are not there": lambda: b"\x80\x04\x8e" + struct.pack("<Q", 1 << 40) + b"a.",
+    "labels of one long string": lambda: pickle.dumps({"data": PIXELS, "labels": [LONG_NAME] * 50_000}, protocol=2),
+    "labels that are lists": lambda: pickle.dumps({"data": PIXELS, "labels": [[1], [2]]}, protocol=2),
+    "very many keys": lambda: pickle.dumps(dict.fromkeys(map(str, range(1000)), [0] * 1000), 2),
+    "a type of many fields": lambda: b"\x80\x02}(U\x04datacnumpy\ndtype\n(U\x10(999999999,3)u1 I0\nI1\ntRu.",
+    "a type of words": lambda: pickle.dumps({"data": np.array(["a"]), "labels": [0]}, protocol=2),
 }
 
 
 @pytest.mark.parametrize("batch", BATCHES)
 def test_pickles(batch, tmp_path, frugal):
     path = tmp_path / "test_batch"
-    path.write_bytes(BATCHES[batch])
+    path.write_bytes(BATCHES[batch]())
     frugal(path)
 
 
@@ -141,13 +141,13 @@ def archive(path, method=zipfile.ZIP_DEFLATED, **parts):
 
 BIG = 100 << 20
 ARRAYS = {
-    "a shape that is not there": {"X": header((1 << 30, 8), "<f8") + bytes(4096)},
-    "a row that is not there": {"X": header((8, 1 << 30), "<f8") + bytes(4096)},
-    "a row that is wider than memory": {"X": header((1, BIG), "|u1") + bytes(BIG)},
-    "a header of 200 MB": {"X": header((1, 1), "<f8", 2, 2 * BIG) + bytes(8)},
-    "a header that is no literal": {"X": header("(" * 5000, "<f8") + bytes(8)},
-    "a negative shape": {"X": header((-2, -4), "<f8") + bytes(64)},
-    "labels that are wider than memory": {
+    "a shape that is not there": lambda: {"X": header((1 << 30, 8), "<f8") + bytes(4096)},
+    "a row that is not there": lambda: {"X": header((8, 1 << 30), "<f8") + bytes(4096)},
+    "a row that is wider than memory": lambda: {"X": header((1, BIG), "|u1") + bytes(BIG)},
+    "a header of 200 MB": lambda: {"X": header((1, 1), "<f8", 2, 2 * BIG) + bytes(8)},
+    "a header that is no literal": lambda: {"X": header("(" * 5000, "<f8") + bytes(8)},
+    "a negative shape": lambda: {"X": header((-2, -4), "<f8") + bytes(64)},
+    "labels that are wider than memory": lambda: {
         "X": header((100, 1), "|u1") + bytes(100),
         "y": header((100,), f"<U{BIG // 400}") + bytes(BIG // 400 * 400),
     },
@@ -156,7 +156,7 @@ ARRAYS = {
 
 @pytest.mark.parametrize("arrays", ARRAYS)
 def test_archives_of_arrays(arrays, tmp_path, frugal):
-    frugal(archive(tmp_path / "rows.npz", **ARRAYS[arrays]))
+    frugal(archive(tmp_path / "rows.npz", **ARRAYS[arrays]()))
 
 
 def test_an_archive_compressed_by_other_means(tmp_path, frugal):
@@ -211,10 +211,10 @@ def test_images_that_are_not_there(shape, tmp_path, frugal):
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, lambda content: content])
-@pytest.mark.parametrize(("name", "line"), [("rows.csv", b"1," * (20 << 20)), ("rows.svm", b"1 1:1" * (8 << 20))])
-def test_a_line_that_does_not_end(compress, name, line, tmp_path, frugal):
+@pytest.mark.parametrize(("name", "part", "count"), [("rows.csv", b"1,", 20 << 20), ("rows.svm", b"1 1:1", 8 << 20)])
+def test_a_line_that_does_not_end(compress, name, part, count, tmp_path, frugal):
     path = tmp_path / name
-    path.write_bytes(compress(line))
+    path.write_bytes(compress(part * count))
     assert "raise memory" in frugal(path)
 
 

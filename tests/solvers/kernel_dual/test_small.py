@@ -12,7 +12,6 @@ from fastsvm.kernel_matrix.rows_on_demand import KernelSquare, SmallKernel, on_d
 from fastsvm.kernels import RBF, Linear
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems
 from fastsvm.solvers.kernel_dual.small import CERTIFICATE, SmallSMO, newton_steps
-from fastsvm.solvers.kernel_dual.smo import pair_steps
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.tuning import KernelTuning
 
@@ -87,25 +86,6 @@ def test_steps_are_limited(data):
     pairs = problems(X, y, 10.0, 1)
     _, found, _ = solved(on_demand(RBF(0.1), X), pairs, most_steps=7)
     assert found[0]["n_steps"] == 7 and not found[0]["is_solved"] and found[0]["kkt_violation"] > 1e-3
-
-
-def test_newton_steps_raise_the_objective_and_end_between_the_bounds(data):
-    X, y = data
-    n, C = len(y), 5.0
-    K, problem = linear_kernel(X), KernelProblem(y, np.full(n, C), y)
-    alpha, gradient = np.zeros(n), -y
-    pair_steps(KernelSquare(K), problem, alpha, gradient, 1e-3, 40)
-
-    def objective():
-        return alpha.sum() - (alpha * y) @ K @ (alpha * y) / 2
-
-    before, n_free = objective(), np.count_nonzero((alpha > 0) & (alpha < C))
-    assert newton_steps(KernelSquare(K), problem, alpha, gradient, n)
-    free = (alpha > 0) & (alpha < C)
-    assert objective() > before and 2 <= np.count_nonzero(free) < n_free
-    np.testing.assert_allclose(gradient, K @ (alpha * y) - y, atol=1e-9)
-    assert np.ptp(gradient[free]) < 1e-4  # F is equal on all free rows, apart from the ridge
-    assert ((alpha >= 0) & (alpha <= C)).all() and abs(alpha @ y) < 1e-10
 
 
 def test_polishing_stops_where_the_kernel_is_not_positive_definite(data, monkeypatch):
