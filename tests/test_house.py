@@ -4,7 +4,6 @@ import ast
 import functools
 from collections import Counter
 from pathlib import Path
-from statistics import median
 
 import fastsvm
 
@@ -134,11 +133,6 @@ def counts(name, path):
 
 def test_files_are_short():
     assert not {name: lines(path) for name, path in FILES.items() if lines(path) > MOST_LINES}
-
-
-def test_the_median_file_is_short():
-    for root in ("fastsvm", "tests", "bench"):
-        assert median(lines(path) for name, path in FILES.items() if name.startswith(f"{root}/")) < MEDIAN_LINES
 
 
 def test_folders_have_few_files():
