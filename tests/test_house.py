@@ -9,14 +9,14 @@ import fastsvm
 
 PACKAGE = Path(fastsvm.__file__).parent
 ROOT = Path(__file__).parents[1]
-MOST_LINES, MEDIAN_LINES, MOST_FILES = 700, 200, 15
+MOST_LINES, MOST_FILES = 700, 15
 MOST_COMPILED, MOST_PYTHON = 7, 8
 FILES = {
     path.relative_to(root.parent).as_posix(): path
     for root in (PACKAGE, ROOT / "tests", ROOT / "bench")
     for path in sorted(root.rglob("*.py"))
 }
-MOST_LINES_OF_PACKAGE, MOST_FILES_OF_PACKAGE, MOST_ANY = 47_200, 235, 160
+MOST_LINES_OF_PACKAGE, MOST_FILES_OF_PACKAGE, MOST_ANY = 46_000, 205, 160
 """The package shrinks: a change that needs more lines takes as many out elsewhere, or says why it does not."""
 TOO_MANY_ARGUMENTS: dict[str, int] = {}
 """Functions that may have so many arguments; the list only shrinks."""
