@@ -1,14 +1,16 @@
 """Compile what the estimators need before the first fit needs it."""
 
+import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from inspect import signature
 
+import joblib
 import numpy as np
 from scipy import sparse
 
 from fastsvm._compiled.code_cache import writeable_folder
-from fastsvm._compiled.compiler import recorded
+from fastsvm._compiled.compiler import recorded, thread_count
 from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.jobs.inputs import Json
 from fastsvm.progress_bar import progress_bar
@@ -22,35 +24,43 @@ _FORMS: dict[str, Callable[[np.ndarray], np.ndarray | sparse.csr_matrix]] = {
 }
 
 
-def warm_up(models: list[str] | None = None, progress: bool = False) -> Json:
-    """Fit small models of these names, None for all, so that the machine code of later fits is in the cache."""
-    names = list(ESTIMATORS) if models is None else models
-    tasks = [(name, *case) for name in names for case in _cases(name)]
+def warm_up(models: list[str] | None = None, progress: bool = False, n_jobs: int | None = None) -> Json:
+    """Fit small models of these names, None for all, so that the machine code of later fits is in the cache.
+
+    As many processes as there are processors, or `n_jobs`, compile for one form of samples at a time each.
+    """
+    names, begin = list(ESTIMATORS) if models is None else models, time.perf_counter()
+    tasks = [(name, form) for form in (*_FORMS, "unscaled") for name in names if form != "unscaled" or name == "svc"]
+    cache = writeable_folder()
+    n_jobs = 1 if cache is None else min(n_jobs or thread_count(), len(tasks))
+    done = joblib.Parallel(n_jobs, return_as="generator_unordered")(joblib.delayed(_compile)(*task) for task in tasks)
+    functions = set().union(*progress_bar(done, total=len(tasks), shown=progress, desc="compiling"))
+    seconds = time.perf_counter() - begin
+    return {"models": names, "n_compiled": len(functions), "seconds": seconds, "cache": str(cache or "")}
+
+
+def _compile(name: str, form: str) -> set[str]:
+    """Fit the small models of a form of samples, and return the names of the functions that this compiled."""
     with recorded() as compiled, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, form, n, parameters in (bar := progress_bar(tasks, shown=progress, desc="compiling")):
-            bar.set_postfix_str(f"{name}, {form}")
+        for n, parameters in _cases(name, form):
             _fit(name, form, n, parameters)
-    n, cache = len(compiled.functions), str(writeable_folder() or "")
-    return {"models": names, "n_compiled": n, "seconds": compiled.seconds, "cache": cache}
+    return compiled.functions
 
 
-def _cases(name: str) -> Iterator[tuple[str, int, Json]]:
-    """Yield forms of samples, their number, and parameters."""
+def _cases(name: str, form: str) -> list[tuple[int, Json]]:
+    """Return numbers of samples and parameters."""
     tuning = current_tuning().jobs
     few, many = tuning.warm_few, tuning.warm_many
+    if form == "unscaled":
+        return [(few, {"C": 100.0}), (few, {"kernel": "linear"})]
     seeded = {"random_state": 0} if "random_state" in signature(ESTIMATORS[name]).parameters else {}
     cases: dict[str, list[tuple[int, Json]]] = {
         "svc": [(few, {}), (few, {"kernel": "linear"}), (few, {"kernel": "poly"}), (many, {}), (many, {"C": 100.0})],
         "linear": [(few, {}), (few, {"loss": "hinge"}), (few, {"standardize": True})],
     }
     usual: Json = {"max_iter": tuning.warm_epochs} if name.startswith("sgd") else {}
-    for form in _FORMS:
-        for n, parameters in cases.get(name, [(few, usual)]):
-            yield form, n, parameters | seeded
-    if name == "svc":
-        yield "unscaled", few, {"C": 100.0}
-        yield "unscaled", few, {"kernel": "linear"}
+    return [(n, parameters | seeded) for n, parameters in cases.get(name, [(few, usual)])]
 
 
 def _fit(name: str, form: str, n: int, parameters: Json) -> None:
