@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypedDict, Unpack
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,6 +22,7 @@ from fastsvm.progress_bar import progress_bar
 from fastsvm.tuning import StorageTuning, current_tuning
 
 _EXACT = "exact"
+_OF_MEMORY = "block_bytes", "memory"  # options of readers that follow from the memory
 _VISIBLE = 2e-5  # Rounding shows above this share of the range of a feature: some 1e-4 of its standard deviation.
 _MOST_FEATURES = 1 << 18  # So many features of sparse rows are watched one by one, with 24 bytes for each.
 _BITS = 6  # There are 64 files of rows per level, far fewer than a process may open.
@@ -44,27 +45,6 @@ class Summary(NamedTuple):
     notes: tuple[str, ...] = ()  # They say what else the user should know.
 
 
-class ConversionOptions(TypedDict, total=False):
-    """Options of `convert` that apply to some formats, and names of classes."""
-
-    split: str | None
-    dense: bool | None
-    label: str | int | Path | None
-    last_label: bool | None
-    array: str | None
-    n_features: int | None
-    model_features: int | None
-    model_label: str | None
-    model_first_index: int | None
-    least_features: int | None
-    dtype: DTypeLike | str
-    id: str | int | None
-    sample_weight: str | int | None
-    first_index: int | str | None
-    feature_names: Iterable[str] | None
-    class_names: Iterable[str] | None
-
-
 def convert(
     source: str | Path,
     destination: str | Path,
@@ -74,7 +54,7 @@ def convert(
     seed: int = 0,
     memory: int = 256 * 2**20,
     progress: bool = False,
-    **options: Unpack[ConversionOptions],
+    **options: Any,
 ) -> Summary:
     r"""Convert a data set, a file or a folder, to an HDF5 file, in bounded memory.
 
@@ -128,8 +108,6 @@ def convert(
     (2, 2, 2)
     """
     source, destination = Path(source), Path(destination)
-    class_names = options.get("class_names")
-    names = None if class_names is None else tuple(class_names)
     chosen = _reader_options(options)
     if isinstance(chosen.label, bool) and chosen.label:
         raise ValueError("label must be a column, a file, an array or False, it is True.")
@@ -147,7 +125,7 @@ def convert(
         with scratch_folder(destination) as scratch, _read(source, format, chosen, exact) as stream:
             header = stream.header
             _check_rows(header, source, memory, tuning)
-            header = header._replace(notes=header.notes + notes, class_names=names or header.class_names)
+            header = header._replace(notes=header.notes + notes, class_names=chosen.class_names or header.class_names)
             blocks: Iterator[Rows] = _storable(stream.blocks, source)
             if shuffle:
                 reading = _counted(blocks, header.n_samples, "reading", progress)
@@ -273,22 +251,19 @@ def _check_rows(header: Header, source: Path, memory: int, tuning: StorageTuning
         )
 
 
-def _reader_options(options: ConversionOptions) -> Options:
-    unknown = set(options) - set(ConversionOptions.__annotations__)
-    if unknown:
-        raise TypeError(
-            f"convert() has no options {sorted(unknown)}; it has {', '.join(ConversionOptions.__annotations__)}."
-        )
-    passed: dict[str, Any] = {name: value for name, value in options.items() if name in Options._fields}
-    dtype, first_index, names = (passed.pop(name, None) for name in ("dtype", "first_index", "feature_names"))
+def _reader_options(options: dict[str, Any]) -> Options:
+    allowed = [name for name in Options._fields if name not in _OF_MEMORY]
+    if unknown := set(options) - set(allowed):
+        raise TypeError(f"convert() has no options {sorted(unknown)}; it has {', '.join(allowed)}.")
+    dtype, first_index = (options.get(name) for name in ("dtype", "first_index"))
     if first_index not in (None, "auto", 0, 1):
         raise ValueError(f"first_index must be 0, 1 or 'auto', it is {first_index!r}.")
-    return Options(
-        dtype=None if dtype in (None, _EXACT) else _float_type(dtype),
-        first_index=None if first_index in (None, "auto") else int(first_index),
-        feature_names=None if names is None else tuple(names),
-        **passed,
-    )
+    of_readers = {
+        "dtype": None if dtype in (None, _EXACT) else _float_type(dtype),
+        "first_index": None if first_index in (None, "auto") else int(first_index),
+    }
+    names = {name: tuple(options[name]) for name in ("feature_names", "class_names") if options.get(name) is not None}
+    return Options(**options | of_readers | names)
 
 
 def _float_type(dtype: DTypeLike) -> np.dtype:
@@ -303,7 +278,7 @@ def _check_options(format: str, options: Options) -> None:
         raise ValueError(f"There is no format {format!r}; there are {', '.join(FORMATS)}.")
     if options.split not in (None, "train", "test"):
         raise ValueError(f"split must be 'train' or 'test', it is {options.split!r}.")
-    for name in set(Options._fields) - {"block_bytes", "memory"} - FORMATS[format].options:
+    for name in set(Options._fields) - {"class_names", *_OF_MEMORY} - FORMATS[format].options:
         if getattr(options, name) is not None:
             raise ValueError(f"{name} does not apply to {format}, only to {formats_with(name)}.")
 

@@ -209,18 +209,19 @@ class Options(NamedTuple):
     split: str | None = None
     dense: bool | None = None
     label: str | int | Path | None = None
+    last_label: bool | None = None
     array: str | None = None
     n_features: int | None = None
+    model_features: int | None = None
+    model_label: str | None = None
+    model_first_index: int | None = None
+    least_features: int | None = None
     dtype: np.dtype | None = None  # Values parsed from text have this type.
     id: str | int | None = None
     sample_weight: str | int | None = None
     first_index: int | None = None
     feature_names: tuple[str, ...] | None = None
-    least_features: int | None = None
-    last_label: bool | None = None
-    model_features: int | None = None
-    model_label: str | None = None
-    model_first_index: int | None = None
+    class_names: tuple[str, ...] | None = None  # They apply to all formats.
     block_bytes: int = StorageTuning().block_bytes  # It is the rough size of a block.
     memory: int = 256 << 20  # So many bytes of memory may be used.
 
