@@ -8,6 +8,7 @@ from scipy import sparse
 
 from fastsvm.sources.base import MemorySource as MemorySource
 from fastsvm.sources.base import Origin as Origin
+from fastsvm.sources.base import ScaledSource as ScaledSource
 from fastsvm.sources.base import Source as Source
 from fastsvm.sources.base import SubsetSource as SubsetSource
 from fastsvm.sources.block import Block as Block
@@ -25,11 +26,11 @@ from fastsvm.sources.hdf5 import open_hdf5 as open_hdf5
 from fastsvm.sources.hdf5 import read_column as read_column
 from fastsvm.sources.quantized import Quantization as Quantization
 from fastsvm.sources.quantized import find_quantization as find_quantization
-from fastsvm.sources.scaled import ScaledSource as ScaledSource
 from fastsvm.sources.statistics import FeatureStatistics as FeatureStatistics
 from fastsvm.sources.statistics import check_finite as check_finite
 from fastsvm.sources.statistics import error_in_file as error_in_file
 from fastsvm.sources.statistics import feature_statistics as feature_statistics
+from fastsvm.sources.statistics import standardized as standardized
 from fastsvm.sources.tiled import SlicedSource, is_sliceable
 from fastsvm.sources.windows import Window as Window
 from fastsvm.sources.windows import windows as windows

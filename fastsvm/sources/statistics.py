@@ -1,4 +1,4 @@
-"""Means, variances and norms of the rows of a source, in one pass."""
+"""Means, variances and norms of the rows of a source, in one pass, and the view that they standardise."""
 
 import math
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit, jit_in_order, writeable
-from fastsvm.sources.base import Source
+from fastsvm.sources.base import ScaledSource, Source
 from fastsvm.sources.block import Block
 
 SAMPLE_ROWS = 63
@@ -93,6 +93,16 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
         sq_norm, centred_sq_norm = max(sq_norm, longest), max(centred_sq_norm, farthest)
     variance, usual = _finish(mean, squares, total, centre)
     return FeatureStatistics(mean, squares, variance, centre, sq_norm, centred_sq_norm, usual)
+
+
+def standardized(source: Source, dtype: np.dtype | type = np.float32, weight: np.ndarray | None = None) -> ScaledSource:
+    """Return the view in which every feature has mean 0 and variance 1, after one pass over `source`.
+
+    Mean and variance are weighted by `weight`. Constant features are only shifted, sparse sources only scaled.
+    """
+    uniform = weight is None or (weight == weight[0]).all()
+    statistics = feature_statistics(source, None if uniform else weight)
+    return ScaledSource(source, None if source.sparse else statistics.mean, statistics.scale(len(source)), dtype)
 
 
 @jit

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from fastsvm import LinearSVC, LinearSVR, SGDClassifier, SGDRegressor, open_hdf5
-from fastsvm.sources import ScaledSource, as_source, feature_statistics
+from fastsvm.sources import as_source, feature_statistics, standardized
 
 CLASSIFIERS = {
     "linear": LinearSVC(C=0.1, tol=1e-7, random_state=0),
@@ -74,7 +74,7 @@ def test_weights_that_come_with_a_file_count(rows, tmp_path):
 def test_constant_features_are_those_of_scikit_learn(weighted, value, dtype, rows):
     X = np.column_stack([rows[0], np.full(200, value)]).astype(dtype)
     weight = rows[2] if weighted else None
-    source = ScaledSource.standardized(as_source(X), np.float64, weight)
+    source = standardized(as_source(X), np.float64, weight)
     wanted = StandardScaler().fit(X[:, :-1].astype(np.float64), sample_weight=weight).scale_
     np.testing.assert_allclose(1 / source.scale, [*wanted, 1.0], rtol=1e-10)
     assert not source.read(0, 200).values[:, -1].any()

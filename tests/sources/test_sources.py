@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from fastsvm.sources import ScaledSource, SubsetSource, as_source, feature_statistics, stacked, to_dense
+from fastsvm.sources import ScaledSource, SubsetSource, as_source, feature_statistics, stacked, standardized, to_dense
 from fastsvm.sources.base import read_ahead
 from fastsvm.tuning import StorageTuning
 
@@ -343,14 +343,14 @@ def test_what_is_no_source(X):
 
 
 def test_standardized():
-    source = ScaledSource.standardized(as_source(VALUES * [1, 2, 3, 0, 5] + 7), np.float64)
+    source = standardized(as_source(VALUES * [1, 2, 3, 0, 5] + 7), np.float64)
     found = dense(source.read(0, N))
     np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-14)
     np.testing.assert_allclose(found.std(axis=0), [1, 1, 1, 0, 1], atol=1e-14)
 
 
 def test_standardized_sparse_rows_stay_sparse():
-    source = ScaledSource.standardized(as_source(csr()), np.float64)
+    source = standardized(as_source(csr()), np.float64)
     assert source.sparse
     np.testing.assert_allclose(dense(source.read(0, N)), VALUES / VALUES.std(axis=0), rtol=1e-12)
 

@@ -38,6 +38,7 @@ from fastsvm.sources import (
     feature_statistics,
     find_quantization,
     is_stored,
+    standardized,
 )
 from fastsvm.tuning import KernelTuning
 
@@ -188,7 +189,7 @@ class Standardization(NamedTuple):
     @classmethod
     def of(cls, source: Source, weight: np.ndarray | None) -> "Standardization":
         """Return the map for the samples of a fit, after one pass over them. Weights count in means and variances."""
-        view = ScaledSource.standardized(source, product_type(source.dtype), weight)
+        view = standardized(source, product_type(source.dtype), weight)
         shift = None if view.shift is None else view.shift.astype(np.float64)
         return cls(shift, view.scale.astype(np.float64))
 

@@ -16,7 +16,7 @@ from fastsvm.linalg.linear_predictor import scores
 from fastsvm.linalg.row_products import product_type
 from fastsvm.losses import Loss, probabilities
 from fastsvm.memory import threads_within
-from fastsvm.sources import ScaledSource, Source, check_finite, is_stored, to_dense
+from fastsvm.sources import Source, check_finite, is_stored, standardized, to_dense
 
 
 def _class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
@@ -134,7 +134,7 @@ class LinearModel(IterativeEstimator, BaseEstimator):
             self._shift = self._scale = None
             return source
         check_columns(self.memory, source.shape[1], STATISTICS)
-        source = ScaledSource.standardized(source, scaled_type(source), weight)
+        source = standardized(source, scaled_type(source), weight)
         self._shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
         self._scale = source.scale.astype(np.float64)
         return source
