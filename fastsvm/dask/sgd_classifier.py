@@ -158,7 +158,6 @@ class SGDClassifier(DecisionMixin, DistributedLinearSVM):
         shared, last = tasks.share("plan", plan), start.shards or [None] * len(fit.rows)
         states: list[Result] = [None if last[k] is None else tasks.share(f"kept-{k}", last[k]) for k in used]
         reason, objective = StopReason.MAX_ITER, start.before
-        deadline = begin + (np.inf if self.max_time is None else self.max_time)
         begin -= records[-1][1] if records else 0.0
 
         def checkpoint() -> DescentProgress:
@@ -175,9 +174,9 @@ class SGDClassifier(DecisionMixin, DistributedLinearSVM):
             sent = now.sent + sum(array.nbytes for linear in averages for array in linear) * (2 * len(rows) + 1)
             now = now._replace(n_rounds=n_rounds, sent=sent, common=averages)
             bar.update(1)
-            late = time.perf_counter() > deadline
+            late = time.perf_counter() > fit.session.deadline
             if late or n_rounds >= min(now.due, self.max_iter):
-                mean = tasks.share(f"asked-{n_rounds}", averages.mean)
+                mean = tasks.share(f"mean-{n_rounds}", averages.mean)
                 parts = tasks.gathered(tasks.each(f"objectives-{n_rounds}", _objectives_of_shard, rows, shared, mean))
                 objective, at_zero = (float(np.dot(shares, column)) for column in zip(*parts, strict=True))
                 records.append((n_rounds, time.perf_counter() - begin, objective, sent))

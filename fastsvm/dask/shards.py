@@ -5,10 +5,10 @@ session for each shard, by a task that runs where the rows are. Its result is th
 the client wants it. Then a question is a message to the worker, and another back.
 
 Nothing is lost with a worker: an answer is a pure function of the rows of a shard, a state that the client has, and
-what was told since. If a session does not answer, the client opens new ones. Dask computes lost rows again elsewhere,
-and the task that opens a session takes all parts of rounds since that state, with the same bits, and answers the
-question. Every few rounds the client takes the states, so that no more than these rounds are computed again. A copy of
-a session on another worker, or one that came back from the disk, is closed.
+the parts of rounds since. If a session does not answer, the client opens new ones. Dask computes lost rows again
+elsewhere, and the task that opens a session takes these parts, with the same bits, and answers the question. Every few
+rounds the client takes the states, so that no more than these rounds are computed again. A copy of a session on another
+worker, or one that came back from the disk, is closed.
 """
 
 import asyncio
@@ -38,8 +38,11 @@ from fastsvm.tuning import LinearTuning, current_tuning
 _REACHED = 2.0  # A worker is connected directly within so many seconds, or it is asked by the scheduler.
 _sessions: "WeakValueDictionary[str, Session]" = WeakValueDictionary()
 
-Told = tuple[list[RoundOrder], Metric]
+RoundPart = tuple[list[RoundOrder], Metric]
 """A part of a round: the orders of all shards, and the metric."""
+
+Question = tuple[str, Sequence[object]]
+"""A method of a session or its shard, and its arguments; those in lists are for single shards."""
 
 
 # --- what is learnt --------------------------------------------------------------------------------------
@@ -158,19 +161,19 @@ def open_session(
     place: tuple[int, int],
     name: str,
     kept: ShardState | None,
-    told: tuple[Told, ...],
-    asked: tuple[str, Sequence[object]] | None,
+    parts: tuple[RoundPart, ...],
+    question: Question | None,
 ) -> Session:
-    """Return a session on this worker, after all that was told since the state `kept`; None is that at the beginning.
+    """Return a session on this worker, after parts of rounds from the state `kept`; None is that at the beginning.
 
-    `place` is the number of the shard and that of its first row. The session answers what is `asked`, or else what it
-    was told last.
+    `place` is the number of the shard and that of its first row. The session answers the question, or else the last
+    part.
     """
     session, number = Session(name, rows, plan, place, kept), place[0]
     first = None
-    for orders, metric in told:
+    for orders, metric in parts:
         first = session.answer("round", (orders[number], metric))
-    session.first = first if asked is None else session.answer(asked[0], of_shard(asked[1], number))
+    session.first = first if question is None else session.answer(question[0], of_shard(question[1], number))
     _sessions[name] = session
     return session
 
@@ -204,7 +207,7 @@ class ClusterShards:
         self._places = list(enumerate(np.cumsum([0, *sizes[:-1]]).tolist()))
         self._plan = tasks.share("plan", plan)
         self._kept: list[ShardState] | None = None
-        self._told: list[Told] = []  # since the states were kept
+        self._parts: list[RoundPart] = []  # since the states were kept
         self._opened: list[Future] = []  # without which the sessions would be closed
         self._addresses: list[Address] = []
         self._is_direct = False
@@ -222,11 +225,11 @@ class ClusterShards:
 
     def round(self, orders: list[RoundOrder], metric: Metric) -> list[RoundSums]:
         """Have each shard take its part of a round from its last state. Shards with the same work share an order."""
-        first, n_told, tuning = orders[0], sum(_bytes_of(each) for each, _ in self._told), self._tasks.tuning
+        first, n_bytes, tuning = orders[0], sum(_bytes_of(each) for each, _ in self._parts), self._tasks.tuning
         is_due = first.part == 0 and first.seed[-1] and first.seed[-1] % tuning.kept_rounds == 0
-        if is_due or n_told > tuning.kept_bytes:
+        if is_due or n_bytes > tuning.kept_bytes:
             self._keep(self.states(first.share))
-        self._told.append((orders, metric))
+        self._parts.append((orders, metric))
         sums = self._ask("round", orders, None if self._metric is metric else metric) or self._open(None)
         self._metric = metric
         self.bytes_sent += _bytes_of(orders) + 2 * sum(part.change.nbytes for part in sums)
@@ -253,26 +256,26 @@ class ClusterShards:
 
     def _keep(self, states: list[ShardState]) -> None:
         """Take states from which the client can begin again."""
-        self._kept, self._told = states, []
+        self._kept, self._parts = states, []
 
     def _answers(self, question: str, *arguments: object) -> list[Result]:
         """Return the answers of all shards; an argument in a list is for single shards."""
         return self._ask(question, *arguments) or self._open((question, arguments))
 
-    def _open(self, asked: tuple[str, Sequence[object]] | None) -> list[Result]:
-        """Open sessions; return their answers to what is asked, or else to what they were told last."""
+    def _open(self, question: Question | None) -> list[Result]:
+        """Open sessions; return their answers to a question, or else to the last part of a round."""
         self._n_opened += 1
         tasks, step = self._tasks, self._n_opened
         self._addresses, self._opened = [], []
-        told = tuple(tasks.share(f"told-{step}-{k}", part) for k, part in enumerate(self._told))
+        parts = tuple(tasks.share(f"part-{step}-{k}", part) for k, part in enumerate(self._parts))
         names = [f"{tasks.token}-{step}-{number}" for number in range(len(self))]
         self._opened = tasks.each(
-            f"session-{step}", open_session, self._rows, self._plan, self._places, names, self._kept, told,
-            tasks.share(f"asked-{step}", asked),
+            f"session-{step}", open_session, self._rows, self._plan, self._places, names, self._kept, parts,
+            tasks.share(f"question-{step}", question),
         )  # fmt: skip
         sessions = tasks.gathered(self._opened)
         self._addresses = [Address(one.name, one.address, None) for one in sessions]
-        self._metric = self._told[-1][1] if self._told else None
+        self._metric = self._parts[-1][1] if self._parts else None
         self._is_direct = tasks.client.direct_to_workers is not False and self._wait(self._reached())
         return [one.first for one in sessions]
 

@@ -216,8 +216,8 @@ _NOT_BEGUN = PairFit(0, _NONE, np.empty(0), _NONE, (0.0, 0.0, np.inf, np.inf), 0
 def _outcome_of(pairs: list[PairFit], support: np.ndarray, n_classes: int, n_rows: int) -> Outcome:
     """Return the solutions of all pairs, in their order, with places among the support vectors in place of rows."""
     rows, labels = [np.searchsorted(support, one.rows) for one in pairs], np.empty(len(support), np.int64)
-    for (a, b), places, one in zip(class_pairs(n_classes), rows, pairs, strict=True):
-        labels[places] = np.where(one.beta > 0, a, b)
+    for (a, b), of_pair, one in zip(class_pairs(n_classes), rows, pairs, strict=True):
+        labels[of_pair] = np.where(one.beta > 0, a, b)
     starts, beta = np.cumsum([0, *map(len, rows)]), np.concatenate([one.beta for one in pairs])
     within = np.unique(np.concatenate([one.within for one in pairs]))
     reason = StopReason.of_all(StopReason(one.stop_reason) for one in pairs)

@@ -33,9 +33,9 @@ def opened(monkeypatch):
     """Return for each time that sessions are opened how many parts of rounds they take at once."""
     usual, found = ClusterShards._open, []
 
-    def opening(self, asked):
-        found.append(len(self._told))
-        return usual(self, asked)
+    def opening(self, question):
+        found.append(len(self._parts))
+        return usual(self, question)
 
     monkeypatch.setattr(ClusterShards, "_open", opening)
     return found
