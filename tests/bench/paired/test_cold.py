@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from bench.cold import PROGRAM, SUBJECTS
+from bench.paired.cold import PROGRAM, SUBJECTS
 
 
 @pytest.mark.parametrize("subject", [SUBJECTS[0], SUBJECTS[4], SUBJECTS[-1]], ids=lambda subject: subject.name)

@@ -1,4 +1,4 @@
-"""How long does a new process take to its first answer? `python -m bench.cold`, from the root of the repository.
+"""How long does a new process take to its first answer? `python -m bench.paired.cold`, from the root of the repository.
 
 A process imports an estimator, fits a small data set and predicts it: with an empty folder of machine code, then with
 the folder that the first one filled, as after `fastsvm warmup` in an image or from a compiled wheel, and with
@@ -86,7 +86,7 @@ def _fastest(turns: list[Turn]) -> Turn:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print a table. Returns 1 if an answer depends on where its code came from, else 0."""
-    parser = argparse.ArgumentParser("python -m bench.cold", description=__doc__)
+    parser = argparse.ArgumentParser("python -m bench.paired.cold", description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", help="only this estimator (repeatable)")
     parser.add_argument("--turns", type=int, default=3, metavar="N", help="turns with code and of scikit-learn (3)")
     asked = parser.parse_args(arguments)
