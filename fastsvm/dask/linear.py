@@ -130,7 +130,7 @@ class DistributedLinearSVM(DistributedEstimator):
         self._show(weights[:, :-1].copy(), constant * weights[:, -1], shift, scale)
         self.n_iter_, self.kkt_violation_ = state.epoch, float(certificate.violation)
         self.objective_, self.dual_objective_ = float(certificate.primal.sum()), float(certificate.dual.sum())
-        self.duality_gap_ = self.objective_ - self.dual_objective_
+        self.duality_gap_ = max(self.objective_ - self.dual_objective_, 0.0)  # rounding may leave less
         self.converged_, self.stop_reason_ = reason is StopReason.CONVERGED, str(reason)
         self.history_ = monitor.history()
         return plan, solver, weights

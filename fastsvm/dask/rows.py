@@ -22,7 +22,8 @@ from fastsvm.dask.tasks import Tasks, count, counting
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import Column, Samples, check_training_set
 from fastsvm.estimators.kernel.kernel_parameter import Standardization
-from fastsvm.sources import FeatureStatistics, MemorySource, feature_statistics, open_hdf5, stacked
+from fastsvm.formats.readers.stream import check_weights
+from fastsvm.sources import FeatureStatistics, MemorySource, check_finite, feature_statistics, open_hdf5, stacked
 
 _LABELS, _WEIGHTS = "y", "sample_weight"
 
@@ -379,9 +380,19 @@ def read_rows(parts: list[FilePart]) -> ShardRows:
                 raise ValueError(f"{part.path} has no dataset 'y' with the labels.")
             rows, n = slice(part.start, part.stop), part.stop - part.start
             weight = np.ones(n) if data.sample_weight is None else data.sample_weight[rows].astype(np.float64)
-            X = data.X.read(part.start, part.stop).user_array()
-            blocks.append(ShardRows(X, data.y[rows], weight, data.feature_names))
+            block = data.X.read(part.start, part.stop)
+            check_finite(block, part.start)
+            _check_columns(part, data.y[rows], weight)
+            blocks.append(ShardRows(block.user_array(), data.y[rows], weight, data.feature_names))
     return _counted(joined(blocks))
+
+
+def _check_columns(part: FilePart, y: np.ndarray, weight: np.ndarray) -> None:
+    """Raise ValueError if a label or a weight is none, and name its row in the file."""
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = part.start + int(np.argmin(np.isfinite(y)))
+        raise ValueError(f"{part.path}: the label of row {row} is not a finite number.")
+    check_weights(weight, f"{part.path}, sample_weight", part.start)
 
 
 def _counted(rows: ShardRows) -> ShardRows:

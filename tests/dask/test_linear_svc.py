@@ -78,6 +78,21 @@ def test_the_workers_read_files(client, digits, local, tmp_path):
         made().fit([tmp_path / "a.h5"], y)
 
 
+@pytest.mark.parametrize(
+    ("name", "row", "value", "message"),
+    [
+        ("sample_weight", 7, -2.0, r"sample_weight: -2.0 in row 7 is not a weight; a weight is a finite number"),
+        ("X", (4, 3), np.inf, "infinity"),
+    ],
+)
+def test_files_with_values_that_are_refused(name, row, value, message, client, digits, tmp_path):
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["X"], file["y"], file["sample_weight"] = digits[0].astype(float), digits[1], np.ones(len(digits[1]))
+        file[name][row] = value
+    with pytest.raises(ValueError, match=message):
+        made().fit([tmp_path / "rows.h5"])
+
+
 def test_two_classes_of_words_and_their_weights(client, digits):
     X, y = digits[0], np.where(digits[1] < 3, "few", "many")
     given = {"class_weight": "balanced", "loss": "squared_hinge", "fit_intercept": False}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.readers.stream import Header, Options, Rows, Stream, check_finite
+from fastsvm.formats.readers.stream import Header, Options, Rows, Stream, check_finite, check_weights
 from fastsvm.formats.readers.table_columns import TableColumns, choose_columns
 
 if TYPE_CHECKING:
@@ -205,6 +205,7 @@ def _blocks(batches: Iterator["pa.RecordBatch"], header: Header, columns: TableC
             more["id"] = _values(batch, columns, columns.id, path, first).astype(kind)
         if columns.weight is not None:
             more["sample_weight"] = _values(batch, columns, columns.weight, path, first).astype(np.float64)
+            check_weights(more["sample_weight"], f"{path}, {columns.title(columns.weight)}", first)
         yield Rows(X, y, more)
         first += batch.num_rows
 

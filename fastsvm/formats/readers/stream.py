@@ -301,7 +301,18 @@ def _blocks(matrix: Matrix, column: Matrix | None, weight: Matrix | None, dtype:
         X = matrix.take(first, stop).reshape(stop - first, -1).astype(dtype, copy=False)
         check_finite(X, matrix.where, first)
         more = {} if weight is None else {"sample_weight": weight.take(first, stop).astype(np.float64)}
+        if weight is not None:
+            check_weights(more["sample_weight"], weight.where, first)
         yield Rows(np.ascontiguousarray(X), None if column is None else labels_of(column, first, stop), more)
+
+
+def check_weights(weights: np.ndarray, where: str, start: int) -> None:
+    """Raise ValueError if a weight of rows from `start` on is negative or not finite."""
+    is_weight = np.isfinite(weights) & (weights >= 0)
+    if not is_weight.all():
+        place = int(np.argmin(is_weight))
+        what = f"{weights[place]} in row {start + place} is not a weight"
+        raise ValueError(f"{where}: {what}; a weight is a finite number of at least 0.")
 
 
 def label_type(column: Matrix, where: str, n_rows: int) -> np.dtype:

@@ -212,3 +212,6 @@ def test_weights_of_rows(tmp_path):
     with open_hdf5(tmp_path / "rows.h5") as data:
         np.testing.assert_array_equal(data.sample_weight, np.arange(N) / 8)
         assert data.shape == (N, 2) and data.X.origin.label == "kind"
+    write_parquet(table(w=pa.array(1.0 - np.arange(N))), tmp_path / "negative")
+    with pytest.raises(ValueError, match=r"\(w\): -1.0 in row 2 is not a weight"):
+        convert(tmp_path / "negative", tmp_path / "negative.h5", sample_weight="w")

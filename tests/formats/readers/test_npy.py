@@ -198,3 +198,5 @@ def test_sample_weights_in_an_archive_count(tmp_path, shuffle):
 def test_weights_that_do_not_fit(tmp_path, refused):
     path = pack(tmp_path, X=np.ones((3, 2)), y=np.arange(3), sample_weight=np.ones(2))
     assert "the weights of the rows in" in refused(path)
+    path = pack(tmp_path, X=np.ones((3, 2)), y=np.arange(3), sample_weight=np.array([1.0, 0.0, np.nan]))
+    assert "nan in row 2 is not a weight; a weight is a finite number of at least 0." in refused(path)
