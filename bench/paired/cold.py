@@ -2,8 +2,8 @@
 
 A process imports an estimator, fits a small data set and predicts it: with an empty folder of machine code, then with
 the folder that the first one filled, as after `fastsvm warmup` in an image or from a compiled wheel, and with
-scikit-learn's estimator. The table has seconds of wall time, of the import alone and of all, the least of some turns,
-and what the filled folder weighs. The answers of the first two must have the same bits.
+scikit-learn's estimator. It prints and stores seconds of wall time, of the import alone and of all, the least of
+some turns, and what the filled folder weighs. The answers of the first two must have the same bits.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.harness.processes import ROOT
+from bench.harness.study import RESULTS, Study
 
 __all__ = ["PROGRAM", "main"]
 
@@ -64,6 +65,17 @@ SUBJECTS = [
 ]
 
 
+class Row(NamedTuple):
+    """Seconds to the first answer of a process, and of its import alone, and megabytes of machine code."""
+
+    empty_s: float
+    code_s: float
+    import_s: float
+    peer_s: float
+    peer_import_s: float
+    code_mb: float
+
+
 class Turn(NamedTuple):
     """What a process took, and the checksum of its answer."""
 
@@ -89,10 +101,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m bench.paired.cold", description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", help="only this estimator (repeatable)")
     parser.add_argument("--turns", type=int, default=3, metavar="N", help="turns with code and of scikit-learn (3)")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder of the JSON file ({RESULTS})")
     asked = parser.parse_args(arguments)
-    print("| estimator | data | empty | with code | import | scikit-learn | import | with code / scikit-learn | MB |")
-    print("|---" * 9 + "|")
-    differs = False
+    study, differs = Study("first_answers", asked.out), False
     for subject in SUBJECTS:
         if asked.only and subject.name not in asked.only:
             continue
@@ -102,10 +113,10 @@ def main(arguments: list[str] | None = None) -> int:
             theirs = _fastest([turn(*subject.peer, subject, Path(folder)) for _ in range(asked.turns)])
             size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()) / 1e6
         differs |= empty.checksum != ours.checksum
+        row = Row(empty.total_s, ours.total_s, ours.import_s, theirs.total_s, theirs.import_s, size)
+        study.add(f"{subject.name}, {subject.data}", row._asdict())
         print(
-            f"| {subject.name} | {subject.data} | {empty.total_s:.1f} | {ours.total_s:.2f} | {ours.import_s:.2f} "
-            f"| {theirs.total_s:.2f} | {theirs.import_s:.2f} | {ours.total_s / theirs.total_s:.2f} | {size:.1f} |",
-            flush=True,
+            f"{subject.name}, {subject.data}: {', '.join(f'{k} {v:.2f}' for k, v in row._asdict().items())}", flush=True
         )
     return int(differs)
 

@@ -15,9 +15,25 @@ from bench.stored.markdown import seconds, table
 from bench.streaming.kernel import RESIDENT
 
 __all__ = [
-    "agreement", "agreement_in_short", "compression", "from_file", "grid_search", "large_file", "loops",
-    "machines_agreement", "machines_agreement_in_short", "new_processes", "other_models", "other_searches", "reading",
-    "small_linear", "small_linear_in_short", "small_targets", "textbook", "without_avx512",
+    "agreement",
+    "agreement_in_short",
+    "compression",
+    "first_answers",
+    "from_file",
+    "grid_search",
+    "large_file",
+    "loops",
+    "machines_agreement",
+    "machines_agreement_in_short",
+    "new_processes",
+    "other_models",
+    "other_searches",
+    "reading",
+    "small_linear",
+    "small_linear_in_short",
+    "small_targets",
+    "textbook",
+    "without_avx512",
 ]  # fmt: skip
 
 _LAST_POINTS = 3  # of a loop: each is after twice the time of the one before
@@ -99,6 +115,25 @@ def new_processes() -> list[str]:
                 rows.append((f"{one['competitor']}, {label}" if one["competitor"] == "fastsvm" else one["competitor"],
                              *cells, seconds(one["median_s"])))  # fmt: skip
     return table(["", "import s", "first fit", "prediction", "second fit", "until it has predicted"], rows)
+
+
+def first_answers() -> list[str]:
+    """Return seconds to the first answers of new processes, without machine code and with it."""
+    rows = []
+    for name, one in newest("first_answers").items():
+        ratio = f"{one['code_s'] / one['peer_s']:.2f}"
+        rows.append((name, f"{one['empty_s']:.1f}", f"{one['code_s']:.2f}", f"{one['import_s']:.2f}",
+                     f"{one['peer_s']:.2f}", ratio, f"{one['code_mb']:.1f}"))  # fmt: skip
+    heading = [
+        "",
+        "nothing is compiled",
+        "with code",
+        "of it import",
+        "scikit-learn",
+        "with code / scikit-learn",
+        "MB of code",
+    ]
+    return table(heading, rows)
 
 
 def other_models() -> list[str]:

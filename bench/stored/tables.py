@@ -277,6 +277,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "other searches": studies.other_searches,
     "grid search": studies.grid_search,
     "new processes": studies.new_processes,
+    "first answers": studies.first_answers,
     "without AVX-512": studies.without_avx512,
     "agreement in short": studies.agreement_in_short,
     "small linear machines": studies.small_linear,

@@ -30,5 +30,5 @@ def own_seconds(happened: list) -> dict[str, float]:
 
 if __name__ == "__main__":
     with event.install_recorder("numba:compile") as recorder:
-        warm_up()
+        warm_up(n_jobs=1)
     print(json.dumps(own_seconds(recorder.buffer)))
