@@ -1,1 +1,1 @@
-"""The primal problem of a kernel machine: Newton, subgradient descent, reduced sets."""
+"""The primal problem of a kernel machine: Newton, subgradient descent."""
