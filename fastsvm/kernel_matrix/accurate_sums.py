@@ -100,32 +100,32 @@ class ValueBounds(NamedTuple):
             max(part.fine_error for part in parts),
         )
 
-    def errors(self, places: np.ndarray, coef: np.ndarray, by_parts: bool = False) -> np.ndarray:
-        """Return bounds on the errors of float64 sums over the rows in `places`, or of sums of `SUMMED_ROWS` each."""
+    def errors(self, rows: np.ndarray, coef: np.ndarray, by_parts: bool = False) -> np.ndarray:
+        """Return bounds on the errors of float64 sums over some `rows`, or of sums of `SUMMED_ROWS` each."""
         n = len(coef)
         n_terms = 16 + (min(n, SUMMED_ROWS) + n // SUMMED_ROWS if by_parts else n)
-        of_values = self.spreads * (self.error * float(np.abs(coef) @ self.spreads[places]))
-        largest = self.sizes * float(np.abs(coef) @ self.sizes[places])
+        of_values = self.spreads * (self.error * float(np.abs(coef) @ self.spreads[rows]))
+        largest = self.sizes * float(np.abs(coef) @ self.sizes[rows])
         return np.minimum(of_values, 2 * largest) + n_terms * UNIT * largest  # of two such values
 
-    def fine_errors(self, places: np.ndarray, coef: np.ndarray, of_coef: float = 0.0) -> np.ndarray:
+    def fine_errors(self, rows: np.ndarray, coef: np.ndarray, of_coef: float = 0.0) -> np.ndarray:
         """Return the same for `accurate_sums`, and for coefficients that err by a share `of_coef`."""
-        return self.sizes * (float(np.abs(coef) @ self.sizes[places]) * (self.fine_error + 2 * FINE + of_coef))
+        return self.sizes * (float(np.abs(coef) @ self.sizes[rows]) * (self.fine_error + 2 * FINE + of_coef))
 
 
-def accurate_sums(samples: Samples, places: np.ndarray, coef: np.ndarray, at: np.ndarray) -> Wide | None:
-    """Return Σ_s coef_s K_s over the rows in `places`, for the columns `at`; None where that is not possible.
+def accurate_sums(samples: Samples, rows: np.ndarray, coef: np.ndarray, at: np.ndarray) -> Wide | None:
+    """Return Σ_s coef_s K_s over some `rows`, for the columns `at`; None where that is not possible.
 
     It is not for a user's scalar map, for numbers that are out of range, and for very many values.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # the sums are not finite then
-        return _summed(samples, places, coef, at)
+        return _summed(samples, rows, coef, at)
 
 
-def _summed(samples: Samples, places: np.ndarray, coef: np.ndarray, at: np.ndarray) -> Wide | None:
-    pairwise, support = samples(places)
+def _summed(samples: Samples, rows: np.ndarray, coef: np.ndarray, at: np.ndarray) -> Wide | None:
+    pairwise, support = samples(rows)
     weights, is_linear = Wide.of(coef), _is_linear(pairwise)
-    if not is_linear and len(at) * len(places) > _MOST_VALUES:
+    if not is_linear and len(at) * len(rows) > _MOST_VALUES:
         return None
     if is_linear:
         weights = weighted_rows(support.dense(np.float64), coef)

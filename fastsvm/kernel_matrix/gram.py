@@ -26,13 +26,13 @@ _DENSE = 8  # If one of so many columns or more is wanted, copying uses most of 
 
 
 @jit
-def _copy_columns(out, rows, slots, columns, places):
-    """Copy the values in some columns of the rows in `slots` by symmetry, from the rows in `places`."""
+def _copy_columns(out, rows, slots, columns, sources):
+    """Copy the values in some columns of the rows in `slots` by symmetry, from the rows in the slots `sources`."""
     values = np.empty((16, rows.size), out.dtype)
     for first in range(0, columns.size, 16):  # writes whole cache lines
         count = min(16, columns.size - first)
         for t in range(count):
-            source, read = out[places[first + t]], values[t]
+            source, read = out[sources[first + t]], values[t]
             for k in range(rows.size):
                 read[k] = source[rows[k]]
         for k in range(rows.size):

@@ -263,8 +263,8 @@ class PairedRows:
 
     def fetch(self, rows: np.ndarray) -> np.ndarray:
         """Return the slots of multipliers, the same for both of a sample; missing rows are computed."""
-        samples, places = np.unique(self.columns(rows), return_inverse=True)
-        return self.rows.fetch(samples)[places]
+        samples, inverse = np.unique(self.columns(rows), return_inverse=True)
+        return self.rows.fetch(samples)[inverse]
 
     def slots_of(self, rows: np.ndarray) -> np.ndarray:
         """Return the slots of multipliers, -1 for those that are not cached."""
@@ -289,8 +289,8 @@ class PairedRows:
         samples, coef = _merged(self.columns(rows), coef)
         if at is None:
             return np.tile(self.rows.weighted_sum(samples, coef), 2)
-        wanted, places = np.unique(self.columns(at), return_inverse=True)
-        return self.rows.weighted_sum(samples, coef, wanted)[places]
+        wanted, inverse = np.unique(self.columns(at), return_inverse=True)
+        return self.rows.weighted_sum(samples, coef, wanted)[inverse]
 
     def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
         """Add Σ_s coef_s K_s to the sums, for rows in slots that `fetch` returned."""
@@ -308,26 +308,26 @@ class SquareRows:
     def __init__(self, store: np.ndarray) -> None:
         self.store, self.n_slots = store, len(store)
 
-    def columns(self, places: np.ndarray) -> np.ndarray:
-        """Return the columns of the rows in `places`: the places themselves."""
-        return places
+    def columns(self, rows: np.ndarray) -> np.ndarray:
+        """Return the columns of `rows`: the rows themselves."""
+        return rows
 
-    def fetch(self, places: np.ndarray) -> np.ndarray:
-        """Return the slots of the rows in `places`: the places themselves."""
-        return places
+    def fetch(self, rows: np.ndarray) -> np.ndarray:
+        """Return the slots of `rows`: the rows themselves."""
+        return rows
 
-    def slots_of(self, places: np.ndarray) -> np.ndarray:
-        """Return the places themselves."""
-        return places
+    def slots_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the rows themselves."""
+        return rows
 
-    def among(self, places: np.ndarray, first: int, out: np.ndarray) -> None:
-        """Write the kernel between the rows in `places[first:]` and those in `places` to `out[first:]`."""
-        out[first:] = self.store[places[first:]][:, places]
+    def among(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
+        """Write the kernel between `rows[first:]` and all `rows` to `out[first:]`."""
+        out[first:] = self.store[rows[first:]][:, rows]
 
-    def weighted_sum(self, places: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
-        """Return Σ_s coef_s K_s over the rows in `places`, for the places `at` or for all."""
+    def weighted_sum(self, rows: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
+        """Return Σ_s coef_s K_s over `rows`, for the columns `at` or for all."""
         columns = slice(None) if at is None else at
-        return coef @ self.store[places][:, columns].astype(np.float64)
+        return coef @ self.store[rows][:, columns].astype(np.float64)
 
     def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
         """Add Σ_s coef_s K_s to the sums."""
@@ -477,8 +477,8 @@ class KernelProducts:
 
 def _merged(numbers: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return distinct numbers and the sums of their coefficients."""
-    distinct, places = np.unique(numbers, return_inverse=True)
-    return distinct, np.bincount(places, coef, len(distinct)) if len(distinct) else coef
+    distinct, inverse = np.unique(numbers, return_inverse=True)
+    return distinct, np.bincount(inverse, coef, len(distinct)) if len(distinct) else coef
 
 
 def _add_stored(store: np.ndarray, slots: np.ndarray, coef: np.ndarray, sums: np.ndarray, pool: Pool) -> None:
@@ -506,10 +506,10 @@ def _add_rows(store, slots, delta, sums, start, stop):
 
 
 @jit
-def _copy_runs(store, places, columns, starts, out, slots):
-    """Copy columns of the rows `places` of a store to the rows `slots` of `out`; runs of columns begin at `starts`."""
-    for k in range(places.size):
-        row, target = store[places[k]], out[slots[k]]
+def _copy_runs(store, rows, columns, starts, out, slots):
+    """Copy columns of some `rows` of a store to the rows `slots` of `out`; runs of columns begin at `starts`."""
+    for k in range(rows.size):
+        row, target = store[rows[k]], out[slots[k]]
         for r in range(starts.size - 1):
             a, b = starts[r], starts[r + 1]
             part, source = target[a:b], row[columns[a] : columns[a] + b - a]

@@ -61,14 +61,14 @@ class SmallKernel(NamedTuple):
 class RowsOnDemand(NamedTuple):
     """Kernel rows among some samples, each computed when it is first used.
 
-    There are n = m rows for the m samples `places`, or two of each sample: row i and row m + i. `by_feature` has the
+    There are n = m rows for the m `samples`, or two of each sample: row i and row m + i. `by_feature` has the
     samples as columns, shape (d, m) with padded rows; it is empty if the kernel values are kernel. `diagonal` is the
     kernel of each sample with itself. `store` has the computed rows, padded, in the order of their first use.
     `slot_of`, shape (n + 1,), has the slot of each row in the store or -1, and last the number of computed rows.
     """
 
     kernel: SmallKernel
-    places: np.ndarray
+    samples: np.ndarray
     by_feature: np.ndarray
     diagonal: np.ndarray
     store: np.ndarray
@@ -128,7 +128,7 @@ def _row_on_demand(rows, i):
     if slot < 0:
         slot = rows.slot_of[n]
         rows.slot_of[n] = slot + 1
-        m = rows.places.size
+        m = rows.samples.size
         for twin in range(i % m, n, m):
             rows.slot_of[twin] = slot
         _compute_kernel_row(rows, i % m, rows.store[slot, : rows.by_feature.shape[1]])
@@ -147,26 +147,26 @@ def _diagonal_on_demand(rows, i):
 
 
 @outlined
-def rows_among(kernel, places, n_rows, memory):
-    """Return the rows among the samples `places`, one or two of each; `memory` takes as many padded rows of float64."""
-    m, d = places.size, kernel.values.shape[1] if kernel.kind != _SQUARE else 0
+def rows_among(kernel, samples, n_rows, memory):
+    """Return the rows among some `samples`, one or two of each; `memory` takes as many padded rows of float64."""
+    m, d = samples.size, kernel.values.shape[1] if kernel.kind != _SQUARE else 0
     width, whole = -(-m // PADDING) * PADDING, -(-n_rows // PADDING) * PADDING
     by_feature, sq_norms, diagonal = np.empty((d, width)), np.empty(width), np.empty(whole)
     slot_of = np.full(n_rows + 1, -1)
     for i in range(width):
         sq_norms[i] = 0.0
         for k in range(d):
-            by_feature[k, i] = kernel.values[places[i], k] if i < m else 0.0
+            by_feature[k, i] = kernel.values[samples[i], k] if i < m else 0.0
             if kernel.kind != _RBF:
                 sq_norms[i] += by_feature[k, i] * by_feature[k, i]
     slot_of[n_rows] = 0
     if kernel.kind == _SQUARE:
         for i in range(m):
-            diagonal[i] = kernel.values[places[i], places[i]]
+            diagonal[i] = kernel.values[samples[i], samples[i]]
     else:
         _map_chunk(kernel, sq_norms, diagonal[:width])
     _repeat(diagonal[:n_rows], m)
-    return RowsOnDemand(kernel, places, by_feature, diagonal, memory[: m * whole].reshape(m, whole), slot_of)
+    return RowsOnDemand(kernel, samples, by_feature, diagonal, memory[: m * whole].reshape(m, whole), slot_of)
 
 
 @jit
@@ -181,9 +181,9 @@ def _compute_kernel_row(rows, i, out):
     """Write kernel row i. Four features at a time, so that sums are loaded and stored a quarter as often."""
     kernel, by_feature = rows.kernel, rows.by_feature
     if kernel.kind == _SQUARE:
-        source = kernel.values[rows.places[i]]
-        for t in range(rows.places.size):
-            out[t] = source[rows.places[t]]
+        source = kernel.values[rows.samples[i]]
+        for t in range(rows.samples.size):
+            out[t] = source[rows.samples[t]]
         return
     n, sums = by_feature.shape[0], np.empty(ROUND)
     for start in range(0, out.size, ROUND):

@@ -145,13 +145,13 @@ def solve_problems(kernel, problems, limits, memory, state, first, last):
     for number in range(first, last):
         a, b = problems.starts[number], problems.starts[number + 1]
         y, upper, target = problems.y[a:b], problems.upper[a:b], problems.target[a:b]
-        places, alpha, order = problems.samples[a // k : b // k], state.alpha[a:b], np.arange(b - a)
+        samples, alpha, order = problems.samples[a // k : b // k], state.alpha[a:b], np.arange(b - a)
         is_sorted = problems.groups < 2 or k > 1
         if not is_sorted:
             order = _by_class(y)
-            y, upper, target, places, alpha = y[order], upper[order], target[order], places[order], alpha[order]
+            y, upper, target, samples, alpha = y[order], upper[order], target[order], samples[order], alpha[order]
         problem = KernelProblem(y, upper, target, problems.totals[number], problems.groups)
-        rows = rows_among(kernel, places, b - a, memory)
+        rows = rows_among(kernel, samples, b - a, memory)
         _solve(rows, problem, limits, alpha, state.certificate[number])
         if not is_sorted:
             for i in range(b - a):
@@ -262,7 +262,7 @@ def _sum_kernel_rows(rows, problem, alpha, gradient):
 
     Otherwise two equal ones, as at the start with a given total, would leave the rounding error of a large sum.
     """
-    y, n_samples, part, count = problem.y, rows.places.size, np.zeros(alpha.size), 0
+    y, n_samples, part, count = problem.y, rows.samples.size, np.zeros(alpha.size), 0
     for k in range(y.size):
         gradient[k] = -problem.target[k]
     for i in range(n_samples):
@@ -284,17 +284,17 @@ def _sum_kernel_rows(rows, problem, alpha, gradient):
 @outlined
 def _error_bounds(rows, problem, alpha, gradient):
     """Return bounds on the errors of F that was summed from the multipliers alone; see `ValueBounds`."""
-    kernel, n_samples, n_support, size, spread = rows.kernel, rows.places.size, 0, 0.0, 0.0
+    kernel, n_samples, n_support, size, spread = rows.kernel, rows.samples.size, 0, 0.0, 0.0
     for k in range(alpha.size):
-        place = rows.places[k % n_samples]
+        sample = rows.samples[k % n_samples]
         n_support += alpha[k] != 0
-        size, spread = size + alpha[k] * kernel.sizes[place], spread + alpha[k] * kernel.spreads[place]
+        size, spread = size + alpha[k] * kernel.sizes[sample], spread + alpha[k] * kernel.spreads[sample]
     of_sums, error = (16 + min(n_support, SUMMED_ROWS) + n_support // SUMMED_ROWS) * UNIT, np.empty(alpha.size)
     for k in range(alpha.size):
-        place = rows.places[k % n_samples]
+        sample = rows.samples[k % n_samples]
         of_last = 2 * UNIT * (abs(gradient[k]) + abs(problem.target[k]))
-        largest = size * kernel.sizes[place]
-        error[k] = min(spread * kernel.error * kernel.spreads[place], 2 * largest) + of_sums * largest + of_last
+        largest = size * kernel.sizes[sample]
+        error[k] = min(spread * kernel.error * kernel.spreads[sample], 2 * largest) + of_sums * largest + of_last
     return error
 
 
