@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -77,25 +77,7 @@ _BY_EPOCHS: dict[str, Any] = {"ascent": LinearDualAscent, "rounds": WideAscent, 
 # --- from parameters and samples to a problem and its solver -----------------------------------------------
 
 
-class LinearParameters(Protocol):
-    """The parameters of an estimator that decide how it learns."""
-
-    C: float
-    tol: float
-    criterion: str
-    fit_intercept: bool
-    intercept_scaling: float
-    memory: int | str
-    max_time: float | None
-    window_visits: int | str
-    random_state: int | np.random.RandomState | None
-
-    def _has_l1_penalty(self) -> bool: ...
-
-    def _memory_left(self) -> int: ...
-
-
-def facts_of(estimator: LinearParameters, task: Task, loss: Loss, is_watched: bool) -> LinearFacts:
+def facts_of(estimator: "BaseLinearSVM", task: Task, loss: Loss, is_watched: bool) -> LinearFacts:
     """Return what decides which solver learns a task; `is_watched` says whether its steps are to be seen."""
     source, (n, d) = task.source, task.source.shape
     needed = 8 * (2 * source.nbytes if source.sparse else n * (d + 1)) + 32 * n * n
@@ -108,7 +90,7 @@ def facts_of(estimator: LinearParameters, task: Task, loss: Loss, is_watched: bo
     )  # fmt: skip
 
 
-def problem_of(estimator: LinearParameters, task: Task, loss: Loss) -> LinearProblem:
+def problem_of(estimator: "BaseLinearSVM", task: Task, loss: Loss) -> LinearProblem:
     """Return the problem of an estimator."""
     source, shift, scale = task.source.as_stored()
     demands = demands_of(float(estimator.C), task)
@@ -161,7 +143,7 @@ def block_rows_of(n_features: int, tuning: LinearTuning) -> int:
     return 2 * size if n_features >= 2 * size > 2 else size
 
 
-def _with_sizes(settings: LinearSettings, estimator: LinearParameters, problem: LinearProblem) -> LinearSettings:
+def _with_sizes(settings: LinearSettings, estimator: "BaseLinearSVM", problem: LinearProblem) -> LinearSettings:
     """Return the settings with the sizes of windows, blocks and Newton steps that the memory allows."""
     source, k, memory, tuning = problem.source, problem.n_scores, estimator._memory_left(), settings.tuning
     n, d = source.shape
@@ -208,7 +190,7 @@ class LinearFit:
 
     def __init__(
         self,
-        estimator: LinearParameters,
+        estimator: "BaseLinearSVM",
         task: Task,
         loss: Loss,
         pool: Pool,
