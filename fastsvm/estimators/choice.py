@@ -100,17 +100,13 @@ def _ascent(facts: LinearFacts, tuning: LinearTuning) -> bool:
     return facts.is_plain and is_left and not _rounds(facts, tuning)
 
 
-def _given_sum(facts: LinearFacts, tuning: LinearTuning) -> bool:
-    return facts.one_class
-
-
 LINEAR_SOLVERS = (
     LinearSolver("gram", "Newton steps on the Cholesky factor of few samples' Gram matrix", 3, _gram, merges=False),
     LinearSolver("weights", "Epochs and Newton steps on the weights of a small table", 3, _weights, merges=False),
     LinearSolver("newton", "Proximal Newton steps on the weights, with all threads", 8, _newton),
     LinearSolver("rounds", "Rounds of dual coordinate ascent over sparse rows with rare features", 6, _rounds),
     LinearSolver("ascent", "Dual coordinate ascent with a proximal term, also over rows on disk", 6, _ascent),
-    LinearSolver("given-sum", "Rounds of pairs and Newton steps, for one class", 8, _given_sum),
+    LinearSolver("given-sum", "Rounds of pairs and Newton steps, for one class", 8, lambda facts, _: facts.one_class),
 )
 """Solvers of linear machines, in the order in which they are tried."""
 

@@ -56,7 +56,8 @@ class ValueBounds(NamedTuple):
         """Return the bounds for samples. `by_differences` says that squared distances never come from norms."""
         if not isinstance(pairwise, RealPairwise | Uint8Pairwise):
             return cls.of_sizes(np.sqrt(np.abs(diagonal(pairwise, block))))
-        kernel, d, centre, fine = pairwise.of_floats, _n_terms(block), None, FINE
+        kernel, centre, fine = pairwise.of_floats, None, FINE
+        d = min(block.shape[1], 2 * int(np.diff(block.ends).max(initial=0)))  # features of two samples that are not 0
         norms = block.converted(np.float64).sq_norms()
         if isinstance(pairwise, Uint8Pairwise):
             by_differences, d, norms = True, 1, norms * pairwise.scale**2
@@ -124,7 +125,9 @@ def accurate_sums(samples: Samples, rows: np.ndarray, coef: np.ndarray, at: np.n
 
 def _summed(samples: Samples, rows: np.ndarray, coef: np.ndarray, at: np.ndarray) -> Wide | None:
     pairwise, support = samples(rows)
-    weights, is_linear = Wide.of(coef), _is_linear(pairwise)
+    # Sums of values of the linear kernel are products with one vector, which take less time.
+    is_linear = isinstance(pairwise, RealPairwise) and isinstance(pairwise.of_floats, Linear) and not pairwise.sparse
+    weights = Wide.of(coef)
     if not is_linear and len(at) * len(rows) > _MOST_VALUES:
         return None
     if is_linear:
@@ -142,16 +145,6 @@ def _summed(samples: Samples, rows: np.ndarray, coef: np.ndarray, at: np.ndarray
 def weighted_rows(rows: np.ndarray, coef: np.ndarray) -> Wide:
     """Return Σ_s coef_s x_s."""
     return wide.sum_along(wide.times(Wide.of(rows), Wide.of(coef[:, None])), 0)
-
-
-def _is_linear(pairwise: PairwiseKernel) -> bool:
-    """Return whether sums of kernel values are products with one vector, which take less time."""
-    return isinstance(pairwise, RealPairwise) and isinstance(pairwise.of_floats, Linear) and not pairwise.sparse
-
-
-def _n_terms(block: Block) -> int:
-    """Return the most features of two samples that are not both 0."""
-    return min(block.shape[1], 2 * int(np.diff(block.ends).max(initial=0)))
 
 
 def diagonal(pairwise: PairwiseKernel, block: Block) -> np.ndarray:

@@ -246,13 +246,10 @@ def warn_of_time(estimator: MachineParameters, task: KernelFit, other: str) -> N
         seconds = min(seconds, expected_seconds(estimator, task))  # the first one may have waited for compilation
     if seconds < tuning.long_seconds:
         return
+    words = f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.2g} hours"
     warn_caller(
-        f"{type(estimator).__name__} is expected to take about {_in_words(seconds)} for {n:,} different samples, by "
+        f"{type(estimator).__name__} is expected to take about {words} for {n:,} different samples, by "
         f"the time that some of them took. {other} takes less, and bounds how far it is from the exact optimum. What "
         "else to try: fewer samples, or max_time, which gives the model that is reached by then.",
         UserWarning,
     )
-
-
-def _in_words(seconds: float) -> str:
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.2g} hours"

@@ -143,7 +143,7 @@ class RealPairwise:
         shares = self._shares(block.shape[1])
         if self.compressed:
             few = block.compressed(self.dtype)
-            norms = csr_sq_norms(few)
+            norms = csr_sq_norms(few.data, few.indptr)
             return Operand(few, norms, self._near(norms, shares), shares, invert(few))
         rows = self._dense(block)
         norms = sq_norms(rows)
@@ -171,7 +171,10 @@ class RealPairwise:
 
     def terms(self, block: Block) -> np.ndarray:
         """Return the squared norms."""
-        return csr_sq_norms(block.compressed(self.dtype)) if self.compressed else sq_norms(self._dense(block))
+        if self.compressed:
+            few = block.compressed(self.dtype)
+            return csr_sq_norms(few.data, few.indptr)
+        return sq_norms(self._dense(block))
 
     @property
     def summed_rows(self) -> int:
@@ -240,37 +243,28 @@ def _least_seen(kernel: Kernel, dtype: np.dtype) -> np.floating:
 
 
 @jit
-def _sq_norms(rows, out):
+def sq_norms(rows: np.ndarray) -> np.ndarray:
+    """Return the squared norms of rows of floats."""
+    out = np.empty(rows.shape[0], rows.dtype)
     for i in range(out.size):
         row = rows[i]
         total = out.dtype.type(0)
         for k in range(row.size):
             total += row[k] * row[k]
         out[i] = total
-
-
-def sq_norms(rows: np.ndarray) -> np.ndarray:
-    """Return the squared norms of rows of floats."""
-    out = np.empty(len(rows), rows.dtype)
-    _sq_norms(rows, out)
-    return out
-
-
-def csr_sq_norms(rows: CSRBlock) -> np.ndarray:
-    """Return the squared norms of sparse rows of floats."""
-    out = np.empty(rows.shape[0], rows.data.dtype)
-    _csr_sq_norms(rows.data, rows.indptr, out)
     return out
 
 
 @jit
-def _csr_sq_norms(data, indptr, out):
-    """Write the squared norms of CSR rows."""
+def csr_sq_norms(data: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """Return the squared norms of sparse rows of floats."""
+    out = np.empty(indptr.size - 1, data.dtype)
     for i in range(out.size):
         total = out.dtype.type(0)
         for t in range(indptr[i], indptr[i + 1]):
             total += data[t] * data[t]
         out[i] = total
+    return out
 
 
 @jit

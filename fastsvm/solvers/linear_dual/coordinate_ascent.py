@@ -215,19 +215,15 @@ class LinearDualAscent(CertifiedSolver[LinearDualState]):
             path=self.path(state.path.position, state.best, state.path), halved_at=state.epoch, halved_gap=state.gap
         )
 
-    def _epochs_of(self, state: LinearDualState) -> Epochs:
-        """Return the epochs on the variables of a state."""
-        if self._epochs is None or self._epochs.dual is not state.dual:
-            self._epochs = epochs_on(self.problem, state.dual, self.settings, self.pool)
-        return self._epochs
-
     # --- epochs ------------------------------------------------------------------------------------------
 
     def step(self, state: LinearDualState, most_steps: int) -> tuple[LinearDualState, Report]:
         """Process one window. The last window of an epoch completes a step."""
         if most_steps == 0:
             return state, self._report(state, 0)
-        epochs = self._epochs_of(state)
+        if self._epochs is None or self._epochs.dual is not state.dual:
+            self._epochs = epochs_on(self.problem, state.dual, self.settings, self.pool)
+        epochs = self._epochs
         if self._windows is None:
             epochs.begin(state.path)
             self._windows = self._epoch(state, epochs)
@@ -261,22 +257,15 @@ class LinearDualAscent(CertifiedSolver[LinearDualState]):
         if state.candidate is not None:
             self.problem.add_losses(state.candidate, window, self.pool, state.losses)
         for k in range(state.passes):
-            self._process_once(state, epochs, window, k)
+            seen = state.seen + len(window.rows) * k / state.passes
+            path = state.path._replace(seen=seen, row_share=1 / state.passes, turn=state.path.turn + k)
+            epochs.process(window, path, (self.settings.seed, state.epoch, state.window, k))
         with np.errstate(all="ignore"):
             finite = np.isfinite(state.path.weights.sum())
         if not finite:
             explain(window)
         self._busy += time.perf_counter() - begin
         return state._replace(window=state.window + 1, seen=state.seen + len(window.rows))
-
-    def _process_once(self, state: LinearDualState, epochs: Epochs, window: Window, k: int) -> None:
-        """Pass over a window once."""
-        path, n = state.path, len(window.rows)
-        path = path._replace(
-            seen=state.seen + n * k / state.passes, row_share=1 / state.passes, turn=path.turn + k
-        )  # fmt: skip
-        seed = self.settings.seed, state.epoch, state.window, k
-        epochs.process(window, path, seed)
 
     def _passes_next(self, state: LinearDualState) -> int:
         """Return the passes over each window of the next epoch, which fill the time of reading."""

@@ -40,7 +40,9 @@ class DenseEpochs(Epochs):
         self._is_mapped = problem.scale.size > 0
         self._as_stored = dtype in (np.uint8, self.real) and not self._is_mapped
         self._n_ahead = min(pool.n_threads + 2, PARTS) if pool.n_threads > 1 else 1
-        self._blocks_of_part, size = self._part_size(), settings.block_rows
+        size = settings.block_rows
+        values = size * (size if self._as_stored else max(size, self.n_features))  # of a block while it is prepared
+        self._blocks_of_part = max(1, settings.part_bytes // (values * self.real.itemsize))
         n_spare, n_blocks = self._n_ahead * self._blocks_of_part, -(len(dual) // -size)
         self._grams = BlockGrams(size, settings.kept_blocks, n_spare, n_blocks, problem.constant, self.real)
         self._scores = np.zeros((self.n_scores, size), self.real)
@@ -75,12 +77,6 @@ class DenseEpochs(Epochs):
                 self._process(ready, path, moved)
         active = np.flatnonzero(path.shrinking.is_active(rows, path.turn))
         path.shrinking.update(rows[active], moved[places[active]], path.turn, self.settings.tuning.longest_pause)
-
-    def _part_size(self) -> int:
-        """Return the number of blocks that are prepared together."""
-        step = self.settings.block_rows
-        values = step * (step if self._as_stored else max(step, self.n_features))
-        return max(1, self.settings.part_bytes // (values * self.real.itemsize))
 
     def _preparation(
         self, values: np.ndarray, plan: "_WindowBlocks", as_stored: bool, turn: int
