@@ -4,7 +4,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -52,12 +52,13 @@ _RULES = {
 }
 
 
-class _Learning:
-    """What a fit knows until it ends."""
+class _Learning(NamedTuple):
+    """What a fit knows until it ends; `left` bytes may be used."""
 
-    def __init__(self, chosen: Chosen, task: Task, loss: Loss, left: int, tuning: NystroemTuning) -> None:
-        self.chosen, self.task, self.loss, self.left, self.tuning = chosen, task, loss, left, tuning
-        self.features: Source
+    chosen: Chosen
+    task: Task
+    loss: Loss
+    left: int
 
 
 def _shuffled(task: Task, budget: int, tuning: NystroemTuning) -> tuple[Task, np.ndarray, np.ndarray]:
@@ -225,11 +226,11 @@ default="uniform"
         with Pool.open(most=threads_within(self.memory)) as pool:
             used, supports = turns[task.weights[turns] > 0], partial(self._supports, task, budget)
             chosen = choose(self, task.source, used, rng, memory, pool, supports)
-            self._learning = _Learning(chosen, task, loss, budget, tuning)
+            self._learning = _Learning(chosen, task, loss, budget)
             try:
                 with stored_features(self, task.source, chosen.features, budget, tuning) as features:
-                    self._learning.left = budget - (features.nbytes - features.stored_bytes)
-                    self._learning.features = features
+                    left = budget - (features.nbytes - features.stored_bytes)
+                    self._learning = self._learning._replace(left=left)
                     names = names | self._landmark_attributes(chosen, places)
                     super()._fit(task._replace(source=features), loss, names, session)
             finally:
