@@ -46,6 +46,7 @@ Memory
     24 n bytes, 2 q² values, and the cache of rows.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import Enum, auto
@@ -60,7 +61,7 @@ from fastsvm.kernel_matrix.rounding import BALANCED, EXACT, NEAR_BOUND, ROUNDING
 from fastsvm.kernel_matrix.rows import ProblemRows
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
-from fastsvm.solvers.kernel_dual.interior_point import InteriorTrial
+from fastsvm.solvers.kernel_dual.interior_point import BLIND, STEPS, InteriorResult, badness, interior_solution
 from fastsvm.solvers.kernel_dual.problem import (
     KernelDualState,
     KernelProblem,
@@ -68,8 +69,10 @@ from fastsvm.solvers.kernel_dual.problem import (
     duality_gap_is_within,
     feasible,
     gap_of,
+    group_level,
     levelled,
     objective,
+    primal_objective,
     worst_ends,
 )
 from fastsvm.solvers.kernel_dual.working_sets import SolveBlock, WorkingSetSteps
@@ -134,7 +137,7 @@ class Decomposition(ABC):
         self.working_sets = WorkingSetSteps(problem, rows, size, pool, tuning)
         self.gradient = DualGradient(problem, rows, self.working_sets.products, tol)
         self._most_free, self._since_newton, self._newton_failures = most_free, 0, 0
-        self._interior = InteriorTrial(problem, self.gradient, pool, most_free, deadline, tuning)
+        self._deadline, self._n_steps, self._interior_tried = deadline, 0, False
         self._all_considered = False
         self._aim = tol
         self._best, self._lowest, self._in_vain = -np.inf, np.inf, (0, 0)
@@ -145,22 +148,22 @@ class Decomposition(ABC):
 
     def memory(self) -> DecompositionMemory:
         """Return what the solver knows beside the state."""
-        products, interior = self.gradient.products, self._interior
+        products = self.gradient.products
         return DecompositionMemory(
             aim=self._aim, drift=products.drift, since_newton=self._since_newton, failures=self._newton_failures,
-            n_sets=self.working_sets.n_sets, all_considered=self._all_considered, n_steps=interior.n_steps,
-            interior_tried=interior.tried, rounding=self.gradient.rounding, largest=products.largest,
+            n_sets=self.working_sets.n_sets, all_considered=self._all_considered, n_steps=self._n_steps,
+            interior_tried=self._interior_tried, rounding=self.gradient.rounding, largest=products.largest,
             least=self.gradient.least, waited=self.gradient.waited, best=self._best, lowest=self._lowest,
             in_vain=self._in_vain,
         )  # fmt: skip
 
     def recall(self, memory: DecompositionMemory) -> None:
         """Take over what another solver of the problem knew, to continue as that one would have."""
-        products, interior = self.gradient.products, self._interior
+        products = self.gradient.products
         self._aim, products.drift = memory.aim, memory.drift
         self._since_newton, self._newton_failures = memory.since_newton, memory.failures
         self.working_sets.n_sets, self._all_considered = memory.n_sets, memory.all_considered
-        interior.n_steps, interior.tried = memory.n_steps, memory.interior_tried
+        self._n_steps, self._interior_tried = memory.n_steps, memory.interior_tried
         self.gradient.rounding, products.largest = memory.rounding, memory.largest
         self.gradient.least, self.gradient.waited = memory.least, memory.waited
         self._best, self._lowest, self._in_vain = memory.best, memory.lowest, memory.in_vain
@@ -190,7 +193,7 @@ class Decomposition(ABC):
         before = objective(self.problem, state.alpha, state.gradient)
         state, n_steps = self._set_steps(state, self._aim, most_steps)
         n_newton = self._newton_if_slow(state, n_steps, before)
-        n_interior = self._interior.solve_if_slow(state, n_steps, self._aim) if n_steps < most_steps else 0
+        n_interior = self._solve_if_slow(state, n_steps) if n_steps < most_steps else 0
         report = self._report(state, gap_of(self.problem, state), n_steps)
         return state, report._replace(
             n_newton=n_newton + n_interior,
@@ -273,6 +276,63 @@ class Decomposition(ABC):
             return True
         state.alpha[:], state.gradient[:] = before[:2]
         return False
+
+    # --- the interior-point method -----------------------------------------------------------------------------
+
+    def _solve_if_slow(self, state: KernelDualState, n_steps: int) -> int:
+        """Solve the problem once the decomposition steps have cost as much, or if no step improves.
+
+        Returned is the number of Newton steps, 0 if the state is not replaced by a better one.
+        """
+        self._n_steps += n_steps
+        if not self._interior_is_due(state, n_steps):
+            return 0
+        y, upper, target, _, groups = self.problem
+        result = interior_solution(self.gradient.matrix(), y, upper, target, groups > 0, self.pool, self._deadline)
+        if result is None:
+            self._interior_tried = time.perf_counter() < self._deadline  # after a time-out, a resumed fit tries again
+            return 0
+        self._interior_tried = True
+        return max(1, result.n_steps) if self._adopt(state, result) else 0
+
+    def _interior_is_due(self, state: KernelDualState, n_steps: int) -> bool:
+        upper = self.problem.upper
+        n = len(upper)
+        if (
+            self._interior_tried
+            or not self.tuning.interior
+            or self.problem.total > 0
+            or n > min(self._most_free, self.tuning.block_rows, self.rows.n_slots)
+        ):
+            return False
+        wait = self.tuning.many_steps + STEPS * n**3 / self.tuning.multiplications_of_step
+        if n_steps > 0 and self._n_steps < wait:
+            return False
+        return gap_of(self.problem, state) > self._aim and 0 < upper.min() <= upper.max() < np.inf
+
+    def _adopt(self, state: KernelDualState, result: InteriorResult) -> bool:
+        """Take the solution if it is better than the state, and return whether it is."""
+        gradient, products = self.gradient, self.gradient.products
+        saved = state.alpha.copy(), state.gradient.copy()
+        drift, before = products.drift, self._badness(state)
+        state.alpha[:] = feasible(self.problem, result.alpha)
+        if gradient.exact:
+            state.gradient[:], products.drift = gradient.certain(state)[0].gradient, 0.0
+        else:
+            gradient.recompute(state)
+        if result.rounding <= BLIND and self._badness(state) < before:
+            gradient.rounding = result.rounding
+            return True
+        state.alpha[:], state.gradient[:] = saved
+        products.drift = drift
+        if before >= 2 - SEEN and result.rounding > BLIND:  # steps from next to nothing cannot make progress either
+            gradient.rounding = result.rounding
+        return False
+
+    def _badness(self, state: KernelDualState) -> float:
+        rho = group_level(self.problem, 0, state.alpha, state.gradient) if self.problem.groups else 0.0
+        primal = primal_objective(self.problem, state, rho)
+        return badness(gap_of(self.problem, state), primal, objective(self.problem, *state[:2]))
 
     # --- the end -----------------------------------------------------------------------------------------------
 

@@ -49,23 +49,12 @@ from scipy import linalg
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.pairwise import SPAN
-from fastsvm.kernel_matrix.rounding import BALANCED, EXACT, NEAR, ROUNDING, SEEN, UNIT
+from fastsvm.kernel_matrix.rounding import BALANCED, EXACT, NEAR, ROUNDING, UNIT
 from fastsvm.linalg.cholesky import Inverse
-from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
-from fastsvm.solvers.kernel_dual.problem import (
-    KernelDualState,
-    KernelProblem,
-    feasible,
-    gap_of,
-    group_level,
-    objective,
-    primal_objective,
-)
-from fastsvm.tuning import KernelTuning
 
-_STEPS = 100
+STEPS = 100
 """A path has so many steps at most."""
-_BLIND = 1000
+BLIND = 1000
 """No path makes progress at such a rounding error of F, in margins."""
 _BACK = 0.995  # A step goes at most this share of the way to the boundary.
 _PACE = 4  # In so many steps the residual must decrease by a decimal digit.
@@ -370,7 +359,7 @@ def interior_solution(
     try:
         if problem.factor is not None:
             best = _best_of_paths(problem, best, pool, deadline)
-        if not (best.ended or best.hidden > 1 or best.rounding > _BLIND):
+        if not (best.ended or best.hidden > 1 or best.rounding > BLIND):
             best = _best_of_paths(problem._replace(factor=None), best, pool, deadline)
     except np.linalg.LinAlgError:
         return None
@@ -387,8 +376,8 @@ def _best_of_paths(problem: Scaled, best: InteriorResult, pool: Pool, deadline: 
         with np.errstate(all="ignore"):  # steps that are not finite are rejected
             end = _follow(problem, problem.begin(size), room, pool, deadline)
         n_steps += end.n_steps
-        best = end if end.badness < best.badness or end.rounding > _BLIND else best
-        if best.ended or best.rounding > _BLIND or problem.starts_at_midpoint(size):
+        best = end if end.badness < best.badness or end.rounding > BLIND else best
+        if best.ended or best.rounding > BLIND or problem.starts_at_midpoint(size):
             return best._replace(n_steps=n_steps)
         size = size * _FARTHER if size < _FARTHER**2 else np.inf
 
@@ -397,7 +386,7 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
     """Follow the path from a point and return the best vertex found."""
     best, idle, ridge = InteriorResult(point.x), 0, NEAR * UNIT
     first, unmet = point.mu, float(np.abs(problem.residuals(point)[0] / problem.scale).max())
-    for n_steps in range(_STEPS):
+    for n_steps in range(STEPS):
         x = problem.vertex(point)
         here = problem.judged(x)
         n_free = int(np.count_nonzero((x > 0) & (x < problem.upper)))
@@ -467,78 +456,3 @@ def _newton_on_free(problem: Scaled, x: np.ndarray) -> np.ndarray:
     change = linalg.lstsq(block, right, cond=2 * UNIT, check_finite=False)[0][:-1]
     ahead[free] = np.clip(x[free] + change, 0, problem.upper[free])
     return ahead
-
-
-class InteriorTrial:
-    """Tries the interior-point method once, for at most `most_rows`, where decomposition steps took as long.
-
-    `n_steps` counts the steps of the decomposition so far, and `tried` says whether the method was tried.
-    """
-
-    def __init__(
-        self,
-        problem: KernelProblem,
-        gradient: DualGradient,
-        pool: Pool,
-        most_rows: int,
-        deadline: float,
-        tuning: KernelTuning,
-    ) -> None:
-        self.n_steps, self.tried = 0, False
-        self._problem, self._gradient, self._pool = problem, gradient, pool
-        self._most_rows, self._deadline, self._tuning = min(most_rows, tuning.block_rows), deadline, tuning
-
-    def solve_if_slow(self, state: KernelDualState, n_steps: int, aim: float) -> int:
-        """Solve the problem once the decomposition steps have cost as much, or if no step improves.
-
-        Returned is the number of Newton steps, 0 if the state, which aims for the gap `aim`, is not replaced by better.
-        """
-        self.n_steps += n_steps
-        if not self._is_due(state, n_steps, aim):
-            return 0
-        y, upper, target, _, groups = self._problem
-        result = interior_solution(self._gradient.matrix(), y, upper, target, groups > 0, self._pool, self._deadline)
-        if result is None:
-            self.tried = time.perf_counter() < self._deadline  # after a time-out, a resumed fit tries again
-            return 0
-        self.tried = True
-        return max(1, result.n_steps) if self._adopt(state, result) else 0
-
-    def _is_due(self, state: KernelDualState, n_steps: int, aim: float) -> bool:
-        upper = self._problem.upper
-        n = len(upper)
-        if (
-            self.tried
-            or not self._tuning.interior
-            or self._problem.total > 0
-            or n > min(self._most_rows, self._gradient.rows.n_slots)
-        ):
-            return False
-        wait = self._tuning.many_steps + _STEPS * n**3 / self._tuning.multiplications_of_step
-        if n_steps > 0 and self.n_steps < wait:
-            return False
-        return gap_of(self._problem, state) > aim and 0 < upper.min() <= upper.max() < np.inf
-
-    def _adopt(self, state: KernelDualState, result: InteriorResult) -> bool:
-        """Take the solution if it is better than the state, and return whether it is."""
-        gradient, products = self._gradient, self._gradient.products
-        saved = state.alpha.copy(), state.gradient.copy()
-        drift, before = products.drift, self._badness(state)
-        state.alpha[:] = feasible(self._problem, result.alpha)
-        if gradient.exact:
-            state.gradient[:], products.drift = gradient.certain(state)[0].gradient, 0.0
-        else:
-            gradient.recompute(state)
-        if result.rounding <= _BLIND and self._badness(state) < before:
-            gradient.rounding = result.rounding
-            return True
-        state.alpha[:], state.gradient[:] = saved
-        products.drift = drift
-        if before >= 2 - SEEN and result.rounding > _BLIND:  # steps from next to nothing cannot make progress either
-            gradient.rounding = result.rounding
-        return False
-
-    def _badness(self, state: KernelDualState) -> float:
-        rho = group_level(self._problem, 0, state.alpha, state.gradient) if self._problem.groups else 0.0
-        primal = primal_objective(self._problem, state, rho)
-        return badness(gap_of(self._problem, state), primal, objective(self._problem, *state[:2]))

@@ -12,7 +12,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise
 from fastsvm.kernel_matrix.rows import RowCache
-from fastsvm.solvers.kernel_dual import interior_point
+from fastsvm.solvers.kernel_dual import decomposition, interior_point
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.decomposition import moved
 from fastsvm.solvers.kernel_dual.interior_point import badness, interior_solution
@@ -238,14 +238,14 @@ def test_a_problem_on_which_steps_creep_is_solved(kind):
 @pytest.mark.parametrize("kind", [SMO, Coordinate])
 def test_a_fit_that_is_gone_on_with_has_the_same_bits(kind, slow, monkeypatch):
     K, y, upper = problem(3, 120, C=100.0)
-    calls, whole = [], interior_point.interior_solution
+    calls, whole = [], interior_solution
 
     def spy(*inputs):
         calls.append(1)
         found = whole(*inputs)
         return found._replace(alpha=0.999 * found.alpha)  # so that steps follow
 
-    monkeypatch.setattr(interior_point, "interior_solution", spy)
+    monkeypatch.setattr(decomposition, "interior_solution", spy)
     with Pool.open() as pool:
         solver, kept = solver_of(kind, K, y, upper, pool, 1e-9), []
         state = solver.init()
@@ -267,7 +267,7 @@ def test_nothing_is_tried_where_steps_are_fast(monkeypatch):
     def never(*inputs):
         raise AssertionError
 
-    monkeypatch.setattr(interior_point, "interior_solution", never)
+    monkeypatch.setattr(decomposition, "interior_solution", never)
     X, y = datasets.load_iris(return_X_y=True)
     assert SVC().fit(X, y).converged_
     K, y, upper = problem(3, 120, C=100.0)
@@ -284,7 +284,7 @@ def test_what_is_given_up_changes_nothing(late, slow, monkeypatch):
     def nothing(*inputs):
         calls.append(inputs[-1])
 
-    monkeypatch.setattr(interior_point, "interior_solution", nothing)
+    monkeypatch.setattr(decomposition, "interior_solution", nothing)
     deadline = 0.0 if late else np.inf
     with Pool.open() as pool:
         solver = solver_of(SMO, K, y, upper, pool, 1e-9, deadline=deadline)
