@@ -16,6 +16,7 @@ from fastsvm.displays._canvas import (
     Line2D,
     Look,
     Option,
+    are_many,
     colours_of,
     lines_for_legend,
     pyplot,
@@ -199,11 +200,11 @@ class MarginDisplay(Display):
             return []
         inside = [level for level in self.levels if self.response.min() < level < self.response.max()]
         styles = ["-" if level == 0 else "--" for level in inside]
-        above = 4 if self.points.are_many() else 2
+        above = 4 if are_many(self.points.X) else 2
         usual: Look = {"colors": "0.1", "linestyles": styles, "linewidths": 1.4, "zorder": above}
         if inside:
             self.lines_ = self.ax_.contour(*self.grid, self.response, inside, **(usual | look))
-            if self.points.are_many():
+            if are_many(self.points.X):
                 self.lines_.set_path_effects([withStroke(linewidth=3.5, foreground="white")])
         names = {"f = 0": "-"} if 0 in inside else {}
         others = sorted({abs(level) for level in inside} - {0})
