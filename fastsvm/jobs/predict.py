@@ -249,7 +249,7 @@ class PredictionFile:
         self._file, self._labels = file, labels
         self._bound_to = json.loads(json.dumps(bound_to))
         self.state = PredictionState()
-        self._safe_rows, self._next, self._sync_failed = 0, 0.0, False
+        self._next, self._sync_failed = 0.0, False
         self._tuning = current_tuning().jobs
 
     @classmethod
@@ -316,7 +316,6 @@ class PredictionFile:
                 self._sync_failed = True
                 raise
             self._write_state()
-        self._safe_rows = self.state.rows
         now = time.perf_counter()
         self._next = now + max(self._tuning.log_s, (now - begin) / self._tuning.save_share)
 
@@ -340,7 +339,6 @@ class PredictionFile:
         """Take over the rows of an earlier process, or start again and say why."""
         try:
             self.state = self._left()
-            self._safe_rows = self.state.rows
         except _Unusable as reason:
             say(f"cannot resume from {self.part}: {reason}. Starting again.")
         self._file.truncate(self.state.nbytes)
@@ -382,7 +380,7 @@ class PredictionFile:
         """Keep the rows that are written, if the disk allows it."""
         if not self.state.rows:
             self._discard()
-        elif self._safe_rows < self.state.rows and not self._sync_failed:
+        elif not self._sync_failed:
             with suppress(OSError):
                 self._file.truncate(self.state.nbytes)  # on a full disk, half a block takes the room of the state
                 self.save()
