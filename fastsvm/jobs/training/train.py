@@ -132,7 +132,9 @@ def measured(model: BaseEstimator, job: Job) -> Tested | None:
         if len(rows) == 0:
             return None
         fitting = fitting_model(model, "", data.X) if job.test else model
-        return Tested(str(data.path), rows, labels_of(data)[rows], _predicted(fitting, data, rows))
+        with rows_named(data.path, rows):
+            predicted = fitting.predict(data.X if len(rows) == len(data) else data.X.take(rows))
+        return Tested(str(data.path), rows, labels_of(data)[rows], predicted)
 
 
 def estimator_of(job: Job, y: np.ndarray) -> BaseEstimator:
@@ -148,11 +150,6 @@ def estimator_of(job: Job, y: np.ndarray) -> BaseEstimator:
     names = signature(kind).parameters
     of_job = {name: value for name, value in of_job.items() if name in names and value is not None}
     return kind(**of_job | with_labels(dict(job.parameters), y))
-
-
-def _predicted(model: BaseEstimator, data: HDF5Data, rows: np.ndarray) -> np.ndarray:
-    with rows_named(data.path, rows):
-        return model.predict(data.X if len(rows) == len(data) else data.X.take(rows))
 
 
 def _check_test(path: str, training: HDF5Data, classes: np.ndarray | None) -> None:
