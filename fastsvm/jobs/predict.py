@@ -56,10 +56,8 @@ _NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 def predict(model_path: str | Path, path: str | Path, output: str | Path, options: InputOptions | None = None) -> Json:
     """Write the predicted labels and the decision values of all samples of a file, in the order of its source.
 
-    The output is CSV if it ends in .csv, else HDF5 with the datasets `prediction` and `decision`. If the data have
-    values that identify the rows, these are written too, as `id`. If the process ends before all samples are predicted,
-    the same call resumes after the last block that is safely on disk, and ends with the same file and report, which is
-    that of `evaluate`, and without accuracy if the file has no labels.
+    The output is CSV if it ends in .csv, else HDF5 with the datasets `prediction`, `decision` and, if rows have
+    identifiers, `id`. If the process ends early, the same call resumes after the last block that is safely on disk.
     """
     begin = time.perf_counter()
     for written in (output, *parts_of(output)):
@@ -80,10 +78,7 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path, option
 
 
 def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | None = None) -> Json:
-    """Compare the predictions of a saved model with the labels of a file.
-
-    It returns the accuracy, also by class, and the confusion matrix, a row for each true class; for a regression R².
-    """
+    """Compare the predictions of a saved model with the labels of a file, by accuracy and confusion matrix or by R²."""
     begin = time.perf_counter()
     with opened(model_path, path, options) as (model, data):
         if data.y is None:
@@ -170,11 +165,7 @@ def _measure_of(model: BaseEstimator, data: HDF5Data, path: str | Path) -> "_Mea
 
 
 class _Measure(NamedTuple):
-    """Compares predictions with the labels of a file: an array for each block, whose sum gives the report.
-
-    It is the confusion matrix, a row for each true class and a column for each predicted one, or the residual sum of
-    squares of a regression, for R².
-    """
+    """Compares predictions with labels: confusion matrices or residual sums of squares of blocks, which it adds."""
 
     data: HDF5Data
     y: np.ndarray

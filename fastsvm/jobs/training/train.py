@@ -56,10 +56,9 @@ class Trained(NamedTuple):
 def train(
     job: Job, destination: str | Path | None = None, checkpointer: Checkpointer | None = None, checkpoint: object = None
 ) -> Trained:
-    """Train a model as a job says, save it, and measure it.
+    """Train a model as a job says, whose files are in HDF5, save it if there is a destination, and measure it.
 
-    The job's files are in HDF5; its grid is ignored. Without a destination the model is not saved. `checkpoint` is the
-    state of the fit to resume from, as a checkpointer received it.
+    `checkpoint` is the state of the fit to resume from, as a checkpointer received it.
     """
     if destination is not None:
         check_output(destination, job.train, *([job.test] if job.test else []))
@@ -277,9 +276,8 @@ def _rescued(model: BaseEstimator) -> str:
 def search(job: Job, cells: Sequence[Json], keep: Callable[[list[Json]], None], seconds: float = np.inf) -> list[Json]:
     """Return the scores of the cells of a job's grid, first those of `cells`, which an earlier process evaluated.
 
-    The folds divide the training samples. Cells whose fits share kernel rows form a group, other cells are groups by
-    themselves; `keep` is called after each with all cells so far. Cells whose fits fail have no number as score. The
-    search ends after the first group that exceeds the time limit.
+    After each group of cells whose fits share kernel rows, `keep` is called with all cells so far. Cells whose fits
+    fail have no number as score. The search ends after the first group that exceeds the time limit.
     """
     end = time.perf_counter() + seconds
     cells = list(cells)
