@@ -28,16 +28,7 @@ from fastsvm.displays._samples import confusion_counts, names_of
 from fastsvm.files.atomic_file import atomic_write, check_output, has_locks, name_beside, take
 from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.files.storable import storable
-from fastsvm.jobs.inputs import (
-    InputOptions,
-    Json,
-    UnknownLabels,
-    check_labels,
-    classes_of,
-    fingerprint,
-    is_hdf5,
-    rows_named,
-)
+from fastsvm.jobs.inputs import InputOptions, Json, UnknownLabels, check_labels, classes_of, fingerprint, rows_named
 from fastsvm.jobs.models import opened
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import StopSignals
@@ -138,11 +129,8 @@ def _bound_to(model: BaseEstimator, model_path: str | Path, path: str | Path, op
 
     with Path(model_path).open("rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-    if is_hdf5(path):
-        of_data = {name: value for name, value in fingerprint(path).items() if name != "file"}  # it may be renamed
-    else:
-        of_file = Path(path).stat()
-        of_data = {"bytes": of_file.st_size, "changed_ns": of_file.st_mtime_ns, "options": options}
+    of_data = fingerprint(path, options)
+    of_data.pop("file")  # it may be renamed
     return {
         "model": {"bytes": Path(model_path).stat().st_size, "digest": digest},
         "data file": of_data,
