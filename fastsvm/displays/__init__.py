@@ -2,8 +2,7 @@
 
 from fastsvm.displays.curves import CompressionDisplay, ConvergenceDisplay
 from fastsvm.displays.images import ConfusionDisplay, TemplatesDisplay
-from fastsvm.displays.plane import HyperplaneDisplay, MarginDisplay
-from fastsvm.displays.tube import TubeDisplay
+from fastsvm.displays.plane import HyperplaneDisplay, MarginDisplay, TubeDisplay
 
 __all__ = [
     "CompressionDisplay",

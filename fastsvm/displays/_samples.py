@@ -124,13 +124,9 @@ class Points(NamedTuple):
         """Return the limits of both axes, shape (2, 2): a row for each feature, with some padding."""
         return np.column_stack(padded(self.X))
 
-    def are_many(self) -> bool:
-        """Return whether points hide one another, so that lines must be drawn above them."""
-        return are_many(self.X)
-
     def place_of(self, legend: bool | str) -> bool | str:
         """Return the place of the legend; the search for the best place is slow among many points."""
-        return ("upper right" if self.are_many() else "best") if legend is True else legend
+        return ("upper right" if are_many(self.X) else "best") if legend is True else legend
 
     def draw(self, ax: Axes, colours: np.ndarray, **look: Option) -> list[PathCollection]:
         """Draw the points of each class, label the axes, and return an artist for each class."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.kernel_parameter import Standardization, resolve_kernel
@@ -34,26 +34,14 @@ _NAMES = {"polynomial": "poly"}  # in parameters, where they differ from those o
 _OF_PROBABILITIES = ("probA", "probB", "prob_density_marks")
 
 
-class Machine(NamedTuple):
-    """A machine of LIBSVM, by its name in the text, and its estimator.
-
-    `rho_attribute` is the fitted attribute that is `rho`, if there is one beside the intercept, which is minus `rho`.
-    """
-
-    svm_type: str
-    estimator: type[BaseEstimator]
-    has_classes: bool = False
-    rho_attribute: str | None = None
-
-
-MACHINES = (
-    Machine("c_svc", SVC, has_classes=True),
-    Machine("nu_svc", NuSVC, has_classes=True),
-    Machine("one_class", OneClassSVM, rho_attribute="offset_"),
-    Machine("epsilon_svr", SVR),
-    Machine("nu_svr", NuSVR),
-)
-_BY_TYPE = {each.svm_type: each for each in MACHINES}
+MACHINES: dict[str, type[BaseEstimator]] = {
+    "c_svc": SVC,
+    "nu_svc": NuSVC,
+    "one_class": OneClassSVM,
+    "epsilon_svr": SVR,
+    "nu_svr": NuSVR,
+}
+"""Kernel machines by their names in the text."""
 
 
 # --- from text to a model --------------------------------------------------------------------------------
@@ -69,7 +57,7 @@ def read_libsvm_text(path: str | Path, n_features: int | None, first_index: int 
     header = lines.header(_key_words(lines), "SV", "the support vectors")
     lines.require(header, ("svm_type", "kernel_type", "nr_class", "total_sv", "rho"))
     n_classes = _checked(lines, header)
-    machine, kernel_type = _BY_TYPE[header["svm_type"]], header["kernel_type"]
+    kind, kernel_type = MACHINES[header["svm_type"]], header["kernel_type"]
     coef, vectors = _support_vectors(lines, n_classes - 1, header["total_sv"], kernel_type)
     has_zero = bool((vectors.indices == 0).any())
     first = (0 if has_zero else 1) if first_index is None else first_index
@@ -91,8 +79,7 @@ def read_libsvm_text(path: str | Path, n_features: int | None, first_index: int 
         **_samples(vectors, kernel_type, n_features, first),
     )
     parameters["kernel"] = _NAMES.get(kernel_type, kernel_type)
-    attributes = {} if machine.rho_attribute is None else {machine.rho_attribute: rho}
-    model = kernel_model(machine.estimator, parameters, parts, **attributes)
+    model = kernel_model(kind, parameters, parts, **({"offset_": rho} if kind is OneClassSVM else {}))
     if kernel_type != "precomputed":
         model._origin = Origin(first, sure=has_zero or first_index is not None)
     if any(name in header for name in _OF_PROBABILITIES):
@@ -108,7 +95,7 @@ def read_libsvm_text(path: str | Path, n_features: int | None, first_index: int 
 def _key_words(lines: TextLines) -> ValueReaders:
     """Return how the values of the key words before the support vectors are read."""
     return {
-        "svm_type": lambda words: lines.choice(words, tuple(_BY_TYPE)),
+        "svm_type": lambda words: lines.choice(words, tuple(MACHINES)),
         "kernel_type": lambda words: lines.choice(words, tuple(_KERNELS)),
         **dict.fromkeys(("degree", "nr_class", "total_sv"), lines.count),
         **dict.fromkeys(("gamma", "coef0"), lines.number_of),
@@ -120,7 +107,7 @@ def _key_words(lines: TextLines) -> ValueReaders:
 
 def _checked(lines: TextLines, header: Header) -> int:
     """Return the number of classes, 2 for machines without. The numbers of all values must fit it."""
-    n_classes, has_classes = header["nr_class"], _BY_TYPE[header["svm_type"]].has_classes
+    n_classes, has_classes = header["nr_class"], issubclass(MACHINES[header["svm_type"]], ClassifierMixin)
     lines.require(header, [*_KERNELS[header["kernel_type"]], *(("label", "nr_sv") if has_classes else ())])
     if n_classes < 2 or (not has_classes and n_classes != 2):
         raise lines.error(f"nr_class is {n_classes}, but must be {'2 at least' if has_classes else '2'}", "nr_class")
@@ -233,7 +220,7 @@ def write_libsvm_text(path: str | Path, model: BaseEstimator, first_index: int) 
     vectors = vectors[layout.rows]
     rho = -sign * intercept + 0.0  # and no minus before a zero
     head: dict[str, object] = {
-        "svm_type": next(each.svm_type for each in MACHINES if each.estimator is type(model)),
+        "svm_type": next(name for name, kind in MACHINES.items() if kind is type(model)),
         "kernel_type": kernel_type,
         **{name: repr(parameters[name]) for name in _KERNELS[kernel_type]},
         "nr_class": 2 if classes is None else len(classes),

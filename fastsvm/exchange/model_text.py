@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.estimators.fitting.session import view_of
@@ -37,33 +37,27 @@ ONE_CLASS = "ONECLASS_SVM"
 
 
 class LinearSolver(NamedTuple):
-    """A solver of LIBLINEAR, by its name in the text, and the estimator that minimises the same objective."""
+    """The estimator that minimises the same objective as a solver of LIBLINEAR."""
 
-    solver_type: str
     estimator: type[BaseEstimator]
     parameters: Attributes
 
-    @property
-    def has_classes(self) -> bool:
-        """Whether the machine is a classifier."""
-        return self.estimator in (LinearSVC, LogisticRegression)
 
-
-SOLVERS = (
-    LinearSolver("L2R_LR", LogisticRegression, {"penalty": "l2"}),
-    LinearSolver("L2R_L2LOSS_SVC_DUAL", LinearSVC, {"loss": "squared_hinge"}),
-    LinearSolver("L2R_L2LOSS_SVC", LinearSVC, {"loss": "squared_hinge"}),
-    LinearSolver("L2R_L1LOSS_SVC_DUAL", LinearSVC, {"loss": "hinge"}),
-    LinearSolver("MCSVM_CS", LinearSVC, {"multi_class": "crammer_singer"}),
-    LinearSolver("L1R_L2LOSS_SVC", LinearSVC, {"loss": "squared_hinge", "penalty": "l1"}),
-    LinearSolver("L1R_LR", LogisticRegression, {"penalty": "l1"}),
-    LinearSolver("L2R_LR_DUAL", LogisticRegression, {"penalty": "l2"}),
-    LinearSolver("L2R_L2LOSS_SVR", LinearSVR, {"loss": "squared_epsilon_insensitive"}),
-    LinearSolver("L2R_L2LOSS_SVR_DUAL", LinearSVR, {"loss": "squared_epsilon_insensitive"}),
-    LinearSolver("L2R_L1LOSS_SVR_DUAL", LinearSVR, {"loss": "epsilon_insensitive"}),
-    LinearSolver(ONE_CLASS, LinearOneClassSVM, {}),
-)
-_BY_TYPE = {each.solver_type: each for each in SOLVERS}
+SOLVERS = {
+    "L2R_LR": LinearSolver(LogisticRegression, {"penalty": "l2"}),
+    "L2R_L2LOSS_SVC_DUAL": LinearSolver(LinearSVC, {"loss": "squared_hinge"}),
+    "L2R_L2LOSS_SVC": LinearSolver(LinearSVC, {"loss": "squared_hinge"}),
+    "L2R_L1LOSS_SVC_DUAL": LinearSolver(LinearSVC, {"loss": "hinge"}),
+    "MCSVM_CS": LinearSolver(LinearSVC, {"multi_class": "crammer_singer"}),
+    "L1R_L2LOSS_SVC": LinearSolver(LinearSVC, {"loss": "squared_hinge", "penalty": "l1"}),
+    "L1R_LR": LinearSolver(LogisticRegression, {"penalty": "l1"}),
+    "L2R_LR_DUAL": LinearSolver(LogisticRegression, {"penalty": "l2"}),
+    "L2R_L2LOSS_SVR": LinearSolver(LinearSVR, {"loss": "squared_epsilon_insensitive"}),
+    "L2R_L2LOSS_SVR_DUAL": LinearSolver(LinearSVR, {"loss": "squared_epsilon_insensitive"}),
+    "L2R_L1LOSS_SVR_DUAL": LinearSolver(LinearSVR, {"loss": "epsilon_insensitive"}),
+    ONE_CLASS: LinearSolver(LinearOneClassSVM, {}),
+}
+"""Solvers by their names in the text."""
 
 
 def is_libsvm_text(path: str | Path) -> bool:
@@ -124,7 +118,7 @@ def save_libsvm(model: BaseEstimator, path: str | Path) -> None:
     -0.5 1:2.0
     """
     model = view_of(model)  # another thread may fit it
-    if not is_linear(model) and type(model) not in [each.estimator for each in MACHINES]:
+    if not is_linear(model) and type(model) not in MACHINES.values():
         raise TypeError(f"LIBSVM and LIBLINEAR have no text for a {type(model).__name__}.")
     check_is_fitted(model)
     first_index = 0 if origin_of(model).first_index == 0 else 1
@@ -219,15 +213,15 @@ def _read_linear(path: str | Path, n_features: int | None) -> BaseEstimator:
     """
     lines = TextLines(path, "the text of a LIBLINEAR model")
     readers: ValueReaders = {
-        "solver_type": lambda words: lines.choice(words, tuple(_BY_TYPE)),
+        "solver_type": lambda words: lines.choice(words, tuple(SOLVERS)),
         "label": lambda words: lines.whole(words[1:]),
         **dict.fromkeys(("nr_class", "nr_feature"), lines.count),
         **dict.fromkeys(("bias", "rho"), lines.number_of),
     }
     header = lines.header(readers, "w", "the weights")
     n_classes = _checked(lines, header)
-    solver, d, bias = _BY_TYPE[header["solver_type"]], header["nr_feature"], header["bias"]
-    n_scores = n_classes if n_classes > 2 or solver.solver_type == "MCSVM_CS" else 1
+    name, d, bias = header["solver_type"], header["nr_feature"], header["bias"]
+    solver, n_scores = SOLVERS[name], n_classes if n_classes > 2 or name == "MCSVM_CS" else 1
     weights = _weights(lines, d + (bias >= 0), n_scores)
     intercept = np.zeros(n_scores) if bias < 0 else bias * weights[d]
     if n_features is not None and n_features < d:
@@ -236,9 +230,9 @@ def _read_linear(path: str | Path, n_features: int | None) -> BaseEstimator:
     if coef.shape[1] == 0:
         raise ValueError("it has no features")
     classes = None
-    if solver.solver_type == ONE_CLASS:
+    if name == ONE_CLASS:
         intercept = intercept - header["rho"]
-    if solver.has_classes:
+    if issubclass(solver.estimator, ClassifierMixin):
         order = np.argsort(header["label"])
         classes = header["label"][order]
         if n_scores > 1:
@@ -271,13 +265,12 @@ def _weights(lines: TextLines, n_rows: int, n_scores: int) -> np.ndarray:
 
 def _checked(lines: TextLines, header: Header) -> int:
     """Return the number of classes, 2 for machines without. The labels must be as many, and different."""
-    solver = _BY_TYPE.get(header.get("solver_type", ""))
-    has_classes = solver is not None and solver.has_classes
-    more = ["label"] if has_classes else ["rho"] if solver is not None and solver.solver_type == ONE_CLASS else []
-    lines.require(header, ["solver_type", "nr_class", "nr_feature", "bias", *more])
-    if not has_classes:
+    lines.require(header, ["solver_type", "nr_class", "nr_feature", "bias"])
+    name, n_classes = header["solver_type"], header["nr_class"]
+    if not issubclass(SOLVERS[name].estimator, ClassifierMixin):
+        lines.require(header, ["rho"] if name == ONE_CLASS else [])
         return 2
-    n_classes = header["nr_class"]
+    lines.require(header, ["label"])
     if n_classes < 2:
         raise lines.error(f"nr_class is {n_classes}, but must be 2 at least", "nr_class")
     if len(header["label"]) != n_classes or len(np.unique(header["label"])) < n_classes:

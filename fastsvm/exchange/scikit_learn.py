@@ -68,7 +68,7 @@ _LINEAR_TWINS: Twins = {
 }
 """Linear machines of scikit-learn."""
 _RATES = ("constant", "optimal", "invscaling", "adaptive")  # of both
-_KERNEL_TWINS: Twins = {each.estimator: getattr(svm, each.estimator.__name__) for each in MACHINES}
+_KERNEL_TWINS: Twins = {kind: getattr(svm, kind.__name__) for kind in MACHINES.values()}
 """Kernel machines of scikit-learn."""
 _NAMED = ("linear", "poly", "rbf", "sigmoid")
 """Kernels that the machines of scikit-learn have under the same names."""

@@ -134,7 +134,7 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
         begin, nbytes = stream.tell(), math.prod(shape) * dtype.itemsize
         if fortran or min(shape, default=0) < 0 or begin + nbytes != entry.file_size:
             raise ValueError(f"the array {name}, {shape} of {dtype}, does not take the {entry.file_size} bytes it has")
-        stream.seek(0)
+    with archive.open(entry) as stream:
         array = npy_format.read_array(stream, allow_pickle=False)  # of memory of this size
         if stream.read(1):  # zipfile compares its own checksum here
             raise ValueError(f"the array {name} continues after its end")

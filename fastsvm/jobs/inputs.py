@@ -172,22 +172,18 @@ def converted(
     return summary.path
 
 
-def fingerprint(path: str | Path) -> Json:
-    """Return what tells an HDF5 file with X from others: size, time of the last change, shape, type and a digest."""
+def fingerprint(path: str | Path, options: InputOptions | None = None) -> Json:
+    """Return what tells a file from others: size and time, and of an HDF5 file with X also shape, type and a digest."""
     of_file = Path(path).stat()
+    of_any = {"file": str(path), "bytes": of_file.st_size, "changed_ns": of_file.st_mtime_ns}
+    if not is_hdf5(path):
+        return of_any | {"options": options}
     with open_hdf5(path) as data:
         digest = hashlib.blake2b(data.X.digest().encode(), digest_size=16)
         for column in (data.y, data.sample_weight):
             if column is not None:
                 digest.update((np.strings.encode(column, "utf-8") if column.dtype.kind == "U" else column).tobytes())
-        return {
-            "file": str(path),
-            "bytes": of_file.st_size,
-            "changed_ns": of_file.st_mtime_ns,
-            "shape": list(data.shape),
-            "dtype": str(data.X.dtype),
-            "digest": digest.hexdigest(),
-        }
+        return of_any | {"shape": list(data.shape), "dtype": str(data.X.dtype), "digest": digest.hexdigest()}
 
 
 # --- labels ------------------------------------------------------------------------------------------------------

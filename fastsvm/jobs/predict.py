@@ -28,16 +28,7 @@ from fastsvm.displays._samples import confusion_counts, names_of
 from fastsvm.files.atomic_file import atomic_write, check_output, has_locks, name_beside, take
 from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.files.storable import storable
-from fastsvm.jobs.inputs import (
-    InputOptions,
-    Json,
-    UnknownLabels,
-    check_labels,
-    classes_of,
-    fingerprint,
-    is_hdf5,
-    rows_named,
-)
+from fastsvm.jobs.inputs import InputOptions, Json, UnknownLabels, check_labels, classes_of, fingerprint, rows_named
 from fastsvm.jobs.models import opened
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import StopSignals
@@ -56,10 +47,8 @@ _NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 def predict(model_path: str | Path, path: str | Path, output: str | Path, options: InputOptions | None = None) -> Json:
     """Write the predicted labels and the decision values of all samples of a file, in the order of its source.
 
-    The output is CSV if it ends in .csv, else HDF5 with the datasets `prediction` and `decision`. If the data have
-    values that identify the rows, these are written too, as `id`. If the process ends before all samples are predicted,
-    the same call resumes after the last block that is safely on disk, and ends with the same file and report, which is
-    that of `evaluate`, and without accuracy if the file has no labels.
+    The output is CSV if it ends in .csv, else HDF5 with the datasets `prediction`, `decision` and, if rows have
+    identifiers, `id`. If the process ends early, the same call resumes after the last block that is safely on disk.
     """
     begin = time.perf_counter()
     for written in (output, *parts_of(output)):
@@ -80,10 +69,7 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path, option
 
 
 def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | None = None) -> Json:
-    """Compare the predictions of a saved model with the labels of a file.
-
-    It returns the accuracy, also by class, and the confusion matrix, a row for each true class; for a regression R².
-    """
+    """Compare the predictions of a saved model with the labels of a file, by accuracy and confusion matrix or by R²."""
     begin = time.perf_counter()
     with opened(model_path, path, options) as (model, data):
         if data.y is None:
@@ -143,11 +129,8 @@ def _bound_to(model: BaseEstimator, model_path: str | Path, path: str | Path, op
 
     with Path(model_path).open("rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-    if is_hdf5(path):
-        of_data = {name: value for name, value in fingerprint(path).items() if name != "file"}  # it may be renamed
-    else:
-        of_file = Path(path).stat()
-        of_data = {"bytes": of_file.st_size, "changed_ns": of_file.st_mtime_ns, "options": options}
+    of_data = fingerprint(path, options)
+    of_data.pop("file")  # it may be renamed
     return {
         "model": {"bytes": Path(model_path).stat().st_size, "digest": digest},
         "data file": of_data,
@@ -170,11 +153,7 @@ def _measure_of(model: BaseEstimator, data: HDF5Data, path: str | Path) -> "_Mea
 
 
 class _Measure(NamedTuple):
-    """Compares predictions with the labels of a file: an array for each block, whose sum gives the report.
-
-    It is the confusion matrix, a row for each true class and a column for each predicted one, or the residual sum of
-    squares of a regression, for R².
-    """
+    """Compares predictions with labels: confusion matrices or residual sums of squares of blocks, which it adds."""
 
     data: HDF5Data
     y: np.ndarray
@@ -249,7 +228,7 @@ class PredictionFile:
         self._file, self._labels = file, labels
         self._bound_to = json.loads(json.dumps(bound_to))
         self.state = PredictionState()
-        self._safe_rows, self._next, self._sync_failed = 0, 0.0, False
+        self._next, self._sync_failed = 0.0, False
         self._tuning = current_tuning().jobs
 
     @classmethod
@@ -316,7 +295,6 @@ class PredictionFile:
                 self._sync_failed = True
                 raise
             self._write_state()
-        self._safe_rows = self.state.rows
         now = time.perf_counter()
         self._next = now + max(self._tuning.log_s, (now - begin) / self._tuning.save_share)
 
@@ -340,7 +318,6 @@ class PredictionFile:
         """Take over the rows of an earlier process, or start again and say why."""
         try:
             self.state = self._left()
-            self._safe_rows = self.state.rows
         except _Unusable as reason:
             say(f"cannot resume from {self.part}: {reason}. Starting again.")
         self._file.truncate(self.state.nbytes)
@@ -382,7 +359,7 @@ class PredictionFile:
         """Keep the rows that are written, if the disk allows it."""
         if not self.state.rows:
             self._discard()
-        elif self._safe_rows < self.state.rows and not self._sync_failed:
+        elif not self._sync_failed:
             with suppress(OSError):
                 self._file.truncate(self.state.nbytes)  # on a full disk, half a block takes the room of the state
                 self.save()

@@ -291,10 +291,7 @@ class RunFolder:
     @classmethod
     @contextmanager
     def begun(cls, path: str | Path, job: Job) -> Iterator["RunFolder"]:
-        """Make the folder of a new run, with its job file, and yield it, locked for this process.
-
-        After an error in the job the folder is left as it was, unless something is there that took time to compute.
-        """
+        """Make and lock the folder of a new run; undo that after an error in the job, unless something was computed."""
         folder, is_own = cls(path), False
         folder._check_new()
         made = [one for one in (folder.path, *folder.path.absolute().parents) if not one.exists()]
@@ -459,7 +456,7 @@ class JobCheckpointer:
         try:
             now = time.perf_counter()
             self._tell(now, facts)
-            if self.stops.asked:
+            if self.stops.number is not None:
                 self.stops.cancel_alarm()
                 self.save(tree())
                 self.stops.raise_if_asked()

@@ -26,10 +26,10 @@ class Stopped(KeyboardInterrupt):
 
 
 class StopSignals:
-    """Remembers the first stop signal that arrives within `listening`."""
+    """Remembers the `number` of the first stop signal that arrives within `listening`."""
 
     def __init__(self) -> None:
-        self._signal: int | None = None
+        self.number: int | None = None
         self._patience = current_tuning().jobs.wait_s
 
     @contextmanager
@@ -47,11 +47,6 @@ class StopSignals:
         finally:
             self.cancel_alarm()
 
-    @property
-    def asked(self) -> bool:
-        """Whether a stop signal has arrived."""
-        return self._signal is not None
-
     @staticmethod
     def cancel_alarm() -> None:
         """Let the current step take as long as it needs, such as a checkpoint that is about to be written."""
@@ -60,18 +55,18 @@ class StopSignals:
 
     def raise_if_asked(self) -> None:
         """Raise `Stopped` if a stop signal has arrived."""
-        if self._signal is not None:
+        if self.number is not None:
             self.cancel_alarm()  # files that are written on the way out should be complete
-            raise Stopped(self._signal)
+            raise Stopped(self.number)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._signal is not None or not hasattr(signal, "SIGALRM"):
+        if self.number is not None or not hasattr(signal, "SIGALRM"):
             raise Stopped(number)
-        self._signal = number
+        self.number = number
         signal.setitimer(signal.ITIMER_REAL, self._patience)
 
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:
-        raise Stopped(self._signal or number)
+        raise Stopped(self.number or number)
 
 
 @contextmanager

@@ -136,7 +136,7 @@ def test_edits_change_digests_if_they_are_of_the_machinery_alone(tmp_path):
         return [sources.digest("solvers.kernel_dual.small", "solve_pairs"), sources.digest("losses.rows", "add_losses")]
 
     before = digests()
-    for file in ("jobs/report/page.py", "cli/commands.py", "estimators/kernel/svc.py", "formats/conversion.py"):
+    for file in ("jobs/report/page.py", "cli.py", "estimators/kernel/svc.py", "formats/conversion.py"):
         with open(package / file, "a", encoding="utf-8") as written:
             written.write("\n\ndef more():\n    return 1\n")
     assert digests() == before

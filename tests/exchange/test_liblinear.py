@@ -39,7 +39,7 @@ def test_models_of_liblinear_predict_as_in_liblinear_also_after_being_saved(name
     np.testing.assert_allclose(liblinear_decisions(text, ROWS)[1], expected, rtol=1e-12, atol=1e-14)
     path.write_text(text)
     model = fastsvm.load_libsvm(path)
-    solver = next(each for each in SOLVERS if each.solver_type == text.split()[1])
+    solver = SOLVERS[text.split()[1]]
     assert type(model) is solver.estimator
     assert solver.parameters.items() <= model.get_params().items()
     compare(model, text, ROWS)
@@ -53,7 +53,7 @@ def test_models_of_liblinear_predict_as_in_liblinear_also_after_being_saved(name
 
 
 def test_all_solvers_are_tried():
-    assert {text.split()[1] for text, _ in LIBLINEAR.values()} == {each.solver_type for each in SOLVERS}
+    assert {text.split()[1] for text, _ in LIBLINEAR.values()} == SOLVERS.keys()
 
 
 MODELS = [

@@ -12,7 +12,7 @@ from fastsvm import SVC, NystroemSVC, NystroemSVR
 from fastsvm.exchange.libsvm import MACHINES
 
 ROWS = np.array(ROWS)
-KINDS = {each.svm_type: each.estimator.__name__ for each in MACHINES}
+KINDS = {name: kind.__name__ for name, kind in MACHINES.items()}
 RTOL = 1e-12
 
 

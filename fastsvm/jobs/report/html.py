@@ -86,12 +86,10 @@ def shown(value: object) -> Html:
 
 def amount(name: str, value: object, words: str | None = None, unit: str = "") -> Html:
     """Return a number with a unit, or `words`, as a `data` element, whose id and exact value are for programs."""
-    if value is None:
-        return shown(None)
     value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, (bool, str)):
+    if value is None or isinstance(value, (bool, str)):
         return shown(value)
-    text = shown(value) if words is None else shown(words)
+    text = shown(value if words is None else words)
     return Html(f'<data id="{name}" value="{json.dumps(value)}">{text}</data>{f" {unit}" if unit else ""}')
 
 

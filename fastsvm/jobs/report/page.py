@@ -5,7 +5,7 @@ The report is one HTML file. Its pictures are embedded, and it has no scripts.
 
 import math
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -118,9 +118,18 @@ def write_report(
 def _head(title: str, job: Job, result: Json, events: Sequence[Json]) -> Html:
     """Return title, outcome and the most important numbers."""
     above = joined(["fastsvm run", *map(_moment, events[-1:])], " · ")
+    numbers: list[tuple[str, float | None, Callable[[float], str]]] = [
+        ("accuracy", result["accuracy"], _percent),
+        ("R²", result["r2"], rounded),
+        ("objective", result["objective"], rounded),
+        ("duality gap", result["duality_gap"], lambda gap: rounded(gap, 3)),
+        ("fit time", result["seconds"], duration),
+        ("peak memory", result["peak_memory_mb"], lambda size: f"{rounded(size, 3)} MB"),
+    ]
     tiles = joined(
-        Html(f'<div class="tile"><span>{shown(name)}</span><b>{shown(value)}</b></div>')
-        for name, value in _numbers(result)
+        Html(f'<div class="tile"><span>{shown(name)}</span><b>{shown(words(value))}</b></div>')
+        for name, value, words in numbers
+        if value is not None
     )
     return Html(
         f'<header><p class="above">{above}</p><h1>{shown(title)}</h1>'
@@ -147,21 +156,6 @@ def _outcome(job: Job, result: Json, events: Sequence[Json]) -> str:
 
 def _percent(share: float) -> str:
     return f"{rounded(100 * share)} %"
-
-
-def _numbers(result: Json) -> Iterator[tuple[str, str]]:
-    """Yield the numbers at the top."""
-    if result["accuracy"] is not None:
-        yield "accuracy", _percent(result["accuracy"])
-    if result["r2"] is not None:
-        yield "R²", rounded(result["r2"])
-    if result["objective"] is not None:
-        yield "objective", rounded(result["objective"])
-    if result["duality_gap"] is not None:
-        yield "duality gap", rounded(result["duality_gap"], 3)
-    yield "fit time", duration(result["seconds"])
-    if result["peak_memory_mb"] is not None:
-        yield "peak memory", f"{rounded(result['peak_memory_mb'], 3)} MB"
 
 
 def _certificate(result: Json) -> Html:

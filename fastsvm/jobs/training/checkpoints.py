@@ -48,10 +48,7 @@ class Checkpoints:
         return sorted(self.folder.glob("checkpoint-*.fastsvm"), key=_number, reverse=True)
 
     def save(self, tree: Tree) -> Path:
-        """Write a checkpoint, then remove all but the last two; return its file.
-
-        If it cannot be written, OSError is raised, and the existing checkpoints stay.
-        """
+        """Write a checkpoint, then remove all but the last two; return its file. After an OSError the others stay."""
         last = self.files()
         number = 1 + (_number(last[0]) if last else 0)
         path = self.folder / f"checkpoint-{number:08d}.fastsvm"

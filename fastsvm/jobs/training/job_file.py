@@ -35,7 +35,7 @@ class Job(NamedTuple):
     format: str | None = None
     holdout: float = 0.0  # This share of the samples of `train` is held out for the test.
     seed: int = 0  # It draws the held-out samples, and is that of the estimator.
-    kind: str = "svc"  # It is a key of `fastsvm.estimators.ESTIMATORS`.
+    kind: str = "svc"  # It is a key of `fastsvm.estimators.registry.ESTIMATORS`.
     parameters: Mapping[str, object] = MappingProxyType({})
     grid: Mapping[str, list] = MappingProxyType({})  # Values to compare are by parameter; without a search it is empty.
     folds: int = 5

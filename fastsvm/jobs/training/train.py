@@ -56,10 +56,9 @@ class Trained(NamedTuple):
 def train(
     job: Job, destination: str | Path | None = None, checkpointer: Checkpointer | None = None, checkpoint: object = None
 ) -> Trained:
-    """Train a model as a job says, save it, and measure it.
+    """Train a model as a job says, whose files are in HDF5, save it if there is a destination, and measure it.
 
-    The job's files are in HDF5; its grid is ignored. Without a destination the model is not saved. `checkpoint` is the
-    state of the fit to resume from, as a checkpointer received it.
+    `checkpoint` is the state of the fit to resume from, as a checkpointer received it.
     """
     if destination is not None:
         check_output(destination, job.train, *([job.test] if job.test else []))
@@ -132,7 +131,9 @@ def measured(model: BaseEstimator, job: Job) -> Tested | None:
         if len(rows) == 0:
             return None
         fitting = fitting_model(model, "", data.X) if job.test else model
-        return Tested(str(data.path), rows, labels_of(data)[rows], _predicted(fitting, data, rows))
+        with rows_named(data.path, rows):
+            predicted = fitting.predict(data.X if len(rows) == len(data) else data.X.take(rows))
+        return Tested(str(data.path), rows, labels_of(data)[rows], predicted)
 
 
 def estimator_of(job: Job, y: np.ndarray) -> BaseEstimator:
@@ -148,11 +149,6 @@ def estimator_of(job: Job, y: np.ndarray) -> BaseEstimator:
     names = signature(kind).parameters
     of_job = {name: value for name, value in of_job.items() if name in names and value is not None}
     return kind(**of_job | with_labels(dict(job.parameters), y))
-
-
-def _predicted(model: BaseEstimator, data: HDF5Data, rows: np.ndarray) -> np.ndarray:
-    with rows_named(data.path, rows):
-        return model.predict(data.X if len(rows) == len(data) else data.X.take(rows))
 
 
 def _check_test(path: str, training: HDF5Data, classes: np.ndarray | None) -> None:
@@ -280,9 +276,8 @@ def _rescued(model: BaseEstimator) -> str:
 def search(job: Job, cells: Sequence[Json], keep: Callable[[list[Json]], None], seconds: float = np.inf) -> list[Json]:
     """Return the scores of the cells of a job's grid, first those of `cells`, which an earlier process evaluated.
 
-    The folds divide the training samples. Cells whose fits share kernel rows form a group, other cells are groups by
-    themselves; `keep` is called after each with all cells so far. Cells whose fits fail have no number as score. The
-    search ends after the first group that exceeds the time limit.
+    After each group of cells whose fits share kernel rows, `keep` is called with all cells so far. Cells whose fits
+    fail have no number as score. The search ends after the first group that exceeds the time limit.
     """
     end = time.perf_counter() + seconds
     cells = list(cells)
