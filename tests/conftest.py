@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import h5py
 import numpy as np
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import settings
 from scipy import sparse
 from sklearn import datasets
@@ -61,6 +62,30 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: group_of(item.nodeid)[0])
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Send one report of a test that passes, and not six messages: with pytest-xdist, another process reads them."""
+    option = item.config.option
+    if not hasattr(item.config, "workerinput") or option.durations is not None or getattr(option, "xmlpath", None):
+        return None
+    for report in runtestprotocol(item, nextitem=nextitem, log=False):
+        if report.when == "call" or not report.passed:
+            report.keywords = {}  # whose names nobody looks up
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
+
+
+class Names(list):
+    """A list of names that knows the place of each."""
+
+    def __init__(self, names):
+        super().__init__(names)
+        self._places = {name: place for place, name in enumerate(self)}
+
+    def index(self, name):
+        return self._places[name]
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Have one process run all tests of a group, and begin the groups in their order.
@@ -72,6 +97,10 @@ def pytest_xdist_make_scheduler(config, log):
     class Groups(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             return group_of(nodeid)[1]
+
+        def add_node_collection(self, node, collection):
+            super().add_node_collection(node, collection)
+            self.registered_collections[node] = Names(self.registered_collections[node])
 
     config.option.loadscopereorder = False
     return Groups(config, log)

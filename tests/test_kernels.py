@@ -296,8 +296,12 @@ def test_kernels_of_bytes(name, dtype):
 
 
 @needs_bytes
-@pytest.mark.parametrize("d", [4, 5, 6, 7, 8, 63, 64, 65, 127, 784])
-@pytest.mark.parametrize("n", [2, 7, 8, 9, 15, 16, 17, 257, 300])
+@pytest.mark.parametrize(
+    ("n", "d"),
+    [(n, d)
+     for i, n in enumerate([2, 7, 8, 9, 15, 16, 17, 257, 300])
+     for j, d in enumerate([4, 5, 6, 7, 8, 63, 64, 65, 127, 784]) if (i + j) % 3 == 0],
+)  # fmt: skip
 def test_products_of_bytes_are_exact(n, d):
     X = random_bytes(n, d, seed=d)
     np.testing.assert_array_equal(byte_matrix(make("linear"), X, np.float64), exact("linear", X))

@@ -16,11 +16,11 @@ pytestmark = pytest.mark.dask
 def expected(digits):
     X, y = digits
     weight = np.arange(len(y)) % 3 + 0.5
-    return X, y, weight, fastsvm.LinearSVC(tol=1e-4, random_state=0).fit(X, y, weight).objective_
+    return X, y, weight, fastsvm.LinearSVC(C=0.05, tol=1e-4, random_state=0).fit(X, y, weight).objective_
 
 
 def made(client):
-    return LinearSVC(n_shards=2, tol=1e-3, random_state=0, client=client)
+    return LinearSVC(C=0.05, n_shards=2, tol=1e-3, random_state=0, client=client)
 
 
 @pytest.fixture(scope="module")

@@ -18,12 +18,12 @@ pytestmark = pytest.mark.dask
 
 
 def made(**parameters):
-    return fastsvm.dask.LinearSVC(**{"tol": 1e-3, "random_state": 0, "loss": "hinge"} | parameters)
+    return fastsvm.dask.LinearSVC(**{"C": 0.05, "tol": 1e-3, "random_state": 0, "loss": "hinge"} | parameters)
 
 
 @pytest.fixture(scope="module")
 def local(digits):
-    return fastsvm.LinearSVC(loss="hinge", tol=1e-6, random_state=0, max_iter=10_000).fit(*digits)
+    return fastsvm.LinearSVC(loss="hinge", C=0.05, tol=1e-6, random_state=0, max_iter=10_000).fit(*digits)
 
 
 def arrays(X, y, rows=100):
@@ -95,7 +95,7 @@ def test_files_with_values_that_are_refused(name, row, value, message, client, d
 
 def test_two_classes_of_words_and_their_weights(client, digits):
     X, y = digits[0], np.where(digits[1] < 3, "few", "many")
-    given = {"class_weight": "balanced", "loss": "squared_hinge", "fit_intercept": False}
+    given = {"C": 0.05, "class_weight": "balanced", "loss": "squared_hinge", "fit_intercept": False}
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     model = made(n_shards=2, **given).fit(*arrays(X, y), da.from_array(weight, chunks=100))
     local = fastsvm.LinearSVC(tol=1e-6, random_state=0, **given).fit(X, y, weight)
@@ -105,7 +105,7 @@ def test_two_classes_of_words_and_their_weights(client, digits):
 
 def test_losses_of_all_classes(client, digits):
     model = made(multi_class="crammer_singer", n_shards=2, tol=1e-2).fit(*arrays(*digits))
-    local = fastsvm.LinearSVC(multi_class="crammer_singer", tol=1e-3, random_state=0).fit(*digits)
+    local = fastsvm.LinearSVC(multi_class="crammer_singer", C=0.05, tol=1e-3, random_state=0).fit(*digits)
     assert model.objective_ == pytest.approx(local.objective_, rel=1.2e-2)
 
 

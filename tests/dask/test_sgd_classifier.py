@@ -34,8 +34,7 @@ def arrays(X, y):
     [
         ("dense", 0.008, {}),
         ("dense", 0.005, {"learning_rate": "auto", "standardize": True, "loss": "log_loss"}),
-        ("csr", 0.008, {"penalty": "elasticnet"}),
-        ("csr", 0.008, {"learning_rate": "auto", "loss": "softmax"}),
+        ("csr", 0.008, {"learning_rate": "auto", "loss": "softmax", "penalty": "elasticnet"}),
     ],
 )
 def test_the_objective_is_near_that_of_the_local_estimator(client, digits, kind, tol, parameters):

@@ -44,15 +44,17 @@ def targets_of(machine, labels=LABELS, targets=TARGETS):
     return labels if machine in (SVC, NuSVC) else targets
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("n", [N, 40 * N])
+OVERFLOWING = {"poly": r"kernel Polynomial\(degree=3.*Scale", Power(): r"kernel Power\(exponent=200", cube: "cube"}
+
+
 @pytest.mark.parametrize(
-    ("kernel", "words"),
-    [("poly", r"kernel Polynomial\(degree=3.*Scale"), (Power(), r"kernel Power\(exponent=200"), (cube, "cube")],
-)
-def test_kernel_values_that_overflow(machine, n, kernel, words):
+    ("machine", "n", "kernel"),
+    [(machine, (N, 40 * N)[(i + j) % 2], kernel)
+     for i, machine in enumerate(MACHINES) for j, kernel in enumerate(OVERFLOWING)],
+)  # fmt: skip
+def test_kernel_values_that_overflow(machine, n, kernel):
     rows, y = np.resize(X, (n, 3)) * 1e60, np.resize(targets_of(machine), n)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=OVERFLOWING[kernel]):
         machine(kernel=kernel, gamma=1.0).fit(rows, y)
 
 

@@ -54,8 +54,8 @@ def test_images_from_a_file_larger_than_the_memory_give_the_model_of_memory(publ
     given = {"C": 2.0, "gamma": 0.003 / 255**2}
     with open_hdf5(tmp_path / "images.h5") as data:
         places = np.flatnonzero(data.y < 4)
-        rows, labels, held = data.X.take(places[:2400]), data.y[places[:2400]], places[3000:]
-        streamed = SVC(memory="10MB", **given).fit(rows, labels)
+        rows, labels, held = data.X.take(places[:1600]), data.y[places[:1600]], places[3000:]
+        streamed = SVC(memory="7MB", **given).fit(rows, labels)
         assert data.X.reads.nbytes > 5 * rows.nbytes  # a pass for every pair of classes at least
         resident = SVC(**given).fit(rows.in_memory().block.values, labels)
         assert streamed.objective_ == pytest.approx(resident.objective_, rel=1e-6)
@@ -130,7 +130,7 @@ def test_linear_models_of_adult_are_those_of_liblinear(published, loss):
     assert (found.predict(X) == wanted.predict(X)).mean() > 0.99
 
 
-@pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer", "weston_watkins"])
+@pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
 def test_linear_models_of_images_from_a_file_larger_than_the_memory(digits, multi_class):
     given = {"C": 3e-4 / 255, "tol": 0.01, "multi_class": multi_class, "loss": "hinge", "random_state": 0}
     with open_hdf5(digits) as data:

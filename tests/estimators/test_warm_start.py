@@ -97,13 +97,14 @@ def test_descent_forgets_an_intercept_that_is_no_longer_fitted(make, standardize
     np.testing.assert_allclose(model.intercept_, -at_mean, atol=1e-12)
 
 
-@pytest.mark.parametrize("make", [fastsvm.SGDClassifier, fastsvm.SGDRegressor])
+@pytest.mark.parametrize(
+    ("make", "kind"), [(fastsvm.SGDClassifier, np.asarray), (fastsvm.SGDRegressor, sparse.csr_matrix)]
+)
 @pytest.mark.parametrize(
     "given",
     [{}, {"momentum": 0.9}, {"average": True}, {"standardize": True}, {"learning_rate": "adagrad"}],
     ids=["plain", "momentum", "average", "standardize", "adagrad"],
 )
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 def test_a_partial_fit_forgets_an_intercept_that_is_no_longer_fitted(make, given, kind):
     model, rows = make(random_state=0, **given), kind(X)
     classes = {"classes": np.unique(LABELS)} if make is fastsvm.SGDClassifier else {}

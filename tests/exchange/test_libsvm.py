@@ -74,8 +74,7 @@ def test_probabilities_are_left_out_and_said_to_be(path):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid", fastsvm.kernels.RBF(0.3)], ids=str)
-@pytest.mark.parametrize("labels", [(-5, 0, 7), (1.0, -1.0)], ids=str)
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize(("labels", "layout"), [((-5, 0, 7), np.asarray), ((1.0, -1.0), sparse.csr_matrix)])
 def test_written_texts_have_the_decisions_of_the_model(kernel, labels, layout, three_classes, path):
     X, y = three_classes
     X, y = X[:60], np.array(labels)[y[:60] % len(labels)]

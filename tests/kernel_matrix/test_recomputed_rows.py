@@ -24,9 +24,13 @@ def parts(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("parts")
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("count", [0, 1, 7, 200, 1100])
+@pytest.mark.parametrize(
+    ("layout", "dtype", "count"),
+    [(layout, dtype, count)
+     for i, layout in enumerate(LAYOUTS)
+     for j, dtype in enumerate([np.float32, np.float64])
+     for k, count in enumerate([0, 1, 7, 200, 1100]) if (i + j + k) % 2 == 0],
+)  # fmt: skip
 def test_rows_are_added_to_sums(layout, dtype, count):
     X, rng = float_rows(MANY), np.random.default_rng(count)
     rows, coef, before = rng.permutation(MANY)[:count], rng.normal(size=count), rng.normal(size=MANY)
@@ -49,8 +53,9 @@ def test_sums_are_those_of_the_rows_that_a_cache_would_store():
 
 
 @pytest.mark.usefixtures("parts")
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("count", [1, 255, 256, 257, 1100])
+@pytest.mark.parametrize(
+    ("layout", "count"), [(list(LAYOUTS)[i % 2], count) for i, count in enumerate([1, 255, 256, 257, 1100])]
+)
 def test_sums_at_the_rows_themselves(layout, count):
     """Each value is computed for both its rows."""
     X, rng = float_rows(MANY), np.random.default_rng(count)

@@ -166,9 +166,6 @@ def test_a_loss_of_labels_is_one_of_classification(rows):
     assert exact.objective_ <= optimize.minimize(objective, np.zeros(4)).fun * (1 + 1e-7)
     named = LinearSVC(loss="smooth hinge of tests", tol=1e-8, fit_intercept=False, random_state=0).fit(X, labels)
     np.testing.assert_array_equal(named.coef_, exact.coef_)
-    least = exact.objective_ / 80  # of the mean loss, for alpha = 1 / 80
-    near = SGDClassifier(SmoothHinge(0.5), alpha=1 / 80, fit_intercept=False, tol=1e-5, random_state=0).fit(X, labels)
-    assert near.objective_ == pytest.approx(least, rel=5e-3)
 
 
 def test_a_loss_of_numbers_is_one_of_regression(rows):
@@ -176,7 +173,7 @@ def test_a_loss_of_numbers_is_one_of_regression(rows):
     X, _, targets = rows
     model = LinearSVR(loss="half square of tests", C=2.0, tol=1e-10, fit_intercept=False, random_state=0)
     wanted = Ridge(alpha=0.5, fit_intercept=False).fit(X, targets)
-    with tuned(changed({"linear": {"weights": False, "gram": False}})):
+    with tuned(changed({"linear": {"weights": False, "gram": False, "lagrangian": False}})):
         np.testing.assert_allclose(model.fit(sparse.csr_array(X), targets).coef_, wanted.coef_, rtol=1e-4)
     assert model.converged_
 

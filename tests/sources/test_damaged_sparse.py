@@ -53,8 +53,7 @@ def damaged(change, kind=sparse.csr_matrix, index=np.int32):
 
 
 @pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
-@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize(("kind", "index"), [(sparse.csr_matrix, np.int32), (sparse.csr_array, np.int64)])
 def test_a_source_is_not_made_of_it(name, kind, index):
     change, words = FAULTS[name]
     with pytest.raises(ValueError, match=f"CSR matrix is damaged: .*{words}"):

@@ -64,8 +64,7 @@ def plain(X):
 
 
 @needs_bytes
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "n_classes"), [(form, 2 + i % 2) for i, form in enumerate(FORMS)])
 def test_a_model_of_quantized_rows_is_that_of_its_bytes(form, n_classes, scales):
     count, scale, make = FORMS[form]
     B, y = labelled(count, n_classes=n_classes)

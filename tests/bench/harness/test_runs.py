@@ -44,7 +44,7 @@ def small(monkeypatch):
     LINEAR_COMPETITORS[:] = [
         replace(one, budgets=one.budgets[::-2][::-1]) for one in everyone if 1000 not in one.budgets
     ]
-    LINEAR_COMPETITORS.extend(replace(one, budgets=(1, 10, 100, 1000)) for one in everyone if 1000 in one.budgets)
+    LINEAR_COMPETITORS.extend(replace(one, budgets=(1, 10, 300)) for one in everyone if 1000 in one.budgets)
     yield
     LINEAR_COMPETITORS[:] = everyone
 

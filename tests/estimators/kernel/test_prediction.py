@@ -51,8 +51,9 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian"])
+@pytest.mark.parametrize(
+    ("kernel", "form"), [(("rbf", "poly", "laplacian")[i % 3], form) for i, form in enumerate(FORMS)]
+)
 def test_every_form_of_rows_gives_the_same_model(kernel, form, stored):
     X, y, data = stored
     parameters = {"kernel": kernel, "gamma": 0.02, "coef0": 1.0, "tol": 1e-9}
@@ -71,8 +72,10 @@ def trained(stored):
     return {form: SVC(gamma=0.02, tol=1e-6).fit(FORMS[form](X, data), y) for form in TRAINED}
 
 
-@pytest.mark.parametrize("other", FORMS)
-@pytest.mark.parametrize("form", TRAINED)
+@pytest.mark.parametrize(
+    ("form", "other"),
+    [(form, other) for i, form in enumerate(TRAINED) for j, other in enumerate(FORMS) if i < 3 or (i + j) % 6 == 0],
+)
 def test_a_model_predicts_on_rows_of_any_form(form, other, stored, trained):
     X, _, data = stored
     wanted = trained[form].decision_function(X)

@@ -147,9 +147,10 @@ def test_few_rows_and_features(name, shape):
     assert model.objective_ == pytest.approx(objectives(name, model, X, y).sum(), rel=1e-9)
 
 
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "CSR"])
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("value", [0.0, 5.0])
+@pytest.mark.parametrize(
+    ("value", "fit_intercept", "layout"),
+    [(0.0, False, np.asarray), (0.0, True, sparse.csr_array), (5.0, False, sparse.csr_array), (5.0, True, np.asarray)],
+)
 @pytest.mark.parametrize("name", LOSSES)
 def test_features_that_are_constant(name, value, fit_intercept, layout):
     X, y = np.full((50, 3), value), np.array([0] * 20 + [1] * 30)

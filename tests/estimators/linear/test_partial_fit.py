@@ -181,9 +181,11 @@ def test_sparse_weights_are_learnt_further(kind):
         np.testing.assert_array_equal(sparse.coef_, dense.coef_)
 
 
-@pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
-@pytest.mark.parametrize("density", [0.02, 0.3])
-@pytest.mark.parametrize("rate", SCHEDULES)
+@pytest.mark.parametrize(
+    ("rate", "density", "penalty"),
+    [(rate, density, ("l2", "elasticnet")[(i + j) % 2])
+     for i, rate in enumerate(SCHEDULES) for j, density in enumerate([0.02, 0.3])],
+)  # fmt: skip
 def test_partial_fits_end_alike_wherever_the_samples_are(rate, density, penalty, stored):
     """Whether steps touch nonzero values alone depends on the values, and so do the default batch and the rule."""
     rng = np.random.default_rng(0)

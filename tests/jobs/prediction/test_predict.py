@@ -89,8 +89,10 @@ def test_a_process_that_is_killed_and_one_that_is_stopped(made, whole, tmp_path,
 
 
 @posix
-@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGINT", 130), ("SIGHUP", 129)])
-@pytest.mark.parametrize(("name", "ending"), [("words", "h5"), ("numbers", "csv"), ("numbers", "h5")])
+@pytest.mark.parametrize(
+    ("number", "code", "name", "ending"),
+    [("SIGTERM", 143, "words", "h5"), ("SIGINT", 130, "numbers", "csv"), ("SIGHUP", 129, "numbers", "h5")],
+)
 def test_a_signal(number, code, name, ending, made, whole, tmp_path, monkeypatch, capsys, heard):
     output, append = tmp_path / f"out.{ending}", PredictionFile.append
 

@@ -124,8 +124,9 @@ class Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize("ending", ["csv", "h5"])
-@pytest.mark.parametrize("moment", ["prediction", "sorting", "the end"])
+@pytest.mark.parametrize(
+    ("moment", "ending"), [("prediction", "csv"), ("sorting", "csv"), ("sorting", "h5"), ("the end", "h5")]
+)
 def test_a_killed_prediction_resumes_to_the_same_file(moment, ending, table, rows, tmp_path, monkeypatch, capsys):
     _, X, y = rows
     fastsvm.save(fastsvm.LinearSVC().fit(X, y), tmp_path / "model")

@@ -61,17 +61,16 @@ def test_steps_stall_if_the_rounding_of_gradients_is_larger_than_the_tolerance()
     assert found.kkt_violation > 1e-20 and reason is StopReason.STALLED
 
 
-@pytest.fixture(params=["recomputed", "in a block"])
-def nested(request):
-    """Kernel values among the rows of a large set are computed again and again, or once, which few sets need then."""
-    with tuned(changed({"kernel": {"nested_ns": 9.0 if request.param == "recomputed" else 0.0}})):
-        yield request.param == "recomputed"
-
-
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("method", "C"), [(SMO, 0.1), (SMO, 10.0), (SMO, 1e3), (Coordinate, 0.1), (Coordinate, 10.0)])
-def test_the_optimum_is_that_of_small_sets(method, C, dtype, nested):
+@pytest.mark.parametrize(
+    ("method", "C", "dtype", "nested"),
+    [(*case, (np.float32, np.float64)[(i + nested) % 2], nested)
+     for i, case in enumerate([(SMO, 0.1), (SMO, 10.0), (SMO, 1e3), (Coordinate, 0.1), (Coordinate, 10.0)])
+     for nested in (False, True)],
+)  # fmt: skip
+def test_the_optimum_is_that_of_small_sets(method, C, dtype, nested, choose):
+    """Kernel values among the rows of a large set are computed again and again, or once, which few sets need then."""
+    choose(kernel={"nested_ns": 9.0 if nested else 0.0})
     X, y = rows_of(600)
     upper = np.full(600, C)
     with Pool.open() as pool:

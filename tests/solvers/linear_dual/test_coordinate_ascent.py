@@ -19,7 +19,7 @@ from fastsvm.sources import MemorySource
 from fastsvm.tuning import LinearTuning
 
 EMPTY = np.empty(0)
-SIZES = [3, 17, 64, 300]
+SIZES = [8, 17, 64, 300]
 
 
 def problem_of(name, X, y, C=1.0, k=1, constant=1.0):

@@ -32,7 +32,7 @@ def rows():
     return X, scores.argmax(axis=1), scores[:, 0]
 
 
-def problem_of(name, rows, C=2.0, k=1, real=np.float64, constant=1.0):
+def problem_of(name, rows, C=0.5, k=1, real=np.float64, constant=1.0):
     X, labels, numbers = rows
     targets = numbers if name in REGRESSORS else labels if k > 1 else np.where(labels == 1, 1.0, -1.0)
     costs = C * np.where(np.arange(N) % 50 == 3, 0.0, 1.0 + np.arange(N) % 3)

@@ -23,8 +23,9 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 32, N])
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(
+    ("name", "batch_size"), [(name, size) for i, name in enumerate(LOSSES) for size in ((1, 32), (3, N))[i % 2]]
+)
 def test_steps_are_those_of_a_plain_loop(name, batch_size):
     k = K if name in naive.OF_CLASSES else 1
     X, targets = rows_and_targets(k)
@@ -108,9 +109,11 @@ def test_rows_shifted_and_scaled(layout):
     check(epochs(solver, 3)[0], wanted, 1e-11 if stored.dtype.itemsize == 8 else 1e-4)
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.7])
-@pytest.mark.parametrize("batch_size", [3, 16, 32, N])
-@pytest.mark.parametrize("window_rows", [1, 5, 16, 33])
+@pytest.mark.parametrize(
+    ("window_rows", "batch_size", "momentum"),
+    [(rows, size, (0.0, 0.7)[(i + j) % 2])
+     for i, rows in enumerate([1, 5, 16, 33]) for j, size in enumerate([3, 16, 32, N])],
+)  # fmt: skip
 def test_batches_may_straddle_windows(window_rows, batch_size, momentum):
     X, targets = rows_and_targets(K)
     problem, penalty = problem_of(X, targets, K), NONE._replace(l2=0.1, momentum=momentum)

@@ -28,9 +28,13 @@ def numbers(y):
 OTHER_STATIONARY_POINT = {("breast_cancer", "sigmoid", 100), ("digits", "sigmoid", 100)}
 
 
-@pytest.mark.parametrize("C", [0.1, 1, 100])
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("name", ["iris", "breast_cancer", "digits"])
+@pytest.mark.parametrize(
+    ("name", "kernel", "C"),
+    [(name, kernel, C)
+     for i, name in enumerate(["iris", "breast_cancer", "digits"])
+     for j, kernel in enumerate(KERNELS)
+     for k, C in enumerate([0.1, 1, 100]) if kernel == "rbf" or (i + j + k) % 3 == 0],
+)  # fmt: skip
 def test_objective_and_predictions_are_those_of_scikit_learn(name, kernel, C, data_sets):
     X, y = data_sets[name]
     wanted = svm.SVC(kernel=kernel, C=C, tol=1e-6, cache_size=500, **KERNELS[kernel]).fit(X, y)

@@ -243,7 +243,7 @@ STREAMED = ["file", "CSR file", "wide CSR file"]  # an epoch takes many windows;
 INTERRUPTED = [
     (case, where, (2, 5)[i % 2])
     for i, case in enumerate(RESUMED)
-    for where in ("memory", "CSR", STREAMED[(i + (case == "adaptive")) % 3])
+    for where in ("memory", "CSR", STREAMED[(i + 2 * (case == "adaptive")) % 3])
 ]
 
 
