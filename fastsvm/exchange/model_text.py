@@ -18,14 +18,7 @@ from fastsvm.estimators.fitting.validation import Attributes, origin_of
 from fastsvm.estimators.linear.prediction import LinearModel, dense_coef
 from fastsvm.estimators.linear.training_task import loss_of
 from fastsvm.estimators.nystroem.landmarks import LandmarkEstimator
-from fastsvm.estimators.registry import (
-    LinearOneClassSVM,
-    LinearSVC,
-    LinearSVR,
-    LogisticRegression,
-    SGDClassifier,
-    SGDRegressor,
-)
+from fastsvm.estimators.registry import LinearOneClassSVM, LinearSVC, LinearSVR, LogisticRegression, SGDClassifier
 from fastsvm.exchange.imported import linear_model
 from fastsvm.exchange.libsvm import MACHINES, read_libsvm_text, write_libsvm_text
 from fastsvm.exchange.text_lines import Header, TextLines, ValueReaders, begins_with, whole_labels
@@ -309,7 +302,7 @@ def _solver_of(model: BaseEstimator) -> str:
     if isinstance(model, LinearOneClassSVM):
         return ONE_CLASS
     loss = model.loss if isinstance(model.loss, str) else ""
-    if isinstance(model, SGDRegressor) or not hasattr(model, "classes_"):
+    if not hasattr(model, "classes_"):
         return "L2R_L1LOSS_SVR_DUAL" if loss == "epsilon_insensitive" else "L2R_L2LOSS_SVR_DUAL"
     is_sgd = isinstance(model, SGDClassifier)
     if loss_of(model.loss).of_classes if is_sgd else model.multi_class != "ovr":

@@ -43,14 +43,7 @@ from fastsvm.estimators.registry import (
     SGDRegressor,
 )
 from fastsvm.estimators.search.svc_search import SVCSearch
-from fastsvm.exchange.imported import (
-    KernelParts,
-    Samples,
-    kernel_model,
-    landmark_model,
-    linear_model,
-    standardized,
-)
+from fastsvm.exchange.imported import KernelParts, Samples, kernel_model, landmark_model, linear_model, standardized
 from fastsvm.exchange.libsvm import MACHINES, layout_of
 from fastsvm.kernels import KERNELS, Exponential, Laplacian, is_kernel, kernel_name
 from fastsvm.sources import to_dense
