@@ -18,9 +18,7 @@ from fastsvm.displays._samples import names_of
 from fastsvm.estimators.fitting.validation import Column, origin_of
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.exchange.model_text import is_libsvm_text, is_linear, load_libsvm, save_libsvm
-from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.inputs import Expected, InputOptions, Json, as_hdf5, listed
 from fastsvm.jobs.say import say
 from fastsvm.memory import parse_memory
@@ -110,8 +108,7 @@ def convert_model(
     if (n_features, first_index) != (None, None) and not is_text:
         raise ValueError(f"{source} knows the number and the index of its features; only the text of a model does not.")
     model = load_libsvm(source, n_features=n_features, first_index=first_index) if is_text else load(source)
-    if isinstance(model, SVCSearch):
-        model = model.best_estimator_
+    model = getattr(model, "best_estimator_", model)
     (save if is_text else save_libsvm)(model, destination)
     return {"file": str(destination), "estimator": type(model).__name__, "n_features": model.n_features_in_}
 
@@ -131,9 +128,8 @@ def compress_model(
     labels of the file are used. `parameters` are those of `fastsvm.compress`.
     """
     begin = time.perf_counter()
-    check_output(output, model_path, path)
     with opened(model_path, path, options) as (model, data):
-        model = model.best_estimator_ if isinstance(model, SVCSearch) else model
+        model = getattr(model, "best_estimator_", model)
         if refit and data.y is None:
             raise ValueError(f"{path} has no labels, which --refit needs.")
         compression = compress(model, data.X, y=data.y if refit else None, **parameters)

@@ -21,7 +21,7 @@ from fastsvm.estimators.fitting.session import Checkpointer, checkpointed
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.estimators.search.svc_search import SVCSearch
-from fastsvm.files.atomic_file import FULL, check_output
+from fastsvm.files.atomic_file import FULL
 from fastsvm.jobs.inputs import Json, check_labels, labels_of, rows_named
 from fastsvm.jobs.models import fitting_model
 from fastsvm.jobs.say import say
@@ -60,8 +60,6 @@ def train(
 
     `checkpoint` is the state of the fit to resume from, as a checkpointer received it.
     """
-    if destination is not None:
-        check_output(destination, job.train, *([job.test] if job.test else []))
     if not 0 <= job.holdout < 1:
         raise ValueError(f"holdout must be at least 0 and less than 1, found {job.holdout}.")
     if job.seed < 0:
