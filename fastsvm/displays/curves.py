@@ -116,12 +116,12 @@ class ConvergenceDisplay(Display):
         if y not in names:
             names += ["loss"] if hasattr(estimator, "loss_curve_") else []
             raise ValueError(f"y must be one of {names} for {type(estimator).__name__}, found {y!r}.")
-        step, of_y, tol = "epoch", "objective", None
+        step, of_y = "epoch", "objective" if y == "objective" else "relative duality gap"
+        tol = estimator.tol if y == "gap" and getattr(estimator, "criterion", "gap") == "gap" else None
         if "problem" in history:
             of_y = objective_name(estimator) if y == "objective" else "gap: largest violation"
             step = SOLVERS[estimator.solver].steps
             step = step if getattr(estimator, "learning_rate", None) is None else "gradient steps"
-            tol = estimator.tol if y == "gap" else None
         column = "epoch" if x == "iteration" and "problem" not in history else x
         axis_names = ("time (s)" if x == "time" else step, of_y)
         return cls(problem_curves(estimator, column, y), axis_names=axis_names, tol=tol)

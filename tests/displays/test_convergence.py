@@ -6,10 +6,8 @@ import pytest
 from matplotlib import pyplot as plt
 from sklearn.exceptions import ConvergenceWarning
 
-from fastsvm import SVC, SGDClassifier
-from fastsvm.displays import (
-    ConvergenceDisplay,
-)
+from fastsvm import SVC, LogisticRegression, SGDClassifier
+from fastsvm.displays import ConvergenceDisplay
 
 
 @pytest.mark.parametrize("x", ["iteration", "time"])
@@ -50,6 +48,15 @@ def test_history_of_a_machine_without_classes(wave_model):
     display = ConvergenceDisplay.from_estimator(wave_model, y="gap")
     np.testing.assert_array_equal(display.lines_[0].get_ydata(), wave_model.history_["gap"])
     assert display.axis_names == ("pair steps", "gap: largest violation")
+
+
+@pytest.mark.parametrize("criterion", ["gap", "gradient"])
+def test_history_of_a_linear_machine(criterion, moons):
+    model = LogisticRegression(criterion=criterion, tol=1e-3, dual=False).fit(*moons)
+    display = ConvergenceDisplay.from_estimator(model, y="gap")
+    assert display.axis_names == ("epoch", "relative duality gap")
+    assert display.tol == (1e-3 if criterion == "gap" else None)
+    assert model.history_["gap"][-1] == pytest.approx(model.duality_gap_ / model.objective_, rel=1e-6)
 
 
 def test_many_problems_have_one_name(digits):

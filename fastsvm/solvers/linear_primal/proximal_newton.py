@@ -315,9 +315,8 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         return state.weights
 
     def _certified_report(self, state: LinearPrimalState, certificate: Certificate, n_steps: int) -> Report:
-        gap = self.gap_of(certificate) if self.settings.criterion == "gap" else certificate.violation
         within = self.is_within(certificate)
-        return Report(gap, float(certificate.dual.sum()), n_steps, within, within, False, n_newton=n_steps)
+        return Report(self.gap_of(certificate), float(certificate.dual.sum()), n_steps, within, within, False, n_newton=n_steps)
 
 
 @jit
