@@ -19,7 +19,7 @@ KINDS = {
     "svr": {"C": 100.0, "gamma": GAMMA, "tol": 1e-6},
     "linear": {"C": 0.1, "tol": 1e-4, "window_visits": 1, "standardize": True},
     "linear of all classes": {"C": 1e-4, "tol": 1e-4, "window_visits": 2, "multi_class": "crammer_singer"},
-    "nystroem": {"C": 1.0, "gamma": GAMMA, "tol": 1e-4, "n_components": 50},
+    "nystroem": {"C": 0.3, "gamma": GAMMA, "tol": 1e-4, "n_components": 50},
     "sgd": {"max_iter": 30, "tol": None, "standardize": True},
 }
 
