@@ -19,11 +19,12 @@ def filled(grams, values, starts, lengths, used):
     return slots
 
 
-@pytest.mark.parametrize("n_directions", [0, 3])
-@pytest.mark.parametrize("n_kept", [0, 2, 9])
 @pytest.mark.parametrize(
-    ("dtype", "real"), [(np.uint8, np.float32), (np.float32, np.float32), (np.float64, np.float64)]
-)
+    ("dtype", "real", "n_kept", "n_directions"),
+    [(*types, n_kept, (0, 3)[(i + j) % 2])
+     for i, types in enumerate([(np.uint8, np.float32), (np.float32, np.float32), (np.float64, np.float64)])
+     for j, n_kept in enumerate([0, 2, 9])],
+)  # fmt: skip
 def test_blocks_in_any_order_kept_or_not(dtype, real, n_kept, n_directions):
     values, rng = rows_of(dtype), np.random.default_rng(1)
     wide = np.hstack([values.astype(np.float64), np.full((90, 1), 3.0)])

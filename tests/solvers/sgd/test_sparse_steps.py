@@ -52,9 +52,11 @@ def test_sparse_steps_are_those_of_a_plain_loop(name, batch_size):
     np.testing.assert_allclose(dense.answer(same).coef, solver.answer(state).coef, atol=1e-10)
 
 
-@pytest.mark.parametrize("average_from", [0.0, 7.5, np.inf])
-@pytest.mark.parametrize("n_scores", [1, K])
-@pytest.mark.parametrize("intercept_rate", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize(
+    ("intercept_rate", "n_scores", "average_from"),
+    [(rate, (1, K)[(i + j) % 2], average_from)
+     for i, rate in enumerate([0.0, 1.0, 3.0]) for j, average_from in enumerate([0.0, 7.5, np.inf])],
+)  # fmt: skip
 def test_averages_and_intercepts_of_sparse_steps(intercept_rate, n_scores, average_from):
     X, targets = sparse_rows(), rows_and_targets(n_scores)[1]
     rng = np.random.default_rng(0)
@@ -90,10 +92,14 @@ def test_a_penalty_that_leaves_nothing_of_the_weights(l2):
     check(state, wanted, 1e-11)
 
 
-@pytest.mark.parametrize("average_from", [0.0, 7.5])
-@pytest.mark.parametrize("l2", [0.0, 0.1, 8.0])
-@pytest.mark.parametrize("batch_size", [1, 5])
-@pytest.mark.parametrize("n_scores", [1, K])
+@pytest.mark.parametrize(
+    ("n_scores", "batch_size", "l2", "average_from"),
+    [(n_scores, batch_size, l2, average_from)
+     for i, n_scores in enumerate([1, K])
+     for j, batch_size in enumerate([1, 5])
+     for k, l2 in enumerate([0.0, 0.1, 8.0])
+     for m, average_from in enumerate([0.0, 7.5]) if (i + j + k + m) % 2 == 0],
+)  # fmt: skip
 def test_the_l1_penalty_of_sparse_steps_is_that_of_dual_averaging(n_scores, batch_size, l2, average_from):
     X, targets = sparse_rows(), rows_and_targets(n_scores)[1]
     solver = solver_of(
