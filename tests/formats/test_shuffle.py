@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from fastsvm.files import atomic_file
 from fastsvm.formats import convert
 from fastsvm.formats.conversion import shuffled
 from fastsvm.formats.readers.stream import Rows, stack
@@ -78,7 +77,7 @@ def test_nothing_is_left_after_an_error(tmp_path, monkeypatch, memory, error, wh
         raise error
 
     if when == "renaming":
-        monkeypatch.setattr(atomic_file, "complete", fail)
+        monkeypatch.setattr("fastsvm.formats.conversion.complete", fail)
     elif when == "writing":
         monkeypatch.setattr("fastsvm.formats.writer._extend", fail)
     else:
