@@ -16,7 +16,7 @@ from bench.streaming.cases import STREAMING_CASES
 
 __all__ = ["AVX2", "CASES", "cases_of"]
 
-_KERNEL, _MULTICLASS, _PREDICT, _COLD, _GROWTH = (("kernel",), ("multiclass",), ("predict",), ("cold",), ("growth",))
+_KERNEL, _MULTICLASS, _PREDICT, _GROWTH = (("kernel",), ("multiclass",), ("predict",), ("growth",))
 _SGD, _LINEAR, _TABLES, _WIDE = ("sgd",), ("linear",), ("tables",), ("wide_sparse",)
 _MNIST = KernelParameters(C=10, gamma=0.02)
 _MNIST_BYTES = KernelParameters(C=10, gamma=0.02 / 255**2)
@@ -92,8 +92,6 @@ CASES = [
     Case("mnist-10", _MULTICLASS, recipes.mnist, _MNIST_BYTES),
     Case("cifar-10-20000", _MULTICLASS + _PREDICT, partial(recipes.cifar10, 20_000), _CIFAR_BYTES),
     Case("cifar-10-50000", _MULTICLASS, partial(recipes.cifar10, 50_000), _CIFAR_BYTES),
-    Case("digits-empty-cache", _COLD, recipes.digits, _DIGITS, quick=True, code_cache="empty"),
-    Case("digits-full-cache", _COLD, recipes.digits, _DIGITS, quick=True, code_cache="full"),
     *[
         Case(
             f"synthetic-{n}",

@@ -30,7 +30,7 @@ from bench.streaming.competitors import STREAMING_COMPETITORS
 
 __all__ = ["SUITES", "competitors_of"]
 
-_FIT, _START, _CURVE = "bench.workers.fit", "bench.workers.start", "bench.workers.curve"
+_FIT, _CURVE = "bench.workers.fit", "bench.workers.curve"
 _KERNEL_VIEW = View(kernel_table.compared, kernel_table.lines, kernel_picture.figure)
 _kernel = partial(Suite, judge=kernel_referee.judge, competitors=COMPETITORS, view=_KERNEL_VIEW)
 _linear = partial(
@@ -54,13 +54,6 @@ SUITES = {
         enough_s=10.0,
     ),
     "predict": _kernel("Prediction of the test samples", "prediction", _FIT, "predict", stays="case"),
-    "cold": _kernel(
-        "A new process: import, first fit, first prediction",
-        "import, fit and prediction",
-        _START,
-        "start",
-        stays_quick="run",
-    ),
     "instructions": _kernel("The same fits with all instructions, and restricted to AVX2", "fit", _FIT, "fit"),
     "growth": _kernel("Time and memory as the number of samples doubles", "fit", _FIT, "fit"),
     "sgd": _linear(

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from bench.harness.competitor import OURS, Competitor
+from bench.harness.competitor import Competitor
 from bench.harness.data import Data, save
 from bench.harness.outcomes import Options, Result
 from bench.harness.processes import AVX2, Crew, Ended
@@ -40,12 +40,9 @@ class _Setting:
             timeout=self.options.timeout,
         )
 
-    def environment(self, competitor: str, turn: int) -> dict[str, str]:
-        """Return where machine code is cached, unless it is the default place, and for which processor it is."""
-        names = {"empty": f"cache-{competitor}-{turn}", "full": f"cache-{competitor}"}
-        name = names.get(self.case.code_cache)
-        cache = {"NUMBA_CACHE_DIR": str(self.folder / name)} if name else {}
-        return cache | (AVX2 if self.case.avx2 else {})
+    def environment(self) -> dict[str, str]:
+        """Return for which processor machine code is, unless it is this one."""
+        return AVX2 if self.case.avx2 else {}
 
 
 def run_case(
@@ -58,8 +55,6 @@ def run_case(
         setting = _Setting(case, suite, options, Path(temporary))
         (setting.folder / "data").mkdir()
         save(data, setting.folder / "data")
-        if case.code_cache == "full" and any(one.name == OURS for one in competitors):
-            _run(setting, Result(OURS), -1, crew)  # not measured: it fills the cache, which the others do not have
         turns = [(turn, result) for turn in range(min(options.repeat, suite.most_repeats)) for result in results]
         for turn, result in tqdm(turns, desc=case.name, unit="run", disable=None, leave=False):
             if result.status == "ok" and max(result.seconds, default=0) <= suite.enough_s:
@@ -77,7 +72,7 @@ def _run(setting: _Setting, result: Result, turn: int, crew: Crew) -> None:
     out.mkdir()
     stays = suite.stays_quick if setting.options.quick else suite.stays
     try:
-        crew.run(suite.worker, setting.task(name), out, setting.environment(name, turn), stays)
+        crew.run(suite.worker, setting.task(name), out, setting.environment(), stays)
     except Ended as end:
         result.status, result.message = end.status, str(end)
         if result.records:

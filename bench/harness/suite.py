@@ -39,8 +39,6 @@ class Case:
         Whether the case is run with `--quick`.
     series : str
         Name shared by cases that differ only in size. They become one curve.
-    code_cache : str
-        "" for the user's own cache of machine code, "empty" for none, "full" for one that an earlier run has filled.
     avx2 : bool
         Whether code is compiled, and OpenBLAS chooses its own, for a processor that has no more than AVX2.
     """
@@ -51,7 +49,6 @@ class Case:
     parameters: Any
     quick: bool = False
     series: str = ""
-    code_cache: str = ""
     avx2: bool = False
 
 

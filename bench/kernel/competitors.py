@@ -62,13 +62,12 @@ def _csr(X: Any, y: Any) -> Any:
 
 
 _WARM = ("kernel", "tables", "small", "wide_sparse", "multiclass", "predict", "growth")
-_ALL = (*_WARM, "cold")
-_OF_INSTRUCTIONS = (*_ALL, "instructions")  # OpenBLAS and Numba can be told which to use
+_OF_INSTRUCTIONS = (*_WARM, "instructions")  # OpenBLAS and Numba can be told which to use
 
 COMPETITORS = [
     Competitor(OURS, "fastsvm", _OF_INSTRUCTIONS, _fastsvm),
     Competitor("sklearn", "sklearn", _OF_INSTRUCTIONS, _sklearn),
-    Competitor("sklearnex", "sklearnex", _ALL, _sklearnex, float32),
+    Competitor("sklearnex", "sklearnex", _WARM, _sklearnex, float32),
     Competitor("sklearnex-f64", "sklearnex", _WARM, _sklearnex, float64),
     Competitor("libsvm-official", "libsvm", _WARM, _libsvm_official, _csr),
     Competitor("thundersvm", "thundersvm", _WARM, _thundersvm, float32),

@@ -25,7 +25,7 @@ __all__ = [
     "loops",
     "machines_agreement",
     "machines_agreement_in_short",
-    "new_processes",
+   
     "other_models",
     "other_searches",
     "reading",
@@ -46,7 +46,6 @@ _LOOPS = {
     "loops-moons-5000-dual": "moons, 5,000 rows",
 }  # fmt: skip
 _TABLES = {"a9a": "a9a, 32,561 × 123", "cod-rna": "cod-rna, 59,535 × 8", "kdd": "kdd, 145,586 × 118"}
-_CACHES = {"digits-empty-cache": "nothing is compiled", "digits-full-cache": "code is in the cache"}
 _SEARCHES = {
     "svr-houses": "SVR, 4,000 × 8, made-up houses, C, ε, γ", "nu-svr-houses": "NuSVR, the same, C, ν, γ",
     "svr-images": "SVR, 4,000 images of MNIST, C, ε", "one-class-images": "OneClassSVM, the same, ν, γ",
@@ -102,19 +101,6 @@ def loops() -> list[str]:
         ))  # fmt: skip
     heading = ["data", "loop s", "its objective", "ours there after s", "ratio", "ours with the loop's rate s"]
     return table(heading, rows)
-
-
-def new_processes() -> list[str]:
-    """Return seconds of the parts of new processes, medians."""
-    parts, rows = ("import", "first fit", "predict", "second fit"), []
-    for case, label in _CACHES.items():
-        for one in newest("cold")[case]:
-            if one["competitor"] == "fastsvm" or case == "digits-full-cache":
-                took = (median(record["parts"][part] for record in one["records"]) for part in parts)
-                cells = (seconds(value) if value > 0.0995 else f"{value:.3f}" for value in took)
-                rows.append((f"{one['competitor']}, {label}" if one["competitor"] == "fastsvm" else one["competitor"],
-                             *cells, seconds(one["median_s"])))  # fmt: skip
-    return table(["", "import s", "first fit", "prediction", "second fit", "until it has predicted"], rows)
 
 
 def first_answers() -> list[str]:

@@ -276,7 +276,6 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "agreement": studies.agreement,
     "other searches": studies.other_searches,
     "grid search": studies.grid_search,
-    "new processes": studies.new_processes,
     "first answers": studies.first_answers,
     "without AVX-512": studies.without_avx512,
     "agreement in short": studies.agreement_in_short,

@@ -11,7 +11,6 @@ from bench.__main__ import _too_slow, main
 from bench.cases import CASES, cases_of
 from bench.harness.competitor import Competitor
 from bench.harness.report import Report
-from bench.harness.runs import _Setting
 from bench.harness.suite import Case, Finished
 from bench.kernel.competitors import KernelParameters
 from bench.linear.competitors import LINEAR_COMPETITORS
@@ -34,12 +33,11 @@ def test_names_are_unique_and_suites_exist():
 def small(monkeypatch):
     """Leave few cases of kernel machines and linear models, and few budgets."""
     quick = [one for one in CASES if one.name in ("iris", "digits-sgd", "digits-linear")]
-    kernel, cold = KernelParameters(C=10, gamma=0.03), KernelParameters(C=1, gamma=0.1)
+    kernel = KernelParameters(C=10, gamma=0.03)
     cancer = Case("cancer", ("kernel", "predict"), recipes.breast_cancer, kernel, quick=True)
     wide = KernelParameters(C=10, gamma=0.01)
     sizes = [Case(f"{n}", ("growth",), partial(recipes.synthetic, n), wide, True, "synthetic") for n in (500, 1000)]
-    caches = [Case(cache, ("cold",), recipes.iris, cold, True, "", cache) for cache in ("empty", "full")]
-    monkeypatch.setattr("bench.cases.CASES", [*quick, cancer, *sizes, *caches])
+    monkeypatch.setattr("bench.cases.CASES", [*quick, cancer, *sizes])
     everyone = list(LINEAR_COMPETITORS)
     LINEAR_COMPETITORS[:] = [
         replace(one, budgets=one.budgets[::-2][::-1]) for one in everyone if 1000 not in one.budgets
@@ -52,7 +50,7 @@ def small(monkeypatch):
 def test_all_suites_run_and_are_saved(small, command_in_process, tmp_path, capsys):
     command = ["all", "--quick", "--repeat", "1", "--out", str(tmp_path), "--only", "fastsvm", "--only", "sklearn"]
     assert main(command) == 0
-    for suite in ("kernel", "multiclass", "predict", "cold", "growth", "sgd", "linear"):
+    for suite in ("kernel", "multiclass", "predict", "growth", "sgd", "linear"):
         (path,) = tmp_path.glob(f"{suite}-*.json")
         assert path.with_suffix(".png").stat().st_size > 1000
         content = json.loads(path.read_text())
@@ -68,27 +66,6 @@ def test_all_suites_run_and_are_saved(small, command_in_process, tmp_path, capsy
     assert "exponent of time against n" in capsys.readouterr().out
 
 
-def test_fresh_processes_measure_import_fit_and_prediction(small, tmp_path):
-    command = ["cold", "--case", "empty", "--only", "sklearn", "--repeat", "2", "--no-gap", "--out", str(tmp_path)]
-    assert main(command) == 0
-    (path,) = tmp_path.glob("cold-*.json")
-    (found,) = json.loads(path.read_text())["cases"][0]["results"]
-    assert len(found["records"]) == 2
-    for record in found["records"]:
-        parts = record["parts"]
-        assert parts["import"] > 0.05
-        assert record["seconds"] == parts["import"] + parts["first fit"] + parts["predict"]
-
-
-@pytest.mark.parametrize(("code_cache", "same"), [("empty", False), ("full", True)])
-def test_code_cache_is_new_in_each_turn_or_shared_by_all(code_cache, same, kernel_case, options, tmp_path):
-    setting = _Setting(replace(kernel_case(), code_cache=code_cache), SUITES["cold"], options, tmp_path)
-    first, second = (setting.environment("fastsvm", turn)["NUMBA_CACHE_DIR"] for turn in (0, 1))
-    assert (first == second) == same
-    assert setting.environment("sklearn", 0)["NUMBA_CACHE_DIR"] != first
-    assert _Setting(kernel_case(), SUITES["cold"], options, tmp_path).environment("fastsvm", 0) == {}
-
-
 def check_result(each, suite):
     assert each["status"] == "ok"
     assert each["median_s"] > 0
@@ -99,7 +76,7 @@ def check_result(each, suite):
     assert finding["agreement"] == 1
     (record,) = each["records"]
     assert record["peak_mb"] >= record["before_mb"] > 0
-    assert {"predict": "fit", "cold": "import"}.get(suite, "warm-up") in record["parts"]
+    assert {"predict": "fit"}.get(suite, "warm-up") in record["parts"]
 
 
 def check_curve(each, suite):
