@@ -315,8 +315,8 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         return state.weights
 
     def _certified_report(self, state: LinearPrimalState, certificate: Certificate, n_steps: int) -> Report:
-        within = self.is_within(certificate)
-        return Report(self.gap_of(certificate), float(certificate.dual.sum()), n_steps, within, within, False, n_newton=n_steps)
+        gap, within = self.gap_of(certificate), self.is_within(certificate)
+        return Report(gap, float(certificate.dual.sum()), n_steps, within, within, False, n_newton=n_steps)
 
 
 @jit
