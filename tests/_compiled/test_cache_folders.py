@@ -56,9 +56,12 @@ PROGRAM = """
 import os
 import sys
 
+from numba.core.registry import cpu_target
+
 from fastsvm import probe
 from fastsvm.kernels import RBF
 
+cpu_target.target_context.refresh()
 if sys.argv[1:]:  # after the imports: another user may not be able to read this Python
     os.setuid(int(sys.argv[1]))
 probe.value(RBF(2.0), 3.0)
