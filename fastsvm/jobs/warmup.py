@@ -59,6 +59,7 @@ def _cases(name: str, form: str) -> list[tuple[int, Json]]:
         "svc": [(few, {}), (few, {"kernel": "linear"}), (few, {"kernel": "poly"}), (many, {}), (many, {"C": 100.0})],
         "linear": [(few, {}), (few, {"loss": "hinge"}), (few, {"standardize": True})],
     }
+    cases |= {key: [(few, {}), (many, {})] for key in ("nu-svc", "logistic", "nystroem", "nystroem-regressor")}
     usual: Json = {"max_iter": tuning.warm_epochs} if name.startswith("sgd") else {}
     return [(n, parameters | seeded) for n, parameters in cases.get(name, [(few, usual)])]
 
