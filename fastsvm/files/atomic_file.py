@@ -179,22 +179,30 @@ def scratch_folder(path: str | Path, quick: bool = False) -> Iterator[Path]:
         except FileExistsError:
             room = name_beside(path, f".{secrets.token_hex(4)}.part")
             continue
-        with locked_folder(room) as alone:
-            if alone is False:  # another process takes it for an old folder and removes it
-                continue
-            try:
-                if not (quick and room is first):
-                    with locked_folder(room) as again:
-                        if alone and not again:  # some file systems ignore locks
-                            remove_left(path, quick)
-                yield room
-                return
-            except OSError as error:
-                if error.errno in _NO_MORE and error.filename is None:
-                    raise OSError(error.errno, error.strerror, str(path)) from error
-                raise
-            finally:  # while it is locked: afterwards another process may have made a folder of this name
-                shutil.rmtree(room, ignore_errors=True)
+        is_begun = False
+        try:
+            with locked_folder(room) as alone:
+                if alone is False:  # another process takes it for an old folder and removes it
+                    continue
+                try:
+                    is_begun = True
+                    if not (quick and room is first):
+                        with locked_folder(room) as again:
+                            if alone and not again:  # some file systems ignore locks
+                                remove_left(path, quick)
+                    yield room
+                    return
+                except OSError as error:
+                    if error.errno in _NO_MORE and error.filename is None:
+                        raise OSError(error.errno, error.strerror, str(path)) from error
+                    raise
+                finally:  # while it is locked: afterwards another process may have made a folder of this name
+                    shutil.rmtree(room, ignore_errors=True)
+        except BaseException:
+            if not is_begun:  # a signal came between the lock and the work
+                with suppress(OSError):
+                    room.rmdir()
+            raise
 
 
 def remove_left(path: Path, quick: bool = False) -> None:

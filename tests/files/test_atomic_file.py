@@ -1,10 +1,12 @@
 """Files that are complete or do not exist."""
 
 import os
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from fastsvm.files import atomic_file
 from fastsvm.files.atomic_file import LOCK, atomic_write, check_output, has_locks, name_beside, scratch_folder
 
 
@@ -128,4 +130,19 @@ def test_an_interrupted_check_of_a_folder_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "touch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         check_output(tmp_path / "out.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_after_the_lock_and_before_the_work_leaves_nothing(tmp_path, monkeypatch):
+    locked = atomic_file.locked_folder
+
+    @contextmanager
+    def interrupted(folder):
+        with locked(folder):
+            raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(atomic_file, "locked_folder", interrupted)
+    with pytest.raises(KeyboardInterrupt), atomic_write(tmp_path / "rows"):
+        pass
     assert list(tmp_path.iterdir()) == []
