@@ -77,6 +77,14 @@ def ours_in_tests(n):
     return np.zeros(n)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def nothing_stored():
+    """Compile all functions of this file, whatever an earlier run of the tests has stored."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numba_internals._OurCode, "_load_overload", lambda *_: None)
+        yield
+
+
 @pytest.fixture(scope="module")
 def library():
     """The machine code of a function that calls three others."""
