@@ -52,12 +52,12 @@ _MACHINES = {"x86_64": _X86, "AMD64": _X86, "aarch64": _ARM, "ARM64": _ARM, "arm
 
 def levels() -> list[Level]:
     """Return the levels of this host, the highest first."""
-    if platform.machine() == "arm64" and binding.get_process_triple().find("apple") >= 0:
+    if platform.machine() == "arm64" and "apple" in binding.get_process_triple():
         return list(_APPLE)
-    here = {name for name, has in binding.get_host_cpu_features().items() if has}
+    features, host = binding.get_host_cpu_features(), binding.get_host_cpu_name()
+    here = frozenset(name for name, has in features.items() if has)
     served = [level for level in _MACHINES.get(platform.machine(), ()) if level.needed <= here]
-    features = binding.get_host_cpu_features().flatten()
-    return served or [Level(binding.get_host_cpu_name(), binding.get_host_cpu_name(), frozenset(here), features)]
+    return served or [Level(host, host, here, features.flatten())]
 
 
 def _level() -> Level:

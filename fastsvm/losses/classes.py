@@ -75,7 +75,7 @@ def _crammer_singer_value(loss, scores, label, gradient):
 
 
 @conjugate_of_classes.register(CrammerSinger)
-def _crammer_singer_conjugate(loss, dual, label, cost):
+def _margin_conjugate(loss, dual, label, cost):
     return -loss.margin * float(dual[label])
 
 
@@ -166,9 +166,7 @@ def _weston_watkins_value(loss, scores, label, gradient):
     return total
 
 
-@conjugate_of_classes.register(WestonWatkins)
-def _weston_watkins_conjugate(loss, dual, label, cost):
-    return -loss.margin * float(dual[label])
+conjugate_of_classes.register(WestonWatkins)(_margin_conjugate)
 
 
 @update_of_classes.register(WestonWatkins)
