@@ -24,7 +24,7 @@ from fastsvm.files.atomic_file import check_output
 from fastsvm.formats.readers import FORMATS, formats_with
 from fastsvm.jobs.inputs import InputOptions, Json, remove_left_tables
 from fastsvm.jobs.say import in_options, nearest, say, visible
-from fastsvm.jobs.stopping import ended_by_signals
+from fastsvm.jobs.signals import ended_by_signals
 from fastsvm.memory import parse_memory
 from fastsvm.tuning import current_tuning
 

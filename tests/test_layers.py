@@ -31,7 +31,7 @@ LAYERS = [
     {"dask", "displays", "persistence"},
     {"exchange"},
     {"__init__"},
-    {"jobs.say", "jobs.stopping"},
+    {"jobs.say", "jobs.signals"},
     {"jobs.inputs"},
     {"jobs.models"},
     {"jobs.training"},

@@ -12,7 +12,7 @@ import pytest
 from fastsvm import memory
 from fastsvm._compiled import code_cache
 from fastsvm.files import atomic_file
-from fastsvm.jobs.stopping import Stopped, StopSignals, ended_by_signals
+from fastsvm.jobs.signals import Stopped, StopSignals, ended_by_signals
 
 AS_ON_WINDOWS = '''
 import builtins, os, signal, sys

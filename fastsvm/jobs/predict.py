@@ -31,7 +31,7 @@ from fastsvm.files.storable import storable
 from fastsvm.jobs.inputs import InputOptions, Json, UnknownLabels, check_labels, classes_of, fingerprint, rows_named
 from fastsvm.jobs.models import opened
 from fastsvm.jobs.say import say
-from fastsvm.jobs.stopping import StopSignals
+from fastsvm.jobs.signals import StopSignals
 from fastsvm.jobs.training.checkpoints import DamagedCheckpoint, changed, read, write
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data

@@ -27,7 +27,7 @@ from fastsvm.formats import FORMATS, recognise
 from fastsvm.jobs.inputs import Expected, Json, check_options, converted, fingerprint, is_hdf5, naming
 from fastsvm.jobs.report.page import write_report
 from fastsvm.jobs.say import say
-from fastsvm.jobs.stopping import Stopped, StopSignals
+from fastsvm.jobs.signals import Stopped, StopSignals
 from fastsvm.jobs.training.checkpoints import Checkpoint, Checkpoints, Tree, check_bound
 from fastsvm.jobs.training.job_file import Job, estimators_of
 from fastsvm.jobs.training.train import Tested, Trained, best_of, check_grid, measured, search, train, written_surely

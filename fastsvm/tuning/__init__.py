@@ -16,11 +16,11 @@ from fastsvm.tuning.records import (
     ClusterTuning,
     JobsTuning,
     KernelTuning,
-    Limits,
     LinearTuning,
     Look,
     NystroemTuning,
     ProductsTuning,
+    ReaderLimits,
     SearchTuning,
     SGDTuning,
     StorageTuning,
@@ -33,7 +33,7 @@ class Tuning(NamedTuple):
     cluster: ClusterTuning = ClusterTuning()
     jobs: JobsTuning = JobsTuning()
     kernel: KernelTuning = KernelTuning()
-    limits: Limits = Limits()
+    limits: ReaderLimits = ReaderLimits()
     linear: LinearTuning = LinearTuning()
     look: Look = Look()
     nystroem: NystroemTuning = NystroemTuning()

@@ -35,7 +35,7 @@ class StorageTuning(NamedTuple):
     loaded_share: int = 3
 
 
-class Limits(NamedTuple):
+class ReaderLimits(NamedTuple):
     """What a file may make a reader do before it has shown as much content. Real files stay far below."""
 
     # So many bytes may be declared, or unpickled, whatever a file stores. Fill values take none.
@@ -272,7 +272,7 @@ class KernelTuning(NamedTuple):
     multiplications_of_step: float = 1e6
     step_operations: int = 6
     # The bounds within a Newton step are found in so many rounds, and polishing takes as many.
-    rounds: int = 30
+    most_rounds: int = 30
     # If a Newton step fixes a greater share of the rows at bounds, the free set is far from the right one.
     most_fixed: float = 0.25
     # Polishing takes Newton steps on so many free rows at most, and in small problems as many other steps between them.

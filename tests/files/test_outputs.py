@@ -13,7 +13,7 @@ import pytest
 import fastsvm
 from fastsvm.cli import main
 from fastsvm.files.atomic_file import is_taken
-from fastsvm.jobs.stopping import Stopped, StopSignals, ended_by_signals
+from fastsvm.jobs.signals import Stopped, StopSignals, ended_by_signals
 
 posix = pytest.mark.skipif(os.name == "nt", reason="pipes and signals are those of POSIX")
 

@@ -7,7 +7,7 @@ import pytest
 
 from fastsvm.files.array_file import read_arrays
 from fastsvm.jobs.runner import JobCheckpointer, RunFolder, run
-from fastsvm.jobs.stopping import Stopped
+from fastsvm.jobs.signals import Stopped
 from fastsvm.jobs.training.job_file import Job
 
 N, D = 3000, 20

@@ -68,12 +68,11 @@ from fastsvm.solvers.kernel_dual.problem import (
     KernelSolution,
     duality_gap_is_within,
     feasible,
-    gap_of,
     group_level,
     levelled,
     objective,
     primal_objective,
-    worst_ends,
+    violation,
 )
 from fastsvm.solvers.kernel_dual.working_sets import SolveBlock, WorkingSetSteps
 from fastsvm.solvers.outer_loop import Report
@@ -183,18 +182,20 @@ class Decomposition(ABC):
     def step(self, state: KernelDualState, most_steps: int) -> tuple[KernelDualState, Report]:
         """Solve one working set, or declare convergence after F is confirmed. Changes the state in place."""
         verdict = self._confirm(state)
-        level, low, high = levelled(self.problem, state.alpha, state.gradient)
         if verdict is _Verdict.CONFIRMED:
             return state, self._report(state, self._polish(state))
         if verdict is _Verdict.ROUNDING:  # even if F, which may err by more than the tolerance, shows no gap
-            return state, self._report(state, high - low)._replace(converged=False, stalled=True)
+            return state, self._report(state, violation(self.problem, *state[:2]))._replace(
+                converged=False, stalled=True
+            )
         self.working_sets.n_sets += 1
+        level, low, high = levelled(self.problem, state.alpha, state.gradient)
         self._consider_all_rows(state, level, (low + high) / 2)
         before = objective(self.problem, state.alpha, state.gradient)
         state, n_steps = self._set_steps(state, self._aim, most_steps)
         n_newton = self._newton_if_slow(state, n_steps, before)
         n_interior = self._solve_if_slow(state, n_steps) if n_steps < most_steps else 0
-        report = self._report(state, gap_of(self.problem, state), n_steps)
+        report = self._report(state, violation(self.problem, *state[:2]), n_steps)
         return state, report._replace(
             n_newton=n_newton + n_interior,
             converged=report.converged and self.gradient.exact,  # else the next step confirms it
@@ -232,11 +233,11 @@ class Decomposition(ABC):
         wait = self.tuning.many_steps + int(n_free**3 / self.tuning.multiplications_of_step)
         if self._since_newton < wait << min(self._newton_failures, 10):
             return 0
-        gap, reached = gap_of(self.problem, state), objective(self.problem, *state[:2])
+        gap, reached = violation(self.problem, *state[:2]), objective(self.problem, *state[:2])
         kept = self._newton(state, self._most_free)
         gain_of_steps = (reached - before) * self._since_newton / n_steps
         is_higher = objective(self.problem, *state[:2]) > reached + SEEN * gain_of_steps
-        good = gap_of(self.problem, state) < (1 - SEEN) * gap or is_higher
+        good = violation(self.problem, *state[:2]) < (1 - SEEN) * gap or is_higher
         self._newton_failures = 0 if good else self._newton_failures + 1
         self._since_newton = 0
         return int(kept)
@@ -308,7 +309,7 @@ class Decomposition(ABC):
         wait = self.tuning.many_steps + STEPS * n**3 / self.tuning.multiplications_of_step
         if n_steps > 0 and self._n_steps < wait:
             return False
-        return gap_of(self.problem, state) > self._aim and 0 < upper.min() <= upper.max() < np.inf
+        return violation(self.problem, *state[:2]) > self._aim and 0 < upper.min() <= upper.max() < np.inf
 
     def _adopt(self, state: KernelDualState, result: InteriorResult) -> bool:
         """Take the solution if it is better than the state, and return whether it is."""
@@ -332,23 +333,23 @@ class Decomposition(ABC):
     def _badness(self, state: KernelDualState) -> float:
         rho = group_level(self.problem, 0, state.alpha, state.gradient) if self.problem.groups else 0.0
         primal = primal_objective(self.problem, state, rho)
-        return badness(gap_of(self.problem, state), primal, objective(self.problem, *state[:2]))
+        return badness(violation(self.problem, *state[:2]), primal, objective(self.problem, *state[:2]))
 
     # --- the end -----------------------------------------------------------------------------------------------
 
     def _confirm(self, state: KernelDualState) -> _Verdict:
         """Confirm or refuse the state as a solution; F may be corrected and the aim lowered."""
         while True:
-            low, high = worst_ends(self.problem, state.alpha, state.gradient)
-            if self.gradient.is_rounding(high - low) and not (high - low <= self.tol and self._is_certified(state)):
+            gap = violation(self.problem, *state[:2])
+            if self.gradient.is_rounding(gap) and not (gap <= self.tol and self._is_certified(state)):
                 if not self.gradient.refines(state):
                     return _Verdict.ROUNDING
-                low, high = worst_ends(self.problem, state.alpha, state.gradient)
-                if high - low > self.tol:
+                gap = violation(self.problem, *state[:2])
+                if gap > self.tol:
                     return _Verdict.CONTINUE
-            while 0 < high - low <= self._aim and not self._is_certified(state):
-                self._aim = (high - low) / 2
-            if high - low <= self._aim:
+            while 0 < gap <= self._aim and not self._is_certified(state):
+                self._aim = gap / 2
+            if gap <= self._aim:
                 if state.alpha.any() and self.gradient.exact and not self.gradient.verified:
                     self.gradient.recompute(state)
                     self._best, self._lowest = -np.inf, np.inf  # those were of another F
@@ -356,14 +357,14 @@ class Decomposition(ABC):
                 if not self.gradient.confirm(state):
                     return _Verdict.CONFIRMED
                 self._best, self._lowest = -np.inf, np.inf  # those were of another F
-                low, high = worst_ends(self.problem, state.alpha, state.gradient)
+                gap = violation(self.problem, *state[:2])
                 enough = self.tol - 2 * self.gradient.doubt
                 if not enough > 0:
                     return _Verdict.ROUNDING
-                if high - low <= enough and self._is_certified(state):
+                if gap <= enough and self._is_certified(state):
                     return _Verdict.CONFIRMED
-                self._aim = min(self._aim, enough, max(0.0, high - low)) * (1 - SEEN)
-            if not (self.gradient.is_blurred(max(high - low, self._aim)) and self.gradient.may_be_exact(state)):
+                self._aim = min(self._aim, enough, gap) * (1 - SEEN)
+            if not (self.gradient.is_blurred(max(gap, self._aim)) and self.gradient.may_be_exact(state)):
                 return _Verdict.CONTINUE
             self.gradient.correct(state)  # further steps should follow the true gradient
             self._best, self._lowest = -np.inf, np.inf  # those were of another F
@@ -388,9 +389,7 @@ class Decomposition(ABC):
         within = gap <= self._aim and self._is_certified(state)
         converged = within and (self.gradient.verified or not state.alpha.any())
         stalled = n_steps == 0 and not converged
-        return Report(
-            max(0.0, gap), objective(self.problem, state.alpha, state.gradient), n_steps, within, converged, stalled
-        )
+        return Report(gap, objective(self.problem, state.alpha, state.gradient), n_steps, within, converged, stalled)
 
     def _polish(self, state: KernelDualState) -> float:
         """Reduce a gap within tolerance to rounding error in the state, where that is cheap, and return the gap.
@@ -398,26 +397,26 @@ class Decomposition(ABC):
         Where Newton steps show that the free set is not the right one yet, a working set takes as many steps as it has
         rows.
         """
-        gap, gradient = gap_of(self.problem, state), self.gradient
+        gap, gradient = violation(self.problem, *state[:2]), self.gradient
         alpha, first, drift, first_gap = state.alpha.copy(), state.gradient.copy(), gradient.products.drift, gap
-        for _ in range(self.tuning.rounds if gradient.exact else 0):
+        for _ in range(self.tuning.most_rounds if gradient.exact else 0):
             before = state.alpha.copy(), state.gradient.copy()
             if gap <= EXACT or gradient.is_rounding(gap):
                 break
             if not self._newton(state, self.tuning.polished_rows):
                 break
-            if gap_of(self.problem, state) > gap * 0.5:  # the free set is not the right one yet
+            if violation(self.problem, *state[:2]) > gap * 0.5:  # the free set is not the right one yet
                 state, _ = self._set_steps(state, 2 * EXACT, self.working_sets.size)
-            if gap_of(self.problem, state) >= gap:  # the rest is rounding error
+            if violation(self.problem, *state[:2]) >= gap:  # the rest is rounding error
                 state.alpha[:], state.gradient[:] = before
                 break
-            gap = gap_of(self.problem, state)
+            gap = violation(self.problem, *state[:2])
         if gradient.verified:
             return gap
         gradient.recompute(state)
-        if gap_of(self.problem, state) > max(first_gap, EXACT):  # the gain was rounding error
+        if violation(self.problem, *state[:2]) > max(first_gap, EXACT):  # the gain was rounding error
             state.alpha[:], state.gradient[:], gradient.products.drift = alpha, first, drift
-        return gap_of(self.problem, state)
+        return violation(self.problem, *state[:2])
 
     def _is_certified(self, state: KernelDualState) -> bool:
         return duality_gap_is_within(self.problem, state, self.tol)
@@ -483,7 +482,7 @@ def _bounded_step(
     bound = np.zeros(m)  # -1 or 1 for rows fixed at the lower or the upper bound
     place, halves = np.full(m, -1), np.empty((0, m))  # rows of the inverse's factor, for all rows ever fixed
     products = np.empty((0, 0))
-    for k in range(tuning.rounds):
+    for k in range(tuning.most_rounds):
         fixed = np.flatnonzero(bound)
         if len(fixed) > tuning.most_fixed * m:
             return None
@@ -506,7 +505,7 @@ def _bounded_step(
             step += inverse.half_times(weights @ halves)
         step[fixed] = target
         below, above = (step < low) & (bound == 0), (step > high) & (bound == 0)
-        released = fixed[force * bound[fixed] > 0] if k < tuning.rounds // 2 else fixed[:0]
+        released = fixed[force * bound[fixed] > 0] if k < tuning.most_rounds // 2 else fixed[:0]
         if not (below.any() or above.any() or len(released)):
             free = bound == 0
             if balanced:

@@ -15,7 +15,14 @@ from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS, Samples, ValueBound
 from fastsvm.kernel_matrix.rounding import NEAR, RETURNED, SEEN, UNIT
 from fastsvm.kernel_matrix.rows import KernelProducts, ProblemRows
 from fastsvm.linalg.double_floats import Wide, minus
-from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, certify, gap_of, levelled, violation
+from fastsvm.solvers.kernel_dual.problem import (
+    KernelDualState,
+    KernelProblem,
+    certify,
+    levelled,
+    violation,
+    violation_bound,
+)
 from fastsvm.solvers.kernel_dual.working_sets import movable, settled
 
 _PATIENCE = 3  # Steps end once F in more digits showed so often that the gap did not fall by a share that is seen.
@@ -132,7 +139,7 @@ class DualGradient:
             return False
         exact, error = self.certain(state)
         state.gradient[:], self.products.drift = exact.gradient, 0.0
-        left = gap_of(self._problem, exact)
+        left = violation(self._problem, *exact[:2])
         is_less = left < (1 - SEEN) * self.least
         self.least, self.waited = (left, 0) if is_less else (self.least, self.waited + 1)
         return 2 * float(error.max()) <= self._tol
@@ -225,8 +232,8 @@ class DualGradient:
 
     def _set_doubt(self, state: KernelDualState, error: np.ndarray) -> None:
         """Set `doubt` to that by which the violation, which counts the errors of F, may be larger than the gap."""
-        worst = violation(self._problem, state.alpha, state.gradient, error)
-        self.doubt = (worst - gap_of(self._problem, state)) / 2
+        worst = violation_bound(self._problem, *state[:2], error)
+        self.doubt = (worst - violation(self._problem, *state[:2])) / 2
 
     def _confirm_exactly(self, state: KernelDualState) -> bool:
         """Write F in more digits than float64 has where its rounding is visible, and return whether it is."""

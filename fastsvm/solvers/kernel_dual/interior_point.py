@@ -51,6 +51,7 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.pairwise import SPAN
 from fastsvm.kernel_matrix.rounding import BALANCED, EXACT, NEAR, ROUNDING, UNIT
 from fastsvm.linalg.cholesky import Inverse
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, violation, worst_ends
 
 STEPS = 100
 """A path has so many steps at most."""
@@ -208,16 +209,15 @@ class Scaled(NamedTuple):
         if self.balanced and abs(self.balance @ x) > BALANCED * (np.abs(self.balance) @ x):
             return InteriorResult(x)
         gradient = (self.matrix @ x - self.linear) / self.balance  # F
-        rising = self.balance > 0
-        rises, falls = np.where(rising, x < self.upper, x > 0), np.where(rising, x > 0, x < self.upper)
-        zero = np.inf if self.balanced else 0.0
-        low, high = np.min(gradient[rises], initial=zero), np.max(gradient[falls], initial=-zero)
-        margin = np.sign(self.balance) * (gradient - ((low + high) / 2 if self.balanced else 0.0))  # y (f(x) − t)
-        square = float(x @ (np.sign(self.balance) * gradient * self.scale + self.linear))
+        if np.isnan(gradient).any():
+            return InteriorResult(x)
+        y = np.sign(self.balance)
+        problem = KernelProblem(y, self.upper, self.linear / self.balance, groups=int(self.balanced))
+        worst, (low, high) = violation(problem, x, gradient), worst_ends(problem, x, gradient)
+        margin = y * (gradient - ((low + high) / 2 if self.balanced else 0.0))  # y (f(x) − t)
+        square = float(x @ (y * gradient * self.scale + self.linear))
         loss = float((self.upper * self.scale) @ np.maximum(0, -margin))
-        violation = float(np.maximum(0.0, high - low))  # NaN stays
-        bad = badness(violation, square / 2 + loss, float(x @ self.linear) - square / 2)
-        return InteriorResult(x, violation, bad) if violation >= 0 else InteriorResult(x)
+        return InteriorResult(x, worst, badness(worst, square / 2 + loss, float(x @ self.linear) - square / 2))
 
     def rounding(self, x: np.ndarray) -> float:
         """Return a bound on the rounding error of F: that of its largest sum of absolute values."""

@@ -308,15 +308,16 @@ def worst_ends(problem, alpha, gradient):
     return low, high
 
 
-def gap_of(problem: KernelProblem, state: KernelDualState) -> float:
-    """Return the gap of a state, at least 0."""
-    low, high = worst_ends(problem, state.alpha, state.gradient)
-    return max(0.0, high - low)
+@jit
+def violation(problem, alpha, gradient):
+    """Return the violation of the optimality conditions: the gap if it is positive, else 0; NaN stays."""
+    low, high = worst_ends(problem, alpha, gradient)
+    return 0.0 if high <= low else high - low
 
 
 @jit
-def violation(problem, alpha, gradient, error):
-    """Return a bound on the gap where F may err by `error`."""
+def violation_bound(problem, alpha, gradient, error):
+    """Return a bound on the violation where F may err by `error`."""
     worst, below, above = 0.0, gradient - error, gradient + error
     for group in range(max(1, problem.groups)):
         low, _ = group_ends(problem, group, alpha, below)
@@ -436,10 +437,9 @@ def certify(problem, alpha, gradient, error, tol):
     for group in range(problem.groups):
         duality_gap += abs((rho + margin if group == 0 else rho - margin) * _excess(problem, group, alpha))
     dual = objective(problem, alpha, gradient)
-    worst = violation(problem, alpha, gradient, error)
-    low, high = worst_ends(problem, alpha, gradient)
+    worst = violation_bound(problem, alpha, gradient, error)
     seen_in_gap = duality_gap + slack - raw > SEEN * raw + SEEN_OBJECTIVE * abs(dual)
-    seen_in_violation = worst - max(0.0, high - low) > SEEN * tol
+    seen_in_violation = worst - violation(problem, alpha, gradient) > SEEN * tol
     return Certificate(rho, margin, dual, duality_gap + slack, worst, seen_in_violation, seen_in_gap)
 
 
@@ -449,7 +449,7 @@ def solution_at_zero(problem: KernelProblem) -> KernelSolution:
     if problem.total > 0:
         return KernelSolution(alpha, none, 0.0, 0.0, np.inf, np.inf)
     state = KernelDualState(alpha, -problem.target, none)
-    return KernelSolution(alpha, none, 0.0, 0.0, primal_objective(problem, state, 0.0), gap_of(problem, state))
+    return KernelSolution(alpha, none, 0.0, 0.0, primal_objective(problem, state, 0.0), violation(problem, *state[:2]))
 
 
 def solution_of(problem: KernelProblem, state: KernelDualState, error: np.ndarray, tol: float) -> KernelSolution:

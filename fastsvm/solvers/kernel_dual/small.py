@@ -43,7 +43,7 @@ from fastsvm.kernel_matrix.rows_on_demand import (
     rows_among,
 )
 from fastsvm.linalg.cholesky import delete_row, factorise, solve_factorised
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, feasible, objective, worst_ends
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, feasible, objective, violation
 from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_steps
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning
@@ -72,7 +72,7 @@ class SmallLimits(NamedTuple):
     small_steps: int
     step_operations: int
     polished_rows: int
-    rounds: int
+    most_rounds: int
 
     @classmethod
     def of(cls, tol: float, most_steps: int, tuning: KernelTuning) -> "SmallLimits":
@@ -202,32 +202,32 @@ def _improve(rows, problem, limits, alpha, gradient):
     n, n_steps, since, wait, polished, best = alpha.size, 0, 0, limits.small_steps, 0, np.inf
     kept, kept_gradient = np.empty(n), np.empty(n)
     before = objective(problem, alpha, gradient)
-    for _ in range(most_steps + limits.rounds + 2):  # each round takes a step or polishes, unless values overflow
-        low, high = worst_ends(problem, alpha, gradient)
-        if polished > 0 and high - low <= best / 2:
+    for _ in range(most_steps + limits.most_rounds + 2):  # each round takes a step or polishes, unless values overflow
+        gap = violation(problem, alpha, gradient)
+        if polished > 0 and gap <= best / 2:
             some, taken = 0, 0
         else:
             some = limits.polished_rows if polished > 0 else min(limits.small_steps, most_steps - n_steps)
             taken = pair_steps(rows, problem, alpha, gradient, tol if polished == 0 else EXACT, some)
-            low, high = worst_ends(problem, alpha, gradient)
+            gap = violation(problem, alpha, gradient)
         if polished == 0:
             n_steps, since = n_steps + taken, since + taken
-            if not high - low <= tol:
+            if not gap <= tol:
                 if taken < some or n_steps >= most_steps:
                     break
                 spent = limits.step_operations * n * since
                 if not limits.newton or since < wait or spent < _operations(problem, alpha):
                     continue
-        elif not high - low < best:
+        elif not gap < best:
             _copy(kept, alpha)
             _copy(kept_gradient, gradient)
             break
         most_free = n
-        if high - low <= tol:
-            polished, best, most_free = polished + 1, high - low, limits.polished_rows
+        if gap <= tol:
+            polished, best, most_free = polished + 1, gap, limits.polished_rows
             _copy(alpha, kept)
             _copy(gradient, kept_gradient)
-            if not limits.newton or best <= EXACT or polished > limits.rounds:
+            if not limits.newton or best <= EXACT or polished > limits.most_rounds:
                 break
         reached = objective(problem, alpha, gradient)
         is_possible = newton_steps(rows, problem, alpha, gradient, most_free)

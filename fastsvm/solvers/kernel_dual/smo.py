@@ -22,7 +22,7 @@ from fastsvm.solvers.kernel_dual.problem import (
     KernelSolution,
     freedom,
     solution_of,
-    violation,
+    violation_bound,
 )
 from fastsvm.solvers.kernel_dual.working_sets import reordered
 
@@ -212,7 +212,7 @@ class SMO(Decomposition):
         near = self._at_bounds(state)
         if near is not state:
             moved = error + self.gradient.bounds.of_change(near.alpha - state.alpha)
-            before, after = (violation(self.problem, *one) for one in ((*state[:2], error), (*near[:2], moved)))
+            before, after = (violation_bound(self.problem, *one) for one in ((*state[:2], error), (*near[:2], moved)))
             if after <= self.tol or before > self.tol:
                 state, error = near, moved
         return solution_of(self.problem, state, error, self.tol)

@@ -13,7 +13,7 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, scratch_array, spans
 from fastsvm.kernel_matrix.pairwise import SPAN
 from fastsvm.kernel_matrix.rows import KernelProducts, KernelRows, PairedRows, RecomputedRows, SquareRows
-from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, freedom, gap_of, levelled
+from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, freedom, levelled, violation
 from fastsvm.tuning import KernelTuning
 
 SolveBlock = Callable[[np.ndarray, KernelProblem, np.ndarray, np.ndarray, float, int], int]
@@ -193,7 +193,7 @@ class WorkingSetSteps:
         for _ in range(self._tuning.set_steps):
             state, taken = sets.take(state, target, most_steps - n_steps, solve_block)
             n_steps += taken
-            if taken == 0 or n_steps >= most_steps or gap_of(part, state) <= target:
+            if taken == 0 or n_steps >= most_steps or violation(part, *state[:2]) <= target:
                 break
         self._saw(sets.products.largest)
         return n_steps

@@ -21,7 +21,7 @@ from fastsvm.solvers.kernel_dual.problem import (
     feasible,
     objective,
     violation,
-    worst_ends,
+    violation_bound,
 )
 
 
@@ -88,12 +88,11 @@ class DualView:
             primal, most = self._primal_bounds(alpha, sums, error, intercept)
             gradient = of_near[0] + self._ridge * y * near - y
             error = of_near[1] + 3 * UNIT * (np.abs(of_near[0]) + self._ridge * near + 1)
-            low, high = worst_ends(self.problem, near, gradient)
-            worst = violation(self.problem, near, gradient, error)
+            worst = violation_bound(self.problem, near, gradient, error)
             dual, lowest = self._dual_bounds(near, gradient, error, intercept)
             gap = max(0.0, most - lowest)
             raw = max(0.0, primal - dual)
-            is_seen = worst - max(0.0, high - low) > SEEN * tol
+            is_seen = worst - violation(self.problem, near, gradient) > SEEN * tol
             if not (is_seen or gap - raw > SEEN * raw + SEEN_OBJECTIVE * primal):
                 break
         return KernelSolution(alpha, within, intercept, primal, gap, worst)

@@ -47,7 +47,7 @@ from fastsvm.kernel_matrix.rounding import ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
 from fastsvm.kernel_matrix.rows import KernelProducts, KernelRows, SquareRows
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.dual_gradient import rounding_is_visible
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, worst_ends
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, violation
 from fastsvm.solvers.kernel_dual.working_sets import WorkingBlock
 from fastsvm.solvers.kernel_primal.certificate import DualView, KernelPrimalState, MarginLoss, bounded_sums
 from fastsvm.solvers.outer_loop import Limits, Memoryless, Report, drive
@@ -317,14 +317,12 @@ class Primal(Memoryless):
         """Return the KKT violation, in units of margins."""
         y, dual = self.problem.y, self._dual.problem
         gradient = state.sums + y * (self._ridge * state.alpha - 1)
-        low, high = worst_ends(dual, np.maximum(state.alpha, 0), gradient)
-        violation = high - low
-        if violation > self.tol:
-            return violation
+        worst = violation(dual, np.maximum(state.alpha, 0), gradient)
+        if worst > self.tol:
+            return worst
         change = y * (self._dual.feasible(state.alpha) - state.alpha)
         gradient += self._products.times(change) + self._ridge * change
-        low, high = worst_ends(dual, state.alpha + y * change, gradient)
-        return max(violation, high - low)
+        return max(worst, violation(dual, state.alpha + y * change, gradient))
 
     def _is_better(self, state: KernelPrimalState, objective: float, violation: float) -> bool:
         """Return whether the objective or, where rounding hides that, the violation decreased."""

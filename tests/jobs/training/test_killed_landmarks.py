@@ -10,7 +10,7 @@ from runs import KINDS, Interrupter, assert_same_model, of
 
 from fastsvm.cli import main
 from fastsvm.jobs.runner import resume, run, status
-from fastsvm.jobs.stopping import Stopped
+from fastsvm.jobs.signals import Stopped
 from fastsvm.sources import tiled
 
 KILL = """

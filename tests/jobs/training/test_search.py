@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 
 import fastsvm
 from fastsvm.jobs.runner import RunFolder, resume, run
-from fastsvm.jobs.stopping import Stopped, StopSignals
+from fastsvm.jobs.signals import Stopped, StopSignals
 
 
 @pytest.mark.parametrize("kind", GRIDS)
