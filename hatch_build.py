@@ -26,10 +26,13 @@ class MachineCode(BuildHookInterface):
         if version == "editable":
             return
         self._folder = tempfile.TemporaryDirectory()
-        for level in self._levels():
+        levels = self._levels()
+        for level in levels:
             self.app.display_info(f"Compiling for {level}")
             self._python("-m", "fastsvm", "warmup", FASTSVM_PROCESSOR=level, NUMBA_CACHE_DIR=self._folder.name)
         (code,) = Path(self._folder.name).iterdir()
+        versions = self._python("-c", "from fastsvm._compiled.processor import VERSIONS; print(VERSIONS)").strip()
+        (code / f"levels.{versions}").write_text("\n".join(levels), encoding="utf-8")
         build_data["force_include"][str(code)] = "fastsvm/_machine_code"
         build_data["pure_python"] = False
         version_tag = f"cp{sys.version_info.major}{sys.version_info.minor}"

@@ -26,13 +26,20 @@ from typing import Any, NamedTuple
 
 import numba
 
+from fastsvm._compiled.processor import SHIPPED
+
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None  # type: ignore[assignment]
+
 _NAME = "fastsvm-machine-code"
 PACKAGE = Path(__file__).parents[1]
-SHIPPED = PACKAGE / "_machine_code"
 _MACHINERY = ("_compiled.compiler", "_compiled.numba_internals", "_compiled.processor")
 _CACHE = "_compiled.code_cache"  # changes nothing in what is compiled
 _REGISTERING = {"register", "default"}  # methods of generic functions that add bodies, as Numba's `overload` does
 _SECONDS = 0.2  # New digests are stored after so many.
+_WAIT_SECONDS, _POLL_SECONDS = 60.0, 0.02  # A process waits so long for another one's code, and asks so often.
 KEPT = 4
 """Lists of digests, and versions of the code of a function, are kept for so many sources, as of several checkouts."""
 
@@ -97,6 +104,46 @@ def _private_root() -> Path | None:
             return Path(tempfile.mkdtemp(prefix="fastsvm-cache-"))
         return None
     return root
+
+
+class Claim:
+    """The right to compile something, or to change a file: others that claim it wait, then go on without it.
+
+    It ends with the process at the latest. Windows has no such locks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self.has_waited, end = path, False, time.monotonic() + _WAIT_SECONDS
+        self._file: int | None = None
+        with suppress(OSError):  # the disk may be full
+            self._file = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+        while not self._is_locked() and time.monotonic() < end:
+            self.has_waited = True
+            time.sleep(_POLL_SECONDS)
+
+    def _is_locked(self) -> bool:
+        try:
+            if fcntl is not None and self._file is not None:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # some file systems have no locks
+            pass
+        return True
+
+    def release(self) -> None:
+        """Let others go on."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = None
+
+    def __enter__(self) -> "Claim":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.release()
 
 
 # --- digests ---------------------------------------------------------------------------------------------

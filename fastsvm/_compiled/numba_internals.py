@@ -10,6 +10,7 @@ process anew. `tests/_compiled/test_numba_internals.py` has a test for each assu
 import contextlib
 import functools
 import gc
+import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +18,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import numba
 from llvmlite import binding
 from numba import _dynfunc  # type: ignore[attr-defined]
 from numba.core import caching, ir, sigutils, typeinfer, types
@@ -30,8 +30,8 @@ from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.runtime import rtsys
 from numba.core.typed_passes import AnnotateTypes, NativeLowering
 
-from fastsvm._compiled.code_cache import KEPT, PACKAGE, folders, function_digest, writeable_folder
-from fastsvm._compiled.processor import HAS_WIDE_VECTORS, LEVEL
+from fastsvm._compiled.code_cache import KEPT, PACKAGE, Claim, folders, function_digest, writeable_folder
+from fastsvm._compiled.processor import HAS_WIDE_VECTORS, LEVEL, SHIPPED, VERSIONS, shipped_levels
 
 if TYPE_CHECKING:
     from llvmlite import ir as llvm
@@ -409,10 +409,13 @@ def _is_ours(kind: "Type") -> bool:
 
 @functools.cache
 def _tell_of_compiling() -> None:
-    """Say, once in a process and on a terminal only, why this takes seconds."""
+    """Say once in a process why this takes seconds: on a terminal, and where a compiled wheel is for another system."""
+    words = "compiling; this takes some seconds, once on this machine. `fastsvm warmup` does it beforehand."
+    is_misfit = SHIPPED.is_dir() and LEVEL.name not in shipped_levels()
+    if is_misfit:
+        words = f"the machine code of this wheel is not for {VERSIONS} on {LEVEL.name}; {words}"
     with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error may be closed, or none
-        if sys.stderr.isatty():
-            words = "compiling; this takes some seconds, once on this machine. `fastsvm warmup` does it beforehand."
+        if is_misfit or sys.stderr.isatty():
             print(f"fastsvm: {words}", file=sys.stderr, flush=True)
 
 
@@ -447,10 +450,12 @@ class _OurCode(caching.FunctionCache):
     The digest does not cover a user's sources, so stale code would be loaded after an edit. Numba also pickles the
     class into an index. A process without the user's module could not read that index, not even for our classes.
 
-    Code is read from the first folder that has it, and written to the first that takes it.
+    Code is read from the first folder that has it, and written to the first that takes it. Of several processes that
+    need it at once, one compiles.
     """
 
     def __init__(self, function: Callable) -> None:
+        self._claims: dict[tuple[Type, ...], Claim] = {}
         self._name, self._py_func, self._impl = repr(function), function, _Stored(function)
         self.enable()
 
@@ -464,8 +469,7 @@ class _OurCode(caching.FunctionCache):
     def _version(self) -> str:
         top = self._py_func.__qualname__.partition(".")[0]
         digest = function_digest(self._py_func.__module__, top, inspect.getfile(self._py_func))
-        python = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
-        return f"{digest}.{python}.numba{numba.__version__}"  # another version would overwrite this one's index
+        return f"{digest}.{VERSIONS}"  # another version would overwrite this one's index
 
     def _index(self, folder: Path) -> _Index:
         return _Index(str(folder), f"{self._name_of_files}-{self._version}", self._version)
@@ -487,6 +491,8 @@ class _OurCode(caching.FunctionCache):
             rtsys.initialize(target_context)  # all else that Numba would prepare, code that is loaded does not need
             with self._guard_against_spurious_io_errors():
                 code = self._load_overload(sig, target_context)
+                if code is None and self._waits_for(sig):
+                    code = self._load_overload(sig, target_context)
         if code is None:
             _tell_of_compiling()
             target_context.refresh()
@@ -504,13 +510,26 @@ class _OurCode(caching.FunctionCache):
                 return code
         return None
 
+    def _waits_for(self, sig: tuple["Type", ...]) -> bool:
+        """Claim the code for the types `sig`, and return whether another process had claimed it."""
+        if (folder := writeable_folder()) is None:
+            return False
+        name = hashlib.sha256(repr(sig).encode()).hexdigest()[:16]
+        claim = self._claims[sig] = Claim(folder / f"{self._name_of_files}-{self._version}.{name}.lock")
+        return claim.has_waited
+
+    def release(self, sig: tuple["Type", ...]) -> None:
+        """Let other processes compile, or load, the code for the types `sig`."""
+        if (claim := self._claims.pop(sig, None)) is not None:
+            claim.release()
+
     def save_overload(self, sig: tuple["Type", ...], data: Any) -> None:
         """Store the code for the types `sig`, where there is a place."""
         folder = writeable_folder()
         if folder is None or not all(map(_is_ours, sig)) or not self._impl.check_cachable(data):
             return
-        with self._guard_against_spurious_io_errors():
-            index = self._index(folder)
+        index = self._index(folder)
+        with self._guard_against_spurious_io_errors(), Claim(Path(f"{index._index_path}.lock")):
             is_new = not Path(index._index_path).exists()
             index.save(self._index_key(sig, data.codegen), self._impl.reduce(data))
             if is_new:
@@ -552,6 +571,7 @@ def _compiling() -> Iterator[None]:
 class _Dispatcher(CPUDispatcher):
     """A compiled function; what only compiled code has called so far has code for callers alone."""
 
+    _cache: _OurCode
     _depth = 0  # of functions that are being compiled, each for the one before; the compiler's lock guards it
 
     @classmethod
@@ -571,6 +591,7 @@ class _Dispatcher(CPUDispatcher):
                     return super().compile(sig)
             finally:
                 _Dispatcher._depth -= 1
+                self._cache.release(kinds)
 
     def add_overload(self, cres: Any) -> None:
         """Keep code, and let Python call it where it can."""

@@ -6,6 +6,8 @@ for the host, as ever.
 
 import os
 import platform
+import sys
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
@@ -17,6 +19,10 @@ PLAIN = JIT_DISABLED or os.environ.get("FASTSVM_PLAIN_NUMBA") == "1"
 """Whether functions are compiled by `numba.njit` alone, without Numba's private classes and code written for LLVM, or
 not at all."""
 _SETTING = "FASTSVM_PROCESSOR"
+VERSIONS = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}.numba{numba.__version__}"
+"""Versions of Python and Numba, for which alone machine code is."""
+SHIPPED = Path(__file__).parents[1] / "_machine_code"
+"""The folder with the machine code of a compiled wheel; other installations have none."""
 
 
 class Level(NamedTuple):
@@ -60,10 +66,22 @@ def levels() -> list[Level]:
     return served or [Level(host, host, here, features.flatten())]
 
 
+def shipped_levels() -> list[str]:
+    """Return the levels for which a compiled wheel has code that these versions of Python and Numba can load."""
+    try:
+        return (SHIPPED / f"levels.{VERSIONS}").read_text(encoding="utf-8").split()
+    except OSError:
+        return []
+
+
 def _level() -> Level:
-    """Return the level that is compiled for: the one that is asked for, or the highest of this host."""
-    served = levels()
-    asked = os.environ.get(_SETTING) or served[0].name
+    """Return the level that is compiled for: the one that is asked for, or the highest of this host.
+
+    In a compiled wheel it is the highest that has code there.
+    """
+    served, shipped = levels(), shipped_levels()
+    first = next((level.name for level in served if level.name in shipped), served[0].name)
+    asked = os.environ.get(_SETTING) or first
     for level in served:
         if level.name == asked:
             return level

@@ -68,3 +68,13 @@ def test_our_code_is_for_the_level_and_that_of_others_for_the_host():
         assert function(3.0) == 6.0
         (result,) = function.overloads.values()
         assert result.library.codegen.magic_tuple()[1] == name
+
+
+def test_a_compiled_wheel_is_for_the_highest_level_that_it_has(monkeypatch, tmp_path):
+    monkeypatch.delenv("FASTSVM_PROCESSOR", raising=False)
+    monkeypatch.setattr(processor, "SHIPPED", tmp_path)
+    assert processor._level() == levels()[0]
+    (tmp_path / "levels.py27.numba0.1").write_text(levels()[-1].name)  # of other versions
+    assert processor._level() == levels()[0]
+    (tmp_path / f"levels.{processor.VERSIONS}").write_text(f"{levels()[-1].name}\nanother")
+    assert processor._level() == levels()[-1]

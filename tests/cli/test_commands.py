@@ -212,7 +212,14 @@ def test_the_demo_prints_a_table(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(fastsvm.jobs.demo, "demo", partial(fastsvm.jobs.demo.demo, n_training=300))
     assert main(["demo", "--folder", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    for words in ("times faster", "the same predictions", "kernel matrix would take", "certificate", "compiling, once"):
+    for words in (
+        "times faster",
+        "the same predictions",
+        "kernel matrix would take",
+        "certificate",
+        "compiling, once",
+        "first answer",
+    ):
         assert words in shown
     assert str(tmp_path / "demo.png") in shown and (tmp_path / "demo.png").stat().st_size > 10_000
 
