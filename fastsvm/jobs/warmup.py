@@ -30,7 +30,10 @@ def warm_up(models: list[str] | None = None, progress: bool = False, n_jobs: int
     As many processes as there are processors, or `n_jobs`, compile for one form of samples at a time each.
     """
     names, begin = list(ESTIMATORS) if models is None else models, time.perf_counter()
-    tasks = [(name, form) for form in (*_FORMS, "unscaled") for name in names if form != "unscaled" or name == "svc"]
+    tasks: list[tuple[str, str]] = []
+    for i in range(len(names)):  # neighbours are of different machines and forms: they compile less of the same
+        tasks += [(names[(i + 3 * k) % len(names)], form) for k, form in enumerate(_FORMS)]
+    tasks += [("svc", "unscaled")] if "svc" in names else []
     cache = writeable_folder()
     n_jobs = 1 if cache is None else min(n_jobs or thread_count(), len(tasks))
     done = joblib.Parallel(n_jobs, return_as="generator_unordered")(joblib.delayed(_compile)(*task) for task in tasks)
@@ -59,7 +62,9 @@ def _cases(name: str, form: str) -> list[tuple[int, Json]]:
         "svc": [(few, {}), (few, {"kernel": "linear"}), (few, {"kernel": "poly"}), (many, {}), (many, {"C": 100.0})],
         "linear": [(few, {}), (few, {"loss": "hinge"}), (few, {"standardize": True})],
     }
-    cases |= {key: [(few, {}), (many, {})] for key in ("nu-svc", "logistic", "nystroem", "nystroem-regressor")}
+    cases |= {key: [(few, {}), (many, {})] for key in ("nu-svc", "logistic")}
+    some: Json = {} if form == "float64" else {"n_components": few}  # what follows many features is the same for all
+    cases |= {key: [(few, {}), (many, some)] for key in ("nystroem", "nystroem-regressor")}
     usual: Json = {"max_iter": tuning.warm_epochs} if name.startswith("sgd") else {}
     return [(n, parameters | seeded) for n, parameters in cases.get(name, [(few, usual)])]
 
