@@ -8,6 +8,7 @@ from inspect import signature
 import joblib
 import numpy as np
 from scipy import sparse
+from sklearn.datasets import load_digits
 
 from fastsvm._compiled.code_cache import writeable_folder
 from fastsvm._compiled.compiler import recorded, thread_count
@@ -22,6 +23,7 @@ _FORMS: dict[str, Callable[[np.ndarray], np.ndarray | sparse.csr_matrix]] = {
     "bytes": lambda X: np.clip(40 * X + 128, 0, 255).astype(np.uint8),
     "CSR": lambda X: sparse.csr_matrix(np.where(X > 0.5, X, 0)),
 }
+_MANY_CLASSES = "svc", "nu-svr", "logistic"  # Digits compile more of them than rows of two or three classes.
 
 
 def warm_up(models: list[str] | None = None, progress: bool = False, n_jobs: int | None = None) -> Json:
@@ -34,6 +36,7 @@ def warm_up(models: list[str] | None = None, progress: bool = False, n_jobs: int
     for i in range(len(names)):  # neighbours are of different machines and forms: they compile less of the same
         tasks += [(names[(i + 3 * k) % len(names)], form) for k, form in enumerate(_FORMS)]
     tasks += [("svc", "unscaled")] if "svc" in names else []
+    tasks += [(name, "digits") for name in names if name in _MANY_CLASSES]
     cache = writeable_folder()
     n_jobs = 1 if cache is None else min(n_jobs or thread_count(), len(tasks))
     done = joblib.Parallel(n_jobs, return_as="generator_unordered")(joblib.delayed(_compile)(*task) for task in tasks)
@@ -58,19 +61,26 @@ def _cases(name: str, form: str) -> list[tuple[int, Json]]:
     if form == "unscaled":
         return [(few, {"C": 100.0}), (few, {"kernel": "linear"})]
     seeded = {"random_state": 0} if "random_state" in signature(ESTIMATORS[name]).parameters else {}
+    usual: Json = {"max_iter": tuning.warm_epochs} if name.startswith("sgd") else {}
+    if form == "digits":
+        return [(few, usual | seeded)]
     cases: dict[str, list[tuple[int, Json]]] = {
         "svc": [(few, {}), (few, {"kernel": "linear"}), (few, {"kernel": "poly"}), (many, {}), (many, {"C": 100.0})],
-        "linear": [(few, {}), (few, {"loss": "hinge"}), (few, {"standardize": True})],
+        "linear": [(few, {}), (few, {"loss": "hinge"}), (few, {"standardize": True}), (4 * many, {})],
     }
     cases |= {key: [(few, {}), (many, {})] for key in ("nu-svc", "logistic")}
-    some: Json = {} if form == "float64" else {"n_components": few}  # what follows many features is the same for all
-    cases |= {key: [(few, {}), (many, some)] for key in ("nystroem", "nystroem-regressor")}
-    usual: Json = {"max_iter": tuning.warm_epochs} if name.startswith("sgd") else {}
+    more: list[tuple[int, Json]] = [(many, {})] if form == "float64" else []  # eigenvectors take long
+    more += [(few, {}), (many, {"n_components": 2 * few})]
+    cases |= {key: more for key in ("nystroem", "nystroem-regressor")}
     return [(n, parameters | seeded) for n, parameters in cases.get(name, [(few, usual)])]
 
 
 def _fit(name: str, form: str, n: int, parameters: Json) -> None:
-    """Fit and predict for two classes and for three."""
+    """Fit and predict for two classes and for three, or for ten digits."""
+    if form == "digits":
+        X, y = load_digits(return_X_y=True)
+        ESTIMATORS[name](**parameters).fit(X, y.astype(np.float64)).predict(X)
+        return
     rng, tuning = np.random.default_rng(0), current_tuning().jobs
     X, y = rng.normal(size=(n, tuning.warm_features)), rng.integers(3, size=n)
     X[:, :2] += y[:, None] * [1.0, -0.5]

@@ -115,7 +115,13 @@ class PairCoefficients(NamedTuple):
 
     def largest_norms(self) -> tuple[float, float]:
         """Return the largest sum of absolute values of a pair's coefficients, and the largest Euclidean norm."""
-        return _largest_norms(self.dual_coef, self.ends)
+        first, second = np.triu_indices(len(self.ends), 1)
+        sums, squares = (
+            np.stack([values.sum(axis=1) for values in np.split(of_coef, self.ends[:-1], axis=1)], axis=1)
+            for of_coef in (np.abs(self.dual_coef), np.square(self.dual_coef))
+        )
+        of_pairs = (each[second - 1, first] + each[first, second] for each in (sums, squares))
+        return float(next(of_pairs).max()), float(np.sqrt(next(of_pairs).max()))
 
     def part(self, first: int, last: int) -> "PairCoefficients":
         """Return the coefficients of the support vectors from `first` to `last`."""
@@ -133,19 +139,6 @@ class PairCoefficients(NamedTuple):
     @staticmethod
     def write(sums: np.ndarray, out: np.ndarray) -> None:
         """Do nothing: the sums are where they belong."""
-
-
-@jit
-def _largest_norms(dual_coef, ends):
-    k = ends.size
-    absolute, squares = np.zeros((k, k)), np.zeros((k, k))
-    for r in range(k - 1):
-        for c in range(k):
-            a, b = (c, r + 1) if r >= c else (r, c)
-            for s in range(ends[c - 1] if c else 0, ends[c]):
-                absolute[a, b] += abs(dual_coef[r, s])
-                squares[a, b] += dual_coef[r, s] ** 2
-    return absolute.max(), np.sqrt(squares.max())
 
 
 @jit_in_order
