@@ -16,6 +16,15 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _LEVELS = "x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "x86-64-v2", "armv8.2-dotprod", "apple-m1"
+_WITHOUT_BITCODE = """
+import pickle, sys
+from pathlib import Path
+for path in Path(sys.argv[1]).glob("*.nbc"):
+    (_, kind, _), *_ = pickle.loads(path.read_bytes())
+    if kind == "bitcode":
+        path.unlink()
+"""
+"""Removes code for LLVM, a third of the wheel: it serves only to compile other functions that call the same ones."""
 
 
 class MachineCode(BuildHookInterface):
@@ -31,6 +40,7 @@ class MachineCode(BuildHookInterface):
             self.app.display_info(f"Compiling for {level}")
             self._python("-m", "fastsvm", "warmup", FASTSVM_PROCESSOR=level, NUMBA_CACHE_DIR=self._folder.name)
         (code,) = Path(self._folder.name).iterdir()
+        self._python("-c", _WITHOUT_BITCODE, str(code))
         versions = self._python("-c", "from fastsvm._compiled.processor import VERSIONS; print(VERSIONS)").strip()
         (code / f"levels.{versions}").write_text("\n".join(levels), encoding="utf-8")
         build_data["force_include"][str(code)] = "fastsvm/_machine_code"
