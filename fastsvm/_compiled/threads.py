@@ -333,9 +333,10 @@ class Pool:
     """
 
     def __init__(self, n_threads: int | None = None, most: int | None = None) -> None:
-        limits = [limit for limit in (one_threaded_blas.limit(), most) if limit is not None]
-        usual = max(1, min([thread_count(), *_most_threads[-1:], *limits]))
-        self.n_threads = usual if n_threads is None else n_threads
+        if n_threads is None:
+            limits = [limit for limit in (one_threaded_blas.limit(), most) if limit is not None]
+            n_threads = max(1, min([thread_count(), *_most_threads[-1:], *limits]))
+        self.n_threads = n_threads
         self._begun = _Batch(self.n_threads)
 
     @classmethod
@@ -404,6 +405,12 @@ class Pool:
     def cancel(self) -> None:
         """Drop the pieces that have not started and wait for the others, which are short."""
         self._begun.cancel()
+
+
+@functools.cache
+def one_thread() -> Pool:
+    """Return a pool that is the calling thread, and does not limit BLAS."""
+    return Pool(1)
 
 
 def spans(n: int, length: int) -> Iterator[tuple[int, int]]:

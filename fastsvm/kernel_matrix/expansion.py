@@ -4,7 +4,7 @@
 sums in an order that is faster.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +22,14 @@ from fastsvm.kernel_matrix.pairwise import (
     PairwiseKernel,
     PrecomputedPairwise,
     Prepared,
+    RealPairwise,
     Rows,
 )
 from fastsvm.linalg.row_products import FEATURES, add_panel_products, add_rows, panels_of_columns
 from fastsvm.sources import Block
 from fastsvm.tuning import KernelTuning
 
+_FEW_ROWS = 4  # With so few rows, a panel of them would be mostly empty.
 _PIECE_COLUMNS = PANEL_BYTES // np.dtype(np.float64).itemsize  # They are a panel of sums.
 
 
@@ -125,6 +127,8 @@ class PairCoefficients(NamedTuple):
 
     def part(self, first: int, last: int) -> "PairCoefficients":
         """Return the coefficients of the support vectors from `first` to `last`."""
+        if last - first == self.dual_coef.shape[1] and self.dual_coef.flags.c_contiguous:
+            return self
         some = np.ascontiguousarray(self.dual_coef[:, first:last])
         return PairCoefficients(some, np.clip(self.ends - first, 0, last - first))
 
@@ -248,6 +252,33 @@ class _Columns(NamedTuple):
         out[:] = sums[:, : len(out)].T
 
 
+class ExpansionPart(NamedTuple):
+    """Some support vectors, prepared, and their coefficients."""
+
+    operand: Prepared
+    weights: PairCoefficients | _Columns
+    n_support: int
+
+
+def expansion_parts(
+    pairwise: PairwiseKernel, support: Block, coef: np.ndarray | PairCoefficients, n_rows: int
+) -> Iterator[ExpansionPart]:
+    """Yield the parts of an expansion, of which there are fewer for few rows to predict."""
+    weights = coef if isinstance(coef, PairCoefficients) else _Columns(coef.T)
+    if isinstance(pairwise, PrecomputedPairwise):
+        yield ExpansionPart(None, weights.part(0, len(pairwise.columns)), len(pairwise.columns))
+        return
+    most = operand_rows(pairwise.row_bytes(support))
+    most = most if are_few(pairwise, n_rows) else min(TILED_ROWS, most)
+    for first, last in spans(support.shape[0], most):
+        yield ExpansionPart(pairwise.prepare(support.slice(first, last)), weights.part(first, last), last - first)
+
+
+def are_few(pairwise: PairwiseKernel, n_rows: int) -> bool:
+    """Return whether rows to predict are so few that support vectors, rather than they, are packed into panels."""
+    return n_rows <= _FEW_ROWS and isinstance(pairwise, RealPairwise) and pairwise.is_dense
+
+
 def expand(
     pairwise: PairwiseKernel, support: Block, coef: np.ndarray | PairCoefficients, block: Block, pool: Pool
 ) -> np.ndarray:
@@ -255,32 +286,42 @@ def expand(
 
     The shape is (n_rows, n_outputs). The rows `support` are distinct; a precomputed kernel ignores them.
     """
-    weights: PairCoefficients | _Columns = coef if isinstance(coef, PairCoefficients) else _Columns(coef.T)
+    n_outputs = coef.n_outputs if isinstance(coef, PairCoefficients) else coef.shape[1]
+    return expand_parts(pairwise, expansion_parts(pairwise, support, coef, block.shape[0]), n_outputs, block, pool)
+
+
+def expand_parts(
+    pairwise: PairwiseKernel, parts: Iterable[ExpansionPart], n_outputs: int, block: Block, pool: Pool
+) -> np.ndarray:
+    """Return what `expand` does, for an expansion of some parts."""
     n, columns = block.shape[0], SPAN
-    if weights is coef:  # a panel is enough for a thread
-        columns = min(columns, -(-n // (_PIECE_COLUMNS * pool.n_threads)) * _PIECE_COLUMNS)
-    scores = np.zeros((n, weights.n_outputs))
+    scores = np.zeros((n, n_outputs))
     terms: dict[int, np.ndarray] = {}
     sums: dict[int, np.ndarray] = {}
 
-    def add(operand: Prepared, some: PairCoefficients | _Columns, count: int, a: int, b: int) -> None:
-        part = block.slice(a, b)
+    few = pairwise.prepare(block) if are_few(pairwise, n) else None
+
+    def add(operand: Prepared, some: PairCoefficients | _Columns, n_support: int, a: int, b: int) -> None:
+        rows = block.slice(a, b)
         if a not in terms:
-            terms[a] = pairwise.terms(part)
-        tile = scratch_array("tile", (count, b - a), pairwise.dtype)
-        pairwise.tile(operand, part, terms[a], Rows(tile, np.arange(count), 0))
+            terms[a] = pairwise.terms(rows)
+        tile = scratch_array("tile", (n_support, b - a), pairwise.dtype)
+        pairwise.tile(operand, rows, terms[a], Rows(tile, np.arange(n_support), 0))
         sums[a] = some.added(tile, sums.get(a), scores[a:b])
 
-    if isinstance(pairwise, PrecomputedPairwise):
-        some = weights.part(0, len(pairwise.columns))
-        for a, b in spans(n, columns):
-            values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
-            sums[a] = some.added(np.ascontiguousarray(values.T), None, scores[a:b])
-    else:
-        most = min(TILED_ROWS, operand_rows(pairwise.row_bytes(support)))
-        for first, last in spans(support.shape[0], most):
-            operand, some = pairwise.prepare(support.slice(first, last)), weights.part(first, last)
-            _run(pairwise, pool, add, [(operand, some, last - first, a, b) for a, b in spans(n, columns)])
+    for operand, some, n_support in parts:
+        if isinstance(some, PairCoefficients):  # a panel is enough for a thread
+            columns = min(columns, -(-n // (_PIECE_COLUMNS * pool.n_threads)) * _PIECE_COLUMNS)
+        if isinstance(pairwise, PrecomputedPairwise):
+            for a, b in spans(n, columns):
+                values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
+                sums[a] = some.added(np.ascontiguousarray(values.T), None, scores[a:b])
+        elif few is not None and isinstance(pairwise, RealPairwise):
+            tile = scratch_array("tile", (n, n_support), pairwise.dtype)
+            pairwise.between(few, operand, tile)
+            sums[0] = some.added(np.ascontiguousarray(tile.T), sums.get(0), scores)
+        else:
+            _run(pairwise, pool, add, [(operand, some, n_support, a, b) for a, b in spans(n, columns)])
     for a, total in sums.items():
-        weights.write(total, scores[a : a + columns])
+        some.write(total, scores[a : a + columns])
     return scores

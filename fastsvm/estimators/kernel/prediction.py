@@ -1,8 +1,9 @@
 """The decision functions of a fitted estimator: expansions in kernel values with its support vectors."""
 
+import functools
 import math
-from collections.abc import Iterator
-from functools import cached_property
+import weakref
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,11 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     user_pairwise,
 )
 from fastsvm.kernel_matrix.accurate_sums import weighted_rows
-from fastsvm.kernel_matrix.expansion import PairCoefficients, expand
+from fastsvm.kernel_matrix.expansion import ExpansionPart, PairCoefficients, are_few, expand_parts, expansion_parts
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
 from fastsvm.kernel_matrix.rounding import SEEN, UNIT
 from fastsvm.kernels import Linear, is_kernel
+from fastsvm.memory import parse_memory
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Quantization, Source, check_finite
 from fastsvm.tuning import current_tuning
 
@@ -60,6 +62,32 @@ class Predictor:
         vectors = estimator.support_vectors_ if vectors is None else vectors
         self.stored = ObjectSource(vectors) if isinstance(source, ObjectSource) else MemorySource.of(vectors)
         self._as_bytes = self._bytes_of_support()
+        self._kernels: dict[type, PairwiseKernel] = {}
+        self._parts: dict[np.dtype, list[ExpansionPart]] | None = None
+
+    @classmethod
+    def of_model(cls, model: BaseEstimator, source: Source, pool: Pool) -> "Predictor":
+        """Return the predictor of a fitted kernel machine.
+
+        What does not depend on the rows to predict is kept as long as the model is, if it takes little of `memory`.
+        Support vectors and coefficients become read-only: nothing would show that they changed.
+        """
+        key, facts = model.support_, _facts(model)
+        of, known, kept = _KEPT.get(id(key), (None, None, None))
+        if kept is None or of is None or of() is not key or not _are_same(facts, known):
+            model._check_unaltered()
+            is_kept = facts is not None and _is_small(model)
+            for array in (model.support_vectors_, model.dual_coef_) if is_kept else ():
+                array.flags.writeable = False
+            kept = cls(model, model._expansion_coefficients(), source, pool)
+            if not is_kept:
+                return kept
+            # Nothing here holds `support_`, whose end is that of the model.
+            kept.__dict__ |= {"_parts": {}, "support": kept.support, "estimator": None, "pool": None, "_source": None}
+            _KEPT[id(key)] = weakref.ref(key, functools.partial(_forget, id(key))), facts, kept
+        predictor = object.__new__(cls)
+        predictor.__dict__ = kept.__dict__ | {"estimator": model, "pool": pool, "_source": source}
+        return predictor
 
     def _norm(self) -> float:
         """Return the largest norm of the coefficients of a decision function, as for `choose_precision`."""
@@ -68,7 +96,7 @@ class Predictor:
             return self.coef.largest_norms()[order - 1]
         return float(np.linalg.norm(self.coef, order, axis=0).max(initial=0))
 
-    @cached_property
+    @functools.cached_property
     def support(self) -> MemorySource:
         """Support vectors as the kernel sees them."""
         map_, stored = self._standardization, self.stored
@@ -90,7 +118,7 @@ class Predictor:
             quantization, support = self._as_bytes
             converted = quantization.convert(block, self.pool)
             if converted is not None:
-                return expand(self._uint8_pairwise(quantization), support.block, self.coef, converted, self.pool)
+                return self._expanded(self._uint8_pairwise(quantization), (support.block, self.coef), converted)
             are_bytes = quantization.holds(block)
             if are_bytes.any():  # a row is computed alike whatever stands beside it
                 scores = np.empty((block.shape[0], self.n_outputs))
@@ -133,11 +161,26 @@ class Predictor:
     def _scores_of_floats(self, block: Block) -> np.ndarray:
         block = self._standardized(block)
         scores = np.empty((block.shape[0], self.n_outputs))
-        for pairwise, part, rows in by_range(self._pairwise(block), block):
-            scores[rows] = expand(pairwise, *self._expansion, part, self.pool)
+        kind = type(block)
+        if kind not in self._kernels:
+            self._kernels[kind] = self._pairwise(block)
+        for pairwise, part, rows in by_range(self._kernels[kind], block):
+            scores[rows] = self._expanded(pairwise, self._expansion, part)
         return scores
 
-    @cached_property
+    def _expanded(
+        self, pairwise: Any, expansion: tuple[Block, np.ndarray | PairCoefficients], block: Block
+    ) -> np.ndarray:
+        """Return the values of an expansion at the rows of a block."""
+        parts: Iterable[ExpansionPart] = expansion_parts(pairwise, *expansion, block.shape[0])
+        if self._parts is not None and are_few(pairwise, block.shape[0]):
+            key = pairwise.dtype  # the kernels of a model differ in it alone
+            parts = self._parts.get(key) or self._parts.setdefault(key, list(parts))
+        coef = expansion[1]
+        n_outputs = coef.n_outputs if isinstance(coef, PairCoefficients) else coef.shape[1]
+        return expand_parts(pairwise, parts, n_outputs, block, self.pool)
+
+    @functools.cached_property
     def _expansion(self) -> tuple[Block, np.ndarray | PairCoefficients]:
         """Support vectors and their coefficients, or the weights of the features with a linear kernel.
 
@@ -179,6 +222,46 @@ class Predictor:
         if len(self.stored) <= self._tuning.few_rows:
             return np.float64
         return choose_precision(self.kernel, sq_norm, self._norm(), self.estimator.tol)
+
+
+_KEPT: dict[int, tuple[weakref.ref, tuple | None, Predictor]] = {}  # by the identity of `support_`
+_FACTS = (
+    "kernel", "degree", "coef0", "tol", "memory", "stop_reason_", "_gamma", "_sq_norm", "_centred_sq_norm",
+    "support_vectors_", "dual_coef_", "n_support_", "intercept_", "_centre", "_scale", "_shift",
+)  # fmt: skip
+_KEPT_SHARE = 16  # What is kept takes at most one of so many parts of the memory.
+
+
+def _facts(model: BaseEstimator) -> tuple | None:
+    """Return what predictions depend on beside the support vectors; None if they may depend on more."""
+    attributes = vars(model)
+    if not isinstance(model.kernel, str) or model.kernel == "precomputed":
+        return None
+    if not all(type(attributes.get(name)) is np.ndarray for name in ("support_", "support_vectors_", "dual_coef_")):
+        return None
+    return tuple(map(attributes.get, _FACTS))
+
+
+def _forget(key: int, ended: weakref.ref) -> None:
+    """Drop what is kept for a model that ended."""
+    if key in _KEPT and _KEPT[key][0] is ended:
+        del _KEPT[key]
+
+
+def _is_small(model: BaseEstimator) -> bool:
+    """Return whether what is kept takes little of the memory."""
+    n_bytes = 2 * (model.support_vectors_.nbytes + model.dual_coef_.nbytes)
+    return _KEPT_SHARE * n_bytes <= parse_memory(model.memory)
+
+
+def _are_same(facts: tuple | None, others: tuple | None) -> bool:
+    """Return whether facts are equal, and arrays the same objects."""
+    if facts is None or others is None:
+        return False
+    return all(
+        a is b or (not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray) and a == b)
+        for a, b in zip(facts, others, strict=True)
+    )
 
 
 def by_range(pairwise: PairwiseKernel, block: Block) -> list[tuple[PairwiseKernel, Block, np.ndarray | slice]]:

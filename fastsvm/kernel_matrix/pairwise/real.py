@@ -28,6 +28,7 @@ from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source
 
 _COLUMNS = 512  # A tile has so many columns, which are packed for products at once.
 _TILE_ROWS = 48  # And so many rows.
+_PANELS_BYTES = 1 << 20  # Rows that are paired with a few others are packed at once up to so many bytes.
 _COST_OF_BYTE = 1 / 400  # A product of two features takes so many nanoseconds for each byte of one.
 _SPARSE_VALUE = np.dtype([("value", np.float64), ("index", np.int64)])  # This is what a value takes at most.
 _INDEX_BYTES = 6  # An index takes so many bytes while it is made, per byte of its rows.
@@ -95,7 +96,7 @@ class RealPairwise:
         self.centre = centre.astype(self.dtype) if use_centre and centre is not None else None
         self.manhattan = kernel.pairing == "manhattan"
         self.compressed = sparse and not self.manhattan
-        self._by_panels = not (self.compressed or self.manhattan)  # pairings are products of dense rows
+        self.is_dense = not (self.compressed or self.manhattan)  # pairings are products of dense rows
         self.distance = kernel.translation_invariant and not self.manhattan
         self.sparse, self.all_near = sparse, all_near or self.dtype == np.float64
         self._in_floats = kernel, centre
@@ -112,7 +113,7 @@ class RealPairwise:
 
     def converts(self, source: Source) -> bool:
         """Return whether rows are dense and in memory, and in another type or with another centre than in products."""
-        is_dense = self._by_panels and isinstance(source.block, DenseBlock)
+        is_dense = self.is_dense and isinstance(source.block, DenseBlock)
         return is_dense and (source.dtype != self.dtype or self.centre is not None)
 
     def converted(self, source: Source) -> tuple["RealPairwise", MemorySource] | None:
@@ -179,13 +180,13 @@ class RealPairwise:
     @property
     def summed_rows(self) -> int:
         """Rows of an operand for `add_sums`: without a tile of them in memory, any number."""
-        return sys.maxsize if self._by_panels else TILED_ROWS
+        return sys.maxsize if self.is_dense else TILED_ROWS
 
     def tile(self, operand: Operand, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write k(operand, block) to `out`."""
         for a, b in spans(block.shape[0], _COLUMNS):
             place = out._replace(start=out.start + a)
-            if self._by_panels:
+            if self.is_dense:
                 right, panels = self._right(block.slice(a, b), terms[a:b])
                 pairings = scratch_array("pairings", (_TILE_ROWS, panels.shape[0] * panels.shape[2]), self.dtype)
                 write_values(self.kernel, _left(operand), right, (panels, pairings), place)
@@ -193,9 +194,19 @@ class RealPairwise:
                 others, pairings = self._pairings(operand, block.slice(a, b))
                 map_pairings(self.kernel, pairings, _left(operand), (float_rows(others), terms[a:b]), place)
 
+    def between(self, few: Operand, operand: Operand, out: np.ndarray) -> None:
+        """Write k(few, operand) of dense rows to `out`, where panels of the few rows would be mostly empty."""
+        rows = cast(np.ndarray, operand.rows)
+        slots, columns = np.arange(len(few.sq_norms)), max(_COLUMNS, _PANELS_BYTES // max(1, rows[:1].nbytes))
+        for a, b in spans(len(rows), columns):
+            panels = empty_panels(b - a, rows.shape[1], self.dtype)
+            pairings = scratch_array("pairings", (_TILE_ROWS, panels.shape[0] * panels.shape[2]), self.dtype)
+            right = float_rows(rows[a:b]), operand.sq_norms[a:b]
+            write_values(self.kernel, _left(few), right, (panels, pairings), Rows(out, slots, a))
+
     def add_sums(self, operand: Operand, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray) -> None:
         """Add Σ_s coef_s k(x_s, x) over the rows of the operand to the sums of the block's rows x."""
-        if not self._by_panels:
+        if not self.is_dense:
             add_tile(self, operand, coef, block, terms, sums)
             return
         right, panels = self._right(block, terms)

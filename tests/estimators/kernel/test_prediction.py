@@ -1,5 +1,10 @@
 """Fits and predictions are the same for samples in any form."""
 
+import copy
+import gc
+import pickle
+import weakref
+
 import h5py
 import numpy as np
 import pytest
@@ -8,6 +13,7 @@ from kernel_machines import same
 from scipy import sparse
 
 from fastsvm import SVC, open_hdf5
+from fastsvm.estimators.kernel import prediction
 from fastsvm.sources import ScaledSource, as_source
 
 
@@ -108,3 +114,57 @@ def test_repeated_sparse_entries_of_small_integers_are_summed_whole():
 def test_a_path_is_told_how_to_pass():
     with pytest.raises(TypeError, match="open_hdf5"):
         SVC().fit("data.h5", [0, 1])
+
+
+# --- what a model keeps for its predictions ------------------------------------------------------------------
+
+
+@pytest.fixture
+def served(stored):
+    """A model that has predicted, and rows."""
+    X, y, _ = stored
+    model = SVC().fit(X, y)
+    model.decision_function(X[:1])
+    return model, X
+
+
+def test_a_model_that_predicted_gives_the_bits_of_a_new_one(served):
+    model, X = served
+    wanted = pickle.loads(pickle.dumps(model)).decision_function(X)
+    np.testing.assert_array_equal(model.decision_function(X), wanted)
+    for i in range(5):
+        np.testing.assert_array_equal(model.decision_function(X[i : i + 1]), wanted[i : i + 1])
+
+
+@pytest.mark.parametrize("name", ["dual_coef_", "support_vectors_", "intercept_"])
+def test_an_attribute_that_was_replaced_is_used(served, name):
+    model, X = served
+    setattr(model, name, 2 * getattr(model, name))
+    found, wanted = model.decision_function(X[:3]), pickle.loads(pickle.dumps(model)).decision_function(X[:3])
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", ["dual_coef_", "support_vectors_"])
+def test_what_is_kept_cannot_be_changed_in_place(served, name):
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(served[0], name)[0, 0] = 1.0
+
+
+def test_what_is_kept_ends_with_the_model(served):
+    model, X = served
+    key = id(model.support_)
+    assert key in prediction._KEPT
+    copied = copy.deepcopy(model)
+    copied.predict(X[:1])
+    assert id(copied.support_) in prediction._KEPT
+    vectors = weakref.ref(copied.support_vectors_)
+    del copied
+    gc.collect()
+    assert vectors() is None
+
+
+def test_a_model_with_little_memory_keeps_nothing(stored):
+    X, y, _ = stored
+    model = SVC(memory="8MB").fit(np.tile(X, 150), y)
+    model.predict(np.tile(X[:1], 150))
+    assert id(model.support_) not in prediction._KEPT

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import ClassVar
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, one_thread
 from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator, of_one_model, warn_of_violation
 from fastsvm.estimators.fitting.validation import (
     STATISTICS,
@@ -49,6 +50,7 @@ from fastsvm.solvers.outer_loop import Limits, StopReason
 from fastsvm.sources import MemorySource, Source, is_stored, to_dense
 from fastsvm.tuning import current_tuning
 
+_FEW_ROWS = 8  # So many rows are predicted without a pool of threads.
 _RULES = KERNEL_RULES | {
     "tol": number(above=0),
     "cache_size": optional(number(above=0)),
@@ -289,8 +291,9 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         if "support_" not in vars(self):  # scikit-learn's check asks for tags, a tenth of the prediction of a row
             check_is_fitted(self)
 
-    def _check_unaltered(self, n_vectors: int) -> None:
+    def _check_unaltered(self) -> None:
         """Raise ValueError if attributes were replaced by some that do not fit: predictions would be wrong."""
+        n_vectors = len(self.support_) if is_precomputed(self) else _num_samples(self.support_vectors_)
         n, (n_rows, n_intercepts) = len(self.support_), self._layout()
         shapes = (n_rows, n), (n_intercepts, n)  # the second of a compressed model
         fits = np.shape(self.dual_coef_) in shapes and np.sum(self.n_support_) == n == n_vectors
@@ -307,11 +310,11 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
     def _decided_by(self, X: Samples, *forms: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
         """Return what each function makes of the values of the decision functions, of which it gets some rows."""
         self._check_fitted()
-        vectors = self.support_vectors_
-        self._check_unaltered(len(self.support_) if is_precomputed(self) else _num_samples(vectors))
-        source = check_rows(self, samples_for(self, X, vectors), reset=False)
-        with Pool.open(most=threads_within(self.memory)) as pool:
-            predictor = Predictor(self, self._expansion_coefficients(), source, pool)
+        source = check_rows(self, samples_for(self, X, self.support_vectors_), reset=False)
+        # Opening a pool would take as long as a few rows, which are one piece of work, and no product by BLAS.
+        is_brief = len(source) <= _FEW_ROWS and isinstance(self.kernel, str)
+        with nullcontext(one_thread()) if is_brief else Pool.open(most=threads_within(self.memory)) as pool:
+            predictor = Predictor.of_model(self, source, pool)
             results: list[np.ndarray] = []
             for start, decisions in predictor.decisions(source, self.intercept_, is_checked=not is_stored(X)):
                 some = [form(decisions) for form in forms]
