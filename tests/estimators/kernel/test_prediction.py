@@ -165,6 +165,6 @@ def test_what_is_kept_ends_with_the_model(served):
 
 def test_a_model_with_little_memory_keeps_nothing(stored):
     X, y, _ = stored
-    model = SVC(memory="8MB").fit(np.tile(X, 150), y)
+    model = SVC(memory="14MB").fit(np.tile(X, 150), y)
     model.predict(np.tile(X[:1], 150))
     assert id(model.support_) not in prediction._KEPT
