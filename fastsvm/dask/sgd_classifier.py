@@ -178,9 +178,9 @@ class SGDClassifier(DecisionMixin, DistributedLinearSVM):
             if late or n_rounds >= min(now.due, self.max_iter):
                 mean = tasks.share(f"mean-{n_rounds}", averages.mean)
                 parts = tasks.gathered(tasks.each(f"objectives-{n_rounds}", _objectives_of_shard, rows, shared, mean))
-                objective, at_zero = (float(np.dot(shares, column)) for column in zip(*parts, strict=True))
+                objective, unit = (float(np.dot(shares, column)) for column in zip(*parts, strict=True))
                 records.append((n_rounds, time.perf_counter() - begin, objective, sent))
-                if self.tol is not None and has_settled(now.before - objective, objective, self.tol * at_zero):
+                if self.tol is not None and has_settled(now.before - objective, self.tol * unit):
                     reason = StopReason.CONVERGED
                 elif late:
                     reason = StopReason.MAX_TIME
@@ -249,4 +249,4 @@ def _objectives_of_shard(rows: ShardRows, plan: _Plan, weights: LinearFunction) 
     """Return the objectives of a shard, of some weights and of zero weights, as the solver sees it."""
     with Pool.open(threads_of(plan.together)) as pool, counting("computing"):
         solver = _solver(rows, plan, 0, pool)
-        return solver.objective(weights, exact=True), solver.at_zero
+        return solver.objective(weights, exact=True), solver.unit

@@ -32,9 +32,9 @@ def arrays(X, y):
 @pytest.mark.parametrize(
     ("kind", "tol", "parameters"),
     [
-        ("dense", 0.008, {}),
-        ("dense", 0.005, {"learning_rate": "auto", "standardize": True, "loss": "log_loss"}),
-        ("csr", 0.008, {"learning_rate": "auto", "loss": "softmax", "penalty": "elasticnet"}),
+        ("dense", 0.0008, {}),
+        ("dense", 0.0005, {"learning_rate": "auto", "standardize": True, "loss": "log_loss"}),
+        ("csr", 0.0008, {"learning_rate": "auto", "loss": "softmax", "penalty": "elasticnet"}),
     ],
 )
 def test_the_objective_is_near_that_of_the_local_estimator(client, digits, kind, tol, parameters):

@@ -73,9 +73,9 @@ class BaseSGD(LinearModel):
     max_iter : int, default=1000
         Largest number of epochs, which are passes over the samples that change the weights.
     tol : float or None, default=1e-3
-        The fit ends when the objective of the weights returned, computed over all rows, fell by at most `tol` times the
-        objective of zero weights while the number of epochs doubled, and by at most a tenth of itself unless it is
-        below ten such tolerances. None runs `max_iter` epochs.
+        The fit ends when the objective of the weights returned, computed over all rows, fell by at most ten times `tol`
+        while the number of epochs doubled, in units of the objective of the best constant. With the default, some
+        percent of that are left at most. None runs `max_iter` epochs.
     shuffle : bool, default=True
         Whether samples are processed in random order, a new one each epoch.
     epsilon : float, default=0.1

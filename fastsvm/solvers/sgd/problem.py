@@ -153,15 +153,17 @@ def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Poo
     return float(sum(value for _, value in sorted(sums)) / np.count_nonzero(problem.weights))
 
 
-def objective_at_zero(problem: SGDProblem, loss: Loss) -> float:
-    """Return the mean loss over rows of positive weight where all scores are zero."""
-    total, k = 0.0, len(problem.balance)
+def objective_of_constants(problem: SGDProblem, loss: Loss) -> float:
+    """Return the mean loss over rows of positive weight where all scores are one number: the least of a few numbers."""
+    used = problem.weights > 0
+    numbers = 0.0, -1.0, 1.0, float(np.average(problem.targets[used], weights=problem.weights[used]))
+    totals, k = np.zeros(len(numbers)), len(problem.balance)
     for start, stop in spans(len(problem.targets), current_tuning().products.piece_rows):
         part = slice(start, stop)
-        total += _loss_of(
-            loss, np.zeros((stop - start, k)), problem.targets[part], problem.weights[part], problem.balance
-        )
-    return total / np.count_nonzero(problem.weights)
+        for place, number in enumerate(numbers):
+            scores = np.full((stop - start, k), number)
+            totals[place] += _loss_of(loss, scores, problem.targets[part], problem.weights[part], problem.balance)
+    return float(totals.min() / np.count_nonzero(used))
 
 
 @jit

@@ -25,10 +25,9 @@ Memory
 
 End
     The full objective of the answer is computed after epochs whose numbers grow by √2. The fit ends if the objective
-    fell by no more than a tolerance and a tenth of itself while the number of epochs doubled. An error of the order
-    1/epochs that is left then is as large as this fall, one of the order 1/√epochs 2.4 times as large. Such an estimate
-    fails with a constant rate, whose error does not vanish: it stalls. With validation samples, the fit ends if their
-    score stopped rising.
+    fell by no more than ten tolerances while the number of epochs doubled. An error of the order 1/epochs that is left
+    then is as large as this fall, one of the order 1/√epochs 2.4 times as large. Such an estimate fails with a constant
+    rate, whose error does not vanish: it stalls. With validation samples, the fit ends if their score stopped rising.
 
 After
     Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos; Bottou (2012), Stochastic gradient descent tricks.
@@ -56,14 +55,14 @@ from fastsvm.solvers.sgd.problem import (
     SGDState,
     StepPlan,
     objective,
-    objective_at_zero,
+    objective_of_constants,
 )
 from fastsvm.solvers.sgd.sparse_steps import SparseModel, SparseSteps
 from fastsvm.sources import Window, check_finite, windows
 from fastsvm.tuning import SGDTuning
 
 _SLOWER = 5.0  # It divides the adaptive rate where progress ends, as in scikit-learn.
-_SHARE = 0.1  # A fit ends if the objective fell by no more than this share of itself, or the share is within tolerance.
+_FALL = 10.0  # A fit ends if the objective fell by so many tolerances while its epochs doubled, from ten epochs on.
 _SLOWEST = 1e-6  # The fit ends below this adaptive rate, as in scikit-learn.
 
 
@@ -255,12 +254,12 @@ class SGD(Memoryless):
             return validated(state, answer, self.score, tol, patience)
         if tol is None or not is_examined(state.epoch - state.origin, patience):
             return state, False
-        return examined(state, self.objective(self.answer(state)), tol, self.at_zero)
+        return examined(state, self.objective(self.answer(state)), tol * self.unit)
 
     @cached_property
-    def at_zero(self) -> float:
-        """The objective of zero weights, or that of a score if it is zero, as that of the perceptron is."""
-        return objective_at_zero(self.problem, self.settings.loss) or self.settings.score
+    def unit(self) -> float:
+        """The least objective of constant scores, or a score if it is zero, as that of the perceptron is."""
+        return objective_of_constants(self.problem, self.settings.loss) or self.settings.score
 
     def _report(self, value: float, n_steps: int = 0) -> Report:
         return Report(np.nan, value, n_steps, within=False, converged=False, stalled=False)
@@ -339,16 +338,16 @@ def validated(
     return (state, False) if stale < patience else (state._replace(stale=0), True)
 
 
-def examined(state: SGDState, objective: float, tol: float, at_zero: float) -> tuple[SGDState, bool]:
-    """Return the state after a look at the objective, and whether it stopped falling; `at_zero` is that of zero."""
+def examined(state: SGDState, objective: float, tolerance: float) -> tuple[SGDState, bool]:
+    """Return the state after a look at the objective, and whether it stopped falling."""
     fall = state.earlier_objective - objective
     state = state._replace(answer_objective=objective, earlier_objective=state.answer_objective)
-    return state, has_settled(fall, objective, tol * at_zero) or (tol == 0 and fall <= 0)
+    return state, has_settled(fall, tolerance)
 
 
-def has_settled(fall: float, objective: float, allowed: float) -> bool:
-    """Return whether an objective that fell so much, where `allowed` is the tolerance, is near its least value."""
-    return abs(fall) <= allowed and (abs(fall) <= _SHARE * objective or _SHARE * objective <= allowed)
+def has_settled(fall: float, tolerance: float) -> bool:
+    """Return whether an objective that fell so much while the epochs doubled is near its least value."""
+    return abs(fall) <= _FALL * tolerance or (tolerance == 0 and fall <= 0)
 
 
 def is_examined(epoch: int, patience: int) -> bool:

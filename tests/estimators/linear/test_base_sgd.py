@@ -10,7 +10,9 @@ from scipy import optimize, sparse
 from sgd_models import BINARY, made_sgd, objective
 from sklearn import linear_model
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from fastsvm import LinearSVC, SGDClassifier, SGDRegressor
@@ -53,7 +55,7 @@ def test_the_objective_of_a_hinge_comes_close_to_the_least(batch_size, two_300):
     alpha = 0.01
     dual = SVC(kernel="linear", C=1 / (alpha * len(X)), tol=1e-8).fit(X, y)
     wanted = objective("hinge", dual.coef_, dual.intercept_, X, 2.0 * y - 1, alpha)
-    model = made_sgd("hinge", alpha=alpha, batch_size=batch_size, tol=1e-4).fit(X, y)
+    model = made_sgd("hinge", alpha=alpha, batch_size=batch_size, tol=1e-5).fit(X, y)
     assert wanted * (1 - 1e-6) <= model.objective_ <= wanted * 1.001
 
 
@@ -65,7 +67,7 @@ def test_rare_words_do_not_starve():
     X.sum_duplicates()
     y = X @ rng.normal(size=5000) > 0
     least = LinearSVC(loss="hinge", C=1 / (1e-4 * 3000), tol=1e-2).fit(X, y).dual_objective_ * 1e-4
-    model = made_sgd("hinge").fit(X, y)
+    model = made_sgd("hinge", tol=1e-4).fit(X, y)
     assert model.objective_ < 1.2 * least
 
 
@@ -151,10 +153,24 @@ def test_rows_of_weight_zero_are_left_out(three_300):
 
 
 def test_a_larger_tolerance_ends_earlier(two_300):
-    epochs = [made_sgd("log_loss", tol=tol).fit(*two_300).n_iter_ for tol in (1e-1, 1e-3, 1e-5)]
+    epochs = [made_sgd("log_loss", tol=tol).fit(*two_300).n_iter_ for tol in (1e-2, 1e-4, 1e-6)]
     assert epochs[0] < epochs[1] < epochs[2]
     few, many = (made_sgd("log_loss", n_iter_no_change=n).fit(*two_300).n_iter_ for n in (2, 20))
     assert few < many
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
+def test_the_defaults_end_in_time_on_standardised_tables(load):
+    """The objective is within some percent of that of the best constant, and no advice is given."""
+    X, y = load(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = SGDClassifier(random_state=0).fit(X, y)
+    assert model.converged_ and model.n_iter_ <= 300
+    long = SGDClassifier(random_state=0, tol=None).fit(X, y)
+    shares = np.bincount(y) / len(y)
+    constant = 2 * (shares.sum() if len(shares) > 2 else shares.min())
+    assert model.objective_ <= long.objective_ + 0.05 * constant
+    assert model.score(X, y) >= long.score(X, y) - 0.03
 
 
 def test_a_fit_that_has_not_converged_warns(two_300):
