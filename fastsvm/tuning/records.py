@@ -57,7 +57,7 @@ class ReaderLimits(NamedTuple):
 
 
 class SGDTuning(NamedTuple):
-    """How steps on mini-batches are taken. Each of the first four says whether a way may be taken."""
+    """How steps on mini-batches are taken. Each of the first five says whether a way may be taken."""
 
     # Features that occur in one row only are merged to one feature a row.
     private: bool = True
@@ -67,6 +67,8 @@ class SGDTuning(NamedTuple):
     single_rows: bool = True
     # Scores whose losses are apart take their steps apart, so that threads share them.
     apart: bool = True
+    # Several epochs of few rows are taken in one call, until the objective is examined.
+    together: bool = True
     # Features are merged if the problem lacks this share of them then.
     private_share: float = 0.25
     # Rows of few nonzero values have more than so many features for each of them.

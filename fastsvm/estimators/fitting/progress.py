@@ -123,7 +123,7 @@ class EpochMonitor(ABC, Generic[State]):
         values, shown = self.row(state, report)
         self._records.append((state.epoch, time.perf_counter() - self._begin, *values))
         self._bar.set_postfix(shown, refresh=False)
-        self._bar.update(1)
+        self._bar.update(max(1, report.n_steps))
         return self._fit.session.report_to_callbacks("epoch", lambda: self._fit.attributes(state))
 
     def history(self) -> dict[str, np.ndarray]:

@@ -222,9 +222,10 @@ shape (n_samples, n_features)
         session.begin()
         with Pool.open(most=threads_within(self.memory)) as pool:
             seed = seed_of(self) if last is None else last.seed
-            solver = solver_of(self, task, pool, seed, merge=start is None)
+            sees_each = session.has_callbacks or session.checkpointer is not None
+            solver = solver_of(self, task, pool, seed, merge=start is None, sees_each=sees_each)
             if last is not None and not solver.accepts(last.state):  # it began at given weights
-                solver = solver_of(self, task, pool, seed)
+                solver = solver_of(self, task, pool, seed, sees_each=sees_each)
             if last is None or not solver.accepts(last.state):
                 last = SGDFitState(mark, seed, LossCurve(), solver.init(start), [])
             first, finished = last, False

@@ -1,5 +1,6 @@
 """From the parameters of an estimator, and the samples, to the settings of gradient descent."""
 
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -81,6 +82,13 @@ class SGDMonitor(EpochMonitor):
             self.curve = self.curve.extended(losses)
         return super().observe(state, report)
 
+    def _record(self, state: SGDState, report: Report) -> bool:
+        """Record the epochs of a step, of which only the last one has a time of its own."""
+        read = self._solver.problem.source.reads.nbytes
+        for epoch in self._solver.take_epochs():
+            self._records.append((epoch.number, time.perf_counter() - self._begin, *epoch[1:], np.nan, read))
+        return super()._record(state, report)
+
     def row(self, state: SGDState, report: Report) -> tuple[tuple, dict[str, str]]:
         """Return steps, objective, rate, validation score and bytes read."""
         score = self._solver.score if self._solver.validate is not None else np.nan
@@ -110,6 +118,7 @@ def solver_of(
     partial: bool = False,
     earlier: LearningRate | None = None,
     merge: bool = False,
+    sees_each: bool = True,
 ) -> SGD:
     """Return the solver of a task for an estimator, whose parameters are valid.
 
@@ -143,7 +152,7 @@ def solver_of(
         rate = earlier.intercept_rate * estimator.fit_intercept
         penalty = settings.penalty._replace(intercept_rate=rate)
         settings = settings._replace(schedule=schedule, penalty=penalty, score=earlier.score)
-    return SGD(problem, settings, pool, validate)
+    return SGD(problem, settings, pool, validate, sees_each)
 
 
 # --- the lengths of rows, and what rate suits them ----------------------------------------------------

@@ -148,18 +148,22 @@ def stored_rows(window: Window) -> tuple[StoredRows, np.ndarray]:
 
 
 class Buffers(NamedTuple):
-    """Buffers for a few rows: the dense rows, their scores, the slopes of their losses, and their gradient."""
+    """Buffers for a few rows: the dense rows, their scores, the slopes of their losses, and their gradient.
+
+    `ends`, shape (n_scores, n_epochs, 2, n_features), takes the weights at the end of each of several epochs, and h.
+    """
 
     rows: np.ndarray
     scores: np.ndarray
     slopes: np.ndarray
     part: np.ndarray
+    ends: np.ndarray
 
     @classmethod
     def of(cls, n_rows: int, n_features: int, n_scores: int, dtype: np.dtype) -> "Buffers":
         """Return buffers for `n_rows` rows."""
-        shapes = (n_rows, n_features), (n_rows, n_scores), (n_rows, n_scores), (n_scores, n_features)
-        return cls(*(np.empty(shape, dtype) for shape in shapes))
+        scores, part, ends = (n_rows, n_scores), (n_scores, n_features), (n_scores, 0, 2, n_features)
+        return cls(*(np.empty(shape, dtype) for shape in ((n_rows, n_features), scores, scores, part, ends)))
 
 
 class DenseSteps:
@@ -169,6 +173,7 @@ class DenseSteps:
         self.problem, self.settings, self.pool = problem, settings, pool
         self.dtype = product_type(problem.source.dtype)
         self._buffers: dict[tuple[int, int], Buffers] = {}
+        self.ends = np.empty((0, 0, 2, 0), self.dtype)
 
     def model(self, last: LinearFunction, mean: LinearFunction, total: float) -> DenseModel:
         """Return a model with weights and an average, whose averaging weights sum to `total`."""
@@ -202,8 +207,11 @@ class DenseSteps:
 
         def some(number: int, start: int, stop: int) -> None:
             of_scores = rows._replace(targets=rows.targets - start, balance=rows.balance[start:stop])
-            _steps(settings.loss, stored, of_scores, parts[number], plan, self._memory(start, stop), losses[number])
+            memory = self._memory(start, stop)._replace(ends=self.ends[start:stop])
+            _steps(settings.loss, stored, of_scores, parts[number], plan, memory, losses[number])
 
+        n_epochs = max(1, len(rows.numbers) // plan.epoch_rows)
+        self.ends = np.empty((k, n_epochs if n_epochs > 1 else 0, 2, model.coef.shape[1]), self.dtype)
         self.pool.run(some, [(number, *share) for number, share in enumerate(shares)])
         model.total[:] = parts[0].total
         return losses.sum(axis=0)
@@ -387,10 +395,16 @@ def _steps(
     """
     start, n, pending = 0, rows.numbers.size, plan.pending
     for s in range(losses.size):
-        stop = min(n, start + plan.batch_size - pending)
+        epoch = start // plan.epoch_rows
+        stop = min(n, start + plan.batch_size - pending, (epoch + 1) * plan.epoch_rows)
         losses[s] = _accumulate(loss, stored, rows, (start, stop), pending == 0, model, buffers)
         if s < plan.rates.size:
             _update(model, pending + stop - start, plan, s)
+        if stop == (epoch + 1) * plan.epoch_rows and epoch < buffers.ends.shape[1]:
+            for c in range(model.coef.shape[0]):
+                buffers.ends[c, epoch, 0] = model.coef[c]
+                if model.slowness.size:
+                    buffers.ends[c, epoch, 1] = model.slowness[c]
         start, pending = stop, 0
 
 

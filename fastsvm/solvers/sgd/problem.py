@@ -102,6 +102,7 @@ class StepPlan(NamedTuple):
     pending: int  # So many rows of the first batch were processed with the window before.
     before: int  # So many steps were taken before.
     features: FeatureRates
+    epoch_rows: int  # A batch ends where so many rows end, if the window has several epochs.
 
 
 @storable("sgd progress")

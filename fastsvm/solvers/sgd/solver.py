@@ -35,7 +35,7 @@ After
 
 from collections.abc import Callable, Generator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,11 +66,24 @@ _FALL = 10.0  # A fit ends if the objective fell by so many tolerances while its
 _SLOWEST = 1e-6  # The fit ends below this adaptive rate, as in scikit-learn.
 
 
+_VALUES_AT_ONCE = 1 << 16  # So many rows, and weights at their ends, are those of several epochs.
+
+
+class Epoch(NamedTuple):
+    """What is recorded of an epoch: its number, steps so far, the objective in its course, and its last rate."""
+
+    number: int
+    n_steps: int
+    objective: float
+    rate: float
+
+
 class SGD(Memoryless):
     """Gradient descent on mini-batches.
 
     `validate` returns the validation score of a `LinearFunction`, the higher the better. It replaces the running
-    objective in the stopping rule. `score` is the last validation score; NaN without validation.
+    objective in the stopping rule. `score` is the last validation score; NaN without validation. Unless somebody
+    `sees_each` epoch, several of few rows are one step, with the same bits.
     """
 
     def __init__(
@@ -79,8 +92,11 @@ class SGD(Memoryless):
         settings: SGDSettings,
         pool: Pool,
         validate: Callable[[LinearFunction], float] | None = None,
+        sees_each: bool = True,
     ) -> None:
         self.problem, self.settings, self.pool, self.validate = problem, settings, pool, validate
+        self.sees_each, self._n_epochs = sees_each, 1
+        self._ended: list[Epoch] = []
         self.rows = np.flatnonzero(problem.weights > 0)
         self._losses: list[np.ndarray] = []
         self.score = np.nan
@@ -125,24 +141,49 @@ class SGD(Memoryless):
         if most_steps == 0:
             return state, self._report(0.0)
         if self._windows is None:
+            self._n_epochs = self._epochs_at_once(state, most_steps)
             self._windows = self._epoch(state)
         window = next(self._windows, None)
         if window is not None:
             state = self._process(state, window)
-        if state.seen < len(self.rows):
+        if state.seen < self._n_epochs * len(self.rows):
             return state, self._report(state.total / max(1, state.seen))
         self._windows = None
         running = state.total / len(self.rows) + self._penalty(_finite(state.model.last()).coef)
-        state = state._replace(epoch=state.epoch + 1, window=0, seen=0, total=0.0)
+        state = state._replace(epoch=state.epoch + self._n_epochs, window=0, seen=0, total=0.0)
         return self._decide(state, running)
+
+    def _epochs_at_once(self, state: SGDState, most: int) -> int:
+        """Return how many epochs are one window: those until the objective is examined, of few rows in memory."""
+        settings, n = self.settings, len(self.rows)
+        is_first = state.epoch == 0 or state.window > 0 or state.seen > 0  # it measures the features, or is resumed
+        is_alone = self.sees_each or is_first or self.validate is not None or not settings.tuning.together
+        if is_alone or settings.sparse or self.problem.source.block is None:
+            return 1
+        n_values = n + state.model.coef.size  # of what is kept for each epoch
+        most = min(most, max(1, min(settings.window_rows, _VALUES_AT_ONCE) // n_values))
+        begin = state.epoch - state.origin
+        for count in range(1, most):
+            if settings.tol is not None and is_examined(begin + count, settings.patience):
+                return count
+        return most
 
     def rate(self, state: SGDState) -> float:
         """Return the rate of the last step; if rates are by feature, their harmonic mean over the weights."""
-        t, settings = max(0, state.n_steps - 1), self.settings
+        slowness = state.model.slowness_of_weights() if self.settings.schedule.name == BY_FEATURE else np.empty(0)
+        return self._rate(state.n_steps, state.factor, slowness)
+
+    def _rate(self, n_steps: int, factor: float, slowness: np.ndarray) -> float:
+        t, settings = max(0, n_steps - 1), self.settings
         if settings.schedule.name == BY_FEATURE:
-            slow = float(state.model.slowness_of_weights().mean(dtype=np.float64)) + settings.penalty.l2 * (t + 1)
+            slow = float(slowness.mean(dtype=np.float64)) + settings.penalty.l2 * (t + 1)
             return 1 / max(slow, 1e-300)
-        return state.factor * float(settings.schedule.rates(t, 1)[0])
+        return factor * float(settings.schedule.rates(t, 1)[0])
+
+    def take_epochs(self) -> "list[Epoch]":
+        """Return what is known of the epochs since the last call that ended before the last one did."""
+        ended, self._ended = self._ended, []
+        return ended
 
     def take_losses(self) -> list[np.ndarray]:
         """Return the mean losses of the batches since the last call, one array per window."""
@@ -158,14 +199,30 @@ class SGD(Memoryless):
     def _epoch(self, state: SGDState) -> Generator[Window, None, None]:
         settings = self.settings
         seed = None if settings.seed is None else (settings.seed, state.epoch)
+        if self._n_epochs > 1:
+            return self._several_epochs(state)
         return windows(self.problem.source, self.rows, seed, settings.window_rows, state.window, self._read_to)
+
+    def _several_epochs(self, state: SGDState) -> Generator[Window, None, None]:
+        """Yield the rows of some epochs, one after the other, as one window."""
+        seed, block = self.settings.seed, self.problem.source.block
+        assert block is not None
+        orders = [
+            self.rows if seed is None else np.random.default_rng((seed, state.epoch + k)).permutation(self.rows)
+            for k in range(self._n_epochs)
+        ]
+        rows = np.concatenate(orders)
+        yield Window(block, rows, rows)
 
     def _process(self, state: SGDState, window: Window) -> SGDState:
         """Return the state after the steps of a window."""
         problem, settings, n = self.problem, self.settings, len(window.rows)
-        n_batches, rest = divmod(state.pending + n, settings.batch_size)
-        if rest and (settings.sparse or state.seen + n == len(self.rows)):
+        n_epochs, n_used = self._n_epochs, len(self.rows)
+        n_batches, rest = divmod(state.pending + n // n_epochs, settings.batch_size)
+        if rest and (settings.sparse or state.seen + n // n_epochs == n_used):
             n_batches, rest = n_batches + 1, 0
+        last = n // n_epochs + state.pending - (n_batches - 1) * settings.batch_size - rest  # rows of the last batch
+        n_batches *= n_epochs
         before = state.n_steps + np.arange(n_batches)
         rates = state.factor * settings.schedule.rates(state.n_steps, n_batches)
         model, (stored, numbers) = self._copy(state.model), self._steps.rows(window)
@@ -174,7 +231,7 @@ class SGD(Memoryless):
         state, features = self._with_rates(state, model, window, (stored, numbers, weights))
         plan = StepPlan(
             settings.batch_size, rates, averaging_weights(before + 1 - settings.average_from), settings.penalty,
-            state.pending, state.n_steps, features,
+            state.pending, state.n_steps, features, n_used if n_epochs > 1 else max(1, n),
         )  # fmt: skip
         rows = OrderedRows(numbers, targets, weights, problem.balance, *mapping)
         losses = self._steps.take(model, stored, rows, plan)
@@ -184,12 +241,24 @@ class SGD(Memoryless):
         losses[0] += state.pending_loss
         sizes = np.full(n_batches, settings.batch_size)
         if n_batches:
-            sizes[-1] -= n_batches * settings.batch_size + rest - state.pending - n
+            sizes[n_batches // n_epochs - 1 :: n_batches // n_epochs] = last
         self._losses.append(losses[:n_batches] / sizes)
+        if n_epochs > 1:
+            total = self._end_epochs(state, losses[:n_batches].reshape(n_epochs, -1).sum(axis=1))
         return state._replace(
             model=model, window=state.window + 1, n_steps=state.n_steps + n_batches, seen=state.seen + n, pending=rest,
             total=state.total + total, pending_loss=float(losses[n_batches]),
         )  # fmt: skip
+
+    def _end_epochs(self, state: SGDState, totals: np.ndarray) -> float:
+        """Record all of several epochs but the last one, and return the sum of losses of that."""
+        n_steps = -(-len(self.rows) // self.settings.batch_size)
+        for k, total in enumerate(totals[:-1].tolist()):
+            coef, slowness = self._steps.ends[:, k].astype(np.float64).transpose(1, 0, 2)
+            steps = state.n_steps + (k + 1) * n_steps
+            running = total / len(self.rows) + self._penalty(coef)
+            self._ended.append(Epoch(state.epoch + k + 1, steps, running, self._rate(steps, state.factor, slowness)))
+        return float(totals[-1])
 
     def _copy(self, model: DenseModel | SparseModel) -> DenseModel | SparseModel:
         """Return a copy that steps may change, in the memory of the copy before the last one: new memory is slow."""
@@ -233,7 +302,7 @@ class SGD(Memoryless):
 
     def _decide(self, state: SGDState, running: float) -> tuple[SGDState, Report]:
         """Return the state after an epoch, and whether the fit has converged."""
-        settings, report = self.settings, self._report(running, n_steps=1)
+        settings, report = self.settings, self._report(running, n_steps=self._n_epochs)
         state, ended = self._ends(state)
         if not ended:
             return state, report

@@ -182,6 +182,27 @@ def test_rows_that_are_not_learnt_from_must_be_finite_too(row, two_300):
         SGDClassifier(early_stopping=True, random_state=0, max_iter=3, tol=None).fit(bad, y)
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"batch_size": 7, "penalty": "elasticnet", "momentum": 0.5, "average": False},
+        {"loss": "softmax", "learning_rate": "auto"},
+        {"learning_rate": "adaptive", "max_iter": 50, "shuffle": False},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_several_epochs_in_a_step_have_the_bits_of_one(parameters, two_300, choose):
+    together = SGDClassifier(random_state=0, **parameters).fit(*two_300)
+    choose(sgd={"together": False})
+    apart = SGDClassifier(random_state=0, **parameters).fit(*two_300)
+    assert (together.n_iter_, together.objective_) == (apart.n_iter_, apart.objective_)
+    np.testing.assert_array_equal(together.coef_, apart.coef_)
+    np.testing.assert_allclose(together.loss_curve_, apart.loss_curve_, rtol=1e-12)
+    for name in set(sgd_fit.SGDMonitor.COLUMNS) - {"time"}:
+        np.testing.assert_array_equal(together.history_[name], apart.history_[name])
+
+
 def test_an_interrupt_after_a_window_resumes_to_the_same_bits(two_300, monkeypatch):
     X, y = two_300
     parameters = {"random_state": 0, "max_iter": 6, "tol": None}
@@ -189,7 +210,7 @@ def test_an_interrupt_after_a_window_resumes_to_the_same_bits(two_300, monkeypat
 
     def interrupted(self, state, window):
         after = visit(self, state, window)
-        if next(count) == 3:
+        if next(count) == 1:
             raise KeyboardInterrupt
         return after
 
@@ -215,9 +236,10 @@ def test_other_types_are_converted_a_window_at_a_time(dtype, layout, choose):
 
 
 class Interrupted:
-    """Windows of all fits, interrupted before one of them."""
+    """Windows of all fits, each of one epoch at most, interrupted before one of them."""
 
     def __init__(self, patch, when):
+        patch.setattr(SGD, "_epochs_at_once", lambda self, state, most: 1)
         self.count, visit = 0, SGD._process
 
         def interrupted(*arguments):
