@@ -169,6 +169,8 @@ class Buffers(NamedTuple):
 class DenseSteps:
     """Takes the steps of windows on a `DenseModel`; threads share scores whose losses are apart."""
 
+    takes_epochs = True  # A window may have several epochs.
+
     def __init__(self, problem: SGDProblem, settings: SGDSettings, pool: Pool) -> None:
         self.problem, self.settings, self.pool = problem, settings, pool
         self.dtype = product_type(problem.source.dtype)

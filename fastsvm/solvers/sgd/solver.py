@@ -33,6 +33,7 @@ After
     Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos; Bottou (2012), Stochastic gradient descent tricks.
 """
 
+import math
 from collections.abc import Callable, Generator
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -158,7 +159,7 @@ class SGD(Memoryless):
         settings, n = self.settings, len(self.rows)
         is_first = state.epoch == 0 or state.window > 0 or state.seen > 0  # it measures the features, or is resumed
         is_alone = self.sees_each or is_first or self.validate is not None or not settings.tuning.together
-        if is_alone or settings.sparse or self.problem.source.block is None:
+        if is_alone or not self._steps.takes_epochs or self.problem.source.block is None:
             return 1
         n_values = n + state.model.coef.size  # of what is kept for each epoch
         most = min(most, max(1, min(settings.window_rows, _VALUES_AT_ONCE) // n_values))
@@ -170,14 +171,15 @@ class SGD(Memoryless):
 
     def rate(self, state: SGDState) -> float:
         """Return the rate of the last step; if rates are by feature, their harmonic mean over the weights."""
-        slowness = state.model.slowness_of_weights() if self.settings.schedule.name == BY_FEATURE else np.empty(0)
+        by_feature = self.settings.schedule.name == BY_FEATURE
+        slowness = float(state.model.slowness_of_weights().mean(dtype=np.float64)) if by_feature else 0.0
         return self._rate(state.n_steps, state.factor, slowness)
 
-    def _rate(self, n_steps: int, factor: float, slowness: np.ndarray) -> float:
+    def _rate(self, n_steps: int, factor: float, slowness: float) -> float:
+        """Return the rate of the last of some steps; `slowness` is the mean of h."""
         t, settings = max(0, n_steps - 1), self.settings
         if settings.schedule.name == BY_FEATURE:
-            slow = float(slowness.mean(dtype=np.float64)) + settings.penalty.l2 * (t + 1)
-            return 1 / max(slow, 1e-300)
+            return 1 / max(slowness + settings.penalty.l2 * (t + 1), 1e-300)
         return factor * float(settings.schedule.rates(t, 1)[0])
 
     def take_epochs(self) -> "list[Epoch]":
@@ -252,12 +254,16 @@ class SGD(Memoryless):
 
     def _end_epochs(self, state: SGDState, totals: np.ndarray) -> float:
         """Record all of several epochs but the last one, and return the sum of losses of that."""
-        n_steps = -(-len(self.rows) // self.settings.batch_size)
-        for k, total in enumerate(totals[:-1].tolist()):
-            coef, slowness = self._steps.ends[:, k].astype(np.float64).transpose(1, 0, 2)
+        n_steps, penalty = -(-len(self.rows) // self.settings.batch_size), self.settings.penalty
+        coef, slowness = self._steps.ends.astype(np.float64).transpose(2, 1, 0, 3)
+        running = totals / len(self.rows) + penalty.l2 / 2 * np.square(coef).sum(axis=(1, 2))
+        if penalty.l1 > 0:
+            running += penalty.l1 * np.abs(coef).sum(axis=(1, 2))
+        means = slowness.mean(axis=(1, 2)).tolist()
+        for k, objective_of_epoch in enumerate(running[:-1].tolist()):
             steps = state.n_steps + (k + 1) * n_steps
-            running = total / len(self.rows) + self._penalty(coef)
-            self._ended.append(Epoch(state.epoch + k + 1, steps, running, self._rate(steps, state.factor, slowness)))
+            rate = self._rate(steps, state.factor, means[k])
+            self._ended.append(Epoch(state.epoch + k + 1, steps, objective_of_epoch, rate))
         return float(totals[-1])
 
     def _copy(self, model: DenseModel | SparseModel) -> DenseModel | SparseModel:
@@ -423,5 +429,5 @@ def is_examined(epoch: int, patience: int) -> bool:
     """Return whether the epochs have just grown to `patience` times some power of √2."""
     if epoch <= patience:
         return epoch == patience
-    before, now = np.floor(2 * np.log2(np.array([epoch - 1, epoch]) / patience))
-    return bool(now > before)
+    before, now = (math.floor(2 * math.log2(number / patience)) for number in (epoch - 1, epoch))
+    return now > before

@@ -141,6 +141,8 @@ class SparseSteps:
 
     dtype = np.dtype(np.float64)
 
+    takes_epochs = False
+
     def __init__(self, problem: SGDProblem, settings: SGDSettings, pool: Pool) -> None:
         self.problem, self.settings, self.pool = problem, settings, pool
 
