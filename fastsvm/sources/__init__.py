@@ -33,6 +33,7 @@ from fastsvm.sources.statistics import feature_statistics as feature_statistics
 from fastsvm.sources.statistics import standardized as standardized
 from fastsvm.sources.tiled import SlicedSource, is_sliceable
 from fastsvm.sources.windows import Window as Window
+from fastsvm.sources.windows import whole_epochs as whole_epochs
 from fastsvm.sources.windows import windows as windows
 
 

@@ -1,6 +1,6 @@
 """Epochs over a source: its rows in random order, window by window."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from itertools import cycle
 from typing import NamedTuple
@@ -17,6 +17,15 @@ class Window(NamedTuple):
     block: Block  # It holds these rows in memory, and perhaps others.
     places: np.ndarray  # They are the positions of the rows in the block.
     rows: np.ndarray  # They are the numbers of the rows in the source.
+
+
+def whole_epochs(source: Source, rows: np.ndarray, seeds: Sequence[tuple[int, ...] | None]) -> Window | None:
+    """Return the `rows` of epochs with some seeds, one epoch after the other; None if they are not in memory."""
+    if source.block is None:
+        return None
+    orders = [rows if seed is None else np.random.default_rng(seed).permutation(rows) for seed in seeds]
+    numbers = np.concatenate([rows[:0], *orders])
+    return Window(source.block, numbers, numbers)
 
 
 def windows(

@@ -59,7 +59,7 @@ from fastsvm.solvers.sgd.problem import (
     objective_of_constants,
 )
 from fastsvm.solvers.sgd.sparse_steps import SparseModel, SparseSteps
-from fastsvm.sources import Window, check_finite, windows
+from fastsvm.sources import Window, check_finite, whole_epochs, windows
 from fastsvm.tuning import SGDTuning
 
 _SLOWER = 5.0  # It divides the adaptive rate where progress ends, as in scikit-learn.
@@ -159,7 +159,7 @@ class SGD(Memoryless):
         settings, n = self.settings, len(self.rows)
         is_first = state.epoch == 0 or state.window > 0 or state.seen > 0  # it measures the features, or is resumed
         is_alone = self.sees_each or is_first or self.validate is not None or not settings.tuning.together
-        if is_alone or not self._steps.takes_epochs or self.problem.source.block is None:
+        if is_alone or not self._steps.takes_epochs or whole_epochs(self.problem.source, self.rows, []) is None:
             return 1
         n_values = n + state.model.coef.size  # of what is kept for each epoch
         most = min(most, max(1, min(settings.window_rows, _VALUES_AT_ONCE) // n_values))
@@ -207,14 +207,11 @@ class SGD(Memoryless):
 
     def _several_epochs(self, state: SGDState) -> Generator[Window, None, None]:
         """Yield the rows of some epochs, one after the other, as one window."""
-        seed, block = self.settings.seed, self.problem.source.block
-        assert block is not None
-        orders = [
-            self.rows if seed is None else np.random.default_rng((seed, state.epoch + k)).permutation(self.rows)
-            for k in range(self._n_epochs)
-        ]
-        rows = np.concatenate(orders)
-        yield Window(block, rows, rows)
+        seed = self.settings.seed
+        seeds = [None if seed is None else (seed, state.epoch + k) for k in range(self._n_epochs)]
+        window = whole_epochs(self.problem.source, self.rows, seeds)
+        assert window is not None
+        yield window
 
     def _process(self, state: SGDState, window: Window) -> SGDState:
         """Return the state after the steps of a window."""
