@@ -41,7 +41,7 @@ MAY_ASK = {
     "solvers/linear_dual/problem.py": 3,
     "solvers/linear_dual/shards.py": 2,
     "solvers/linear_primal/proximal_newton.py": 1,
-    "solvers/linear_primal/quadratic_model.py": 1,
+    "solvers/linear_primal/quadratic_model.py": 2,
     "solvers/sgd/dense_steps.py": 1,
     "solvers/sgd/private_features.py": 1,
     "solvers/sgd/solver.py": 2,

@@ -68,6 +68,7 @@ PATHS = [
     WorthOf("linear: several sweeps over a block", {"linear": {"sweeps": 1}}, _LINEAR),
     WorthOf("linear: Gram matrices of blocks are cached", {"linear": {"cached_grams": False}}, _LINEAR),
     WorthOf("linear: rows that do not change are skipped", {"linear": {"longest_pause": 0}}, _LINEAR),
+    WorthOf("linear: sparse Hessians", {"linear": {"sparse_hessian": False}}, _LINEAR),
     WorthOf(
         "sgd: features of one row merged", {"sgd": {"private": False}}, _SGD, ("solvers/sgd/private_features.py",),
     ),

@@ -13,7 +13,6 @@ from fastsvm.sources.block import Block
 SAMPLE_ROWS = 63
 """So many rows tell a centre and levels of values. The number is odd, so that their median is one of them."""
 _TINY = np.finfo(np.float64).tiny
-_MOST_BYTES = np.iinfo(np.int32).max // np.iinfo(np.uint8).max ** 2  # Sums of so many squares of bytes fit int32.
 
 
 class FeatureStatistics(NamedTuple):
@@ -70,7 +69,6 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
     n_features = source.shape[1]
     mean, squares = np.zeros(n_features), np.zeros(n_features)  # squared deviations from the mean so far
     total, sq_norm, centred_sq_norm, centre = 0.0, 0.0, 0.0, np.zeros(n_features)
-    of_bytes = weight is None and _is_bytes(source)
     for start, block in _pieces(source):
         if start == 0 and not source.sparse:
             count = min(SAMPLE_ROWS, len(source))  # in whatever blocks they come
@@ -78,10 +76,7 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
             # Differences of integers stay exact in float32.
             _find_centre(writeable(first.dense(np.float64)), source.dtype.kind in "iub", centre)
         weights = np.ones(block.shape[0]) if weight is None else writeable(weight[start : start + block.shape[0]])
-        if of_bytes:
-            rows = writeable(np.ascontiguousarray(block.stored))
-            total, longest, farthest = _sum_bytes(rows, centre.astype(np.int32), mean, squares, total)
-        elif source.sparse:
+        if source.sparse:
             data, indices, indptr = map(writeable, block.arrays)
             data = data.astype(np.float64, copy=False)
             total, longest, farthest = _sum_sparse(data, indices, indptr, weights, mean, squares, total)
@@ -145,7 +140,6 @@ def _pieces(source: Source) -> Iterator[tuple[int, Block]]:
         return
     tuning = source.tuning
     n_rows = max(1, tuning.piece_bytes // (8 * max(1, source.shape[1])))
-    n_rows = min(_MOST_BYTES, tuning.resident_rows) if _is_bytes(source) else n_rows
     for start, block in source.blocks():
         for a in range(0, block.shape[0], n_rows):
             yield start + a, block.slice(a, min(a + n_rows, block.shape[0]))
@@ -239,37 +233,6 @@ def _sum_sparse(data, indices, indptr, weight, mean_so_far, squares_so_far, tota
     is_finite = _merge(mean_so_far, squares_so_far, total, mean, squares, added) and is_finite
     longest = longest if is_finite else np.inf
     return total + added, longest, longest
-
-
-def _is_bytes(source: Source) -> bool:
-    return source.of_bytes and source.shape[1] <= _MOST_BYTES
-
-
-@jit
-def _sum_bytes(rows, centre, mean_so_far, squares_so_far, total):
-    """Do the same for bytes with weights of 1, from sums of integers."""
-    (n, d), longest, farthest = rows.shape, np.int32(0), np.int32(0)
-    of_values, of_squares = np.zeros(d, np.int32), np.zeros(d, np.int32)
-    for i in range(n):
-        row = rows[i]
-        for k in range(d):
-            of_values[k] += row[k]
-        for k in range(d):
-            of_squares[k] += np.int32(row[k]) * np.int32(row[k])
-        norm, distance = np.int32(0), np.int32(0)
-        for k in range(d):
-            norm = np.int32(norm + np.int32(row[k]) * np.int32(row[k]))
-        for k in range(d):
-            value = np.int32(np.int32(row[k]) - centre[k])
-            distance = np.int32(distance + value * value)
-        longest, farthest = max(longest, norm), max(farthest, distance)
-    mean, squares = np.empty(d), np.empty(d)
-    for k in range(d):
-        value = np.int64(of_values[k])
-        mean[k] = value / n
-        squares[k] = (n * np.int64(of_squares[k]) - value * value) / n  # of whole numbers: 0 if all are equal
-    _merge(mean_so_far, squares_so_far, total, mean, squares, float(n))
-    return total + n, float(longest), float(farthest)
 
 
 def _not_finite(name: str, row: int, column: int, path: object = "") -> ValueError:

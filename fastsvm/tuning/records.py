@@ -378,6 +378,8 @@ class LinearTuning(NamedTuple):
     working_sets: bool = True
     # A Hessian keeps what rows whose curvature hardly changes have added to it.
     kept_hessian: bool = True
+    # A Hessian of sparse samples with few values that are not zero is kept in compressed rows.
+    sparse_hessian: bool = True
     # Sweeps over the weights of an L1 penalty alternate with Newton steps on the face of the orthant.
     faces: bool = True
     # Sparse rows with at most so many values in the mean column are learnt by rounds without sums over all features.

@@ -59,7 +59,14 @@ from fastsvm.solvers.linear_dual.problem import (
     LinearSettings,
 )
 from fastsvm.solvers.linear_primal.penalties import FLAT, INNER, Line, Penalty, best_length, suits
-from fastsvm.solvers.linear_primal.quadratic_model import QuadraticModel, empty_model, update_models
+from fastsvm.solvers.linear_primal.quadratic_model import (
+    QuadraticModel,
+    SparseModel,
+    empty_model,
+    sparse_model,
+    stored_columns,
+    update_models,
+)
 from fastsvm.solvers.outer_loop import OutOfTime, Report
 from fastsvm.sources import CSRBlock, DenseBlock, MemorySource
 
@@ -99,6 +106,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         few = min(self._most_features, settings.tuning.hessian_features + 1, len(problem.source))
         too_many = penalty.l1_ratio == 0 and self.n_weights > few
         self._of_directions = _with_readable_rows(problem) if too_many else None
+        self._columns = stored_columns(problem) if penalty.l1_ratio and settings.tuning.sparse_hessian else None
         n = len(problem.source)  # fresh memory costs more than what is computed in it
         self._dual, self._curvatures = np.empty((n, self.n_scores)), np.empty((self.n_scores, n))
 
@@ -186,7 +194,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
                 models = self._models(state, active)
             except OutOfTime:  # the Hessians are incomplete
                 return state._replace(models=()), self._certified_report(state, before, 0)
-            if not all(np.isfinite(models[c].hessian.diagonal()).all() for c in active):
+            if not all(np.isfinite(_values_of(models[c])).all() for c in active):
                 self.problem.explain()
             self.pool.run(lambda c: self._aim(state, models[c], c, direction[c]), [(c,) for c in active])
         after = self._moved(state, direction)._replace(models=models, epoch=state.epoch + 1)
@@ -200,15 +208,22 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
             return np.flatnonzero(state.primal - state.dual_value > self.settings.tol * state.primal)
         return np.flatnonzero(self.penalty.violations(state.gradient, state.weights).max(axis=1) > self.settings.tol)
 
-    def _models(self, state: LinearPrimalState, active: np.ndarray) -> tuple[QuadraticModel, ...]:
+    def _models(self, state: LinearPrimalState, active: np.ndarray) -> tuple[QuadraticModel | SparseModel, ...]:
         """Return models at the weights of a state, those of `active` scores updated by a pass over the rows."""
         models = list(state.models) or [empty_model(np.empty(0, np.int64), 0)] * self.n_scores
         scores, curvatures = state.scores, self._curvatures[: len(active)]
         for k, c in enumerate(active):
             features = self._working_set(state.weights[c], state.gradient[c], models[c].features)
-            if features is not models[c].features:
-                models[c] = empty_model(features, scores.shape[1])
             self._write_curvatures(scores[c], c, curvatures[k])
+            made = None if self._columns is None else sparse_model(self._columns, features, curvatures[k])
+            if made is not None:
+                models[c] = made
+            elif features is not models[c].features or isinstance(models[c], SparseModel):
+                models[c] = empty_model(features, scores.shape[1])
+        dense = np.array([k for k, c in enumerate(active) if isinstance(models[c], QuadraticModel)], np.int64)
+        if len(dense) == 0:
+            return tuple(models)
+        active, curvatures = active[dense], curvatures[dense]
         deadline = self.settings.deadline
         some, tuning = [models[c] for c in active], self.settings.tuning
         updated = update_models(self.problem, some, curvatures, self.pool, tuning, deadline)
@@ -245,7 +260,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
             features = features[np.argsort(-violation[features], kind="stable")[:most]]
         return np.sort(features)
 
-    def _aim(self, state: LinearPrimalState, model: QuadraticModel, c: int, out: np.ndarray) -> None:
+    def _aim(self, state: LinearPrimalState, model: QuadraticModel | SparseModel, c: int, out: np.ndarray) -> None:
         """Write the direction to the minimum of a model with the penalty."""
         weights, gradient = state.weights[c, model.features], state.gradient[c, model.features]
         target = self.penalty.target(model.hessian, gradient, weights, self.settings.deadline)
@@ -317,6 +332,11 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
     def _certified_report(self, state: LinearPrimalState, certificate: Certificate, n_steps: int) -> Report:
         gap, within = self.gap_of(certificate), self.is_within(certificate)
         return Report(gap, float(certificate.dual.sum()), n_steps, within, within, False, n_newton=n_steps)
+
+
+def _values_of(model: QuadraticModel | SparseModel) -> np.ndarray:
+    """Return values of a Hessian that are not finite if any is."""
+    return model.data if isinstance(model, SparseModel) else model.hessian.diagonal()
 
 
 @jit

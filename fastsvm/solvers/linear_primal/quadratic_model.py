@@ -9,6 +9,7 @@ correct with a slightly other Hessian, and near the minimum few rows change.
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
@@ -22,6 +23,7 @@ from fastsvm.tuning import LinearTuning
 
 _CHANGED = 0.2  # A row is added again if its curvature has changed by more than this share.
 _FEW_PRODUCTS = 512  # So many products of a row take less time than its loss: all rows are added anew.
+_SPARSE_SHARE = 8  # A sweep over so many values of a Hessian takes as long as one over a value of sparse columns.
 _CANCELLED = 1e-3  # So large a share of all that was added must be left, or rounding errors would count.
 RIDGE = ROUNDING / _CANCELLED
 """Relative error of a Hessian."""
@@ -41,6 +43,48 @@ class QuadraticModel(NamedTuple):
     curvatures: np.ndarray
     hessian: np.ndarray
     added: float
+
+
+class SparseHessian(NamedTuple):
+    """A Hessian X_Wᵀ D X_W by its factors: the sparse columns of X_W, and D."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    curvatures: np.ndarray
+
+
+@storable("sparse quadratic model")
+class SparseModel(NamedTuple):
+    """A Hessian of sparse rows in the weights of some features; it is not computed."""
+
+    features: np.ndarray
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    curvatures: np.ndarray
+
+    @property
+    def hessian(self) -> SparseHessian:
+        """The matrix, as sweeps take it."""
+        return SparseHessian(*self[1:])
+
+
+def stored_columns(problem: LinearProblem) -> sparse.csc_matrix | None:
+    """Return the rows with the constant feature, column by column; None unless they are sparse and in memory."""
+    block = problem.source.block
+    if not isinstance(block, CSRBlock):
+        return None
+    rows = sparse.csr_matrix((block.data, block.indices, block.indptr), block.shape, dtype=np.float64)
+    return sparse.hstack([rows, np.full((len(problem.source), 1), problem.constant)], format="csc")
+
+
+def sparse_model(columns: sparse.csc_matrix, features: np.ndarray, curvatures: np.ndarray) -> SparseModel | None:
+    """Return the model of rows with some curvatures; None if sweeps over a Hessian in memory take less time."""
+    some = columns[:, features]
+    if _SPARSE_SHARE * some.nnz > len(features) ** 2:
+        return None
+    return SparseModel(features, some.data, some.indices, some.indptr, curvatures.copy())
 
 
 def empty_model(features: np.ndarray, n: int) -> QuadraticModel:

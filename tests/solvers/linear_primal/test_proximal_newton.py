@@ -146,3 +146,15 @@ def test_a_step_ends_when_its_time_is_up(penalty, layout, by_products):
     assert not after.weights.any()
     assert after.models == ()
     assert not report.within
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "log_loss"])
+def test_sweeps_over_sparse_columns_end_where_those_over_a_hessian_do(loss, choose):
+    X = sparse.random(400, 3000, 0.01, format="csr", random_state=1)
+    y = np.digitize(X @ np.random.default_rng(1).normal(size=3000), [-0.3, 0.4])
+    found = made(loss, C=3.0).fit(X, y)
+    choose(linear={"sparse_hessian": False})
+    wanted = made(loss, C=3.0).fit(X, y)
+    assert found.converged_ and wanted.converged_
+    np.testing.assert_allclose(found.objective_, wanted.objective_, rtol=1e-8)
+    np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-3)
