@@ -44,7 +44,14 @@ _CHOSEN = {
     "wide_sparse": ("functions-rbf", "words-20000-long"),
     "machines": ("svr-houses", "nu-svc-cod-rna", "one-class-cod-rna-nu0.1", "svr-digits"),
     "linear": ("digits-linear", "a9a-linear", "mnist-linear-squared", "cifar-10-20000-linear-C0.1"),
-    "linear_machines": ("cancer-logistic", "cod-rna-l1", "functions-logistic", "texts-hinge", "a9a-nu0.1"),
+    "linear_machines": (
+        "cancer-logistic",
+        "cod-rna-l1",
+        "functions-l1",
+        "functions-logistic",
+        "texts-hinge",
+        "a9a-nu0.1",
+    ),
     "sgd": ("digits-sgd", "a9a-sgd", "cod-rna-sgd", "words-200000-sgd", "functions-sgd"),
 }  # a few of each suite, which differ
 

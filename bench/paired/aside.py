@@ -63,6 +63,13 @@ def long_rows() -> Data:
     return data._replace(X=data.X.astype(np.float32), X_test=data.X_test.astype(np.float32))
 
 
+def many_words() -> Data:
+    """Return few sparse rows of 20,000 features, all of which count."""
+    rng = np.random.default_rng(13)
+    X = sparse.random(4000, 20_000, 0.003, format="csr", random_state=rng)
+    return _split(X, (X @ rng.normal(size=20_000) + 0.1 * rng.normal(size=4000) > 0).astype(np.int64))
+
+
 def rare_words() -> Data:
     """Return sparse rows of 5,000 features, and a score of a hundred of them."""
     rng = np.random.default_rng(12)
@@ -123,6 +130,7 @@ ASIDE = {
         _case("few of many, hinge", few_of_many, LinearParameters("hinge", C=0.01)),
         _case("slope, absolute", slope, LinearParameters("absolute_error", C=1)),
         _case("words, squared, L1", rare_words, LinearParameters("squared_hinge", C=0.3, penalty="l1")),
+        _case("many words, squared, L1", many_words, LinearParameters("squared_hinge", C=1, penalty="l1")),
         _case("300 features, logistic, L1", long_rows, LinearParameters("log_loss", C=0.1, penalty="l1")),
     ],
     "landmarks": [
