@@ -106,7 +106,8 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         few = min(self._most_features, settings.tuning.hessian_features + 1, len(problem.source))
         too_many = penalty.l1_ratio == 0 and self.n_weights > few
         self._of_directions = _with_readable_rows(problem) if too_many else None
-        self._columns = stored_columns(problem) if penalty.l1_ratio and settings.tuning.sparse_hessian else None
+        by_columns = penalty.l1_ratio and settings.tuning.sparse_hessian
+        self._columns = stored_columns(problem, memory) if by_columns else None
         n = len(problem.source)  # fresh memory costs more than what is computed in it
         self._dual, self._curvatures = np.empty((n, self.n_scores)), np.empty((self.n_scores, n))
 
@@ -335,8 +336,11 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
 
 
 def _values_of(model: QuadraticModel | SparseModel) -> np.ndarray:
-    """Return values of a Hessian that are not finite if any is."""
-    return model.data if isinstance(model, SparseModel) else model.hessian.diagonal()
+    """Return values that are not finite if some of a Hessian's diagonal are not."""
+    if isinstance(model, QuadraticModel):
+        return model.hessian.diagonal()
+    with np.errstate(all="ignore"):
+        return np.square(model.data) * model.curvatures[model.indices]
 
 
 @jit

@@ -72,10 +72,10 @@ class SparseModel(NamedTuple):
         return SparseHessian(*self[1:])
 
 
-def stored_columns(problem: LinearProblem) -> sparse.csc_matrix | None:
-    """Return the rows with the constant feature, column by column; None unless they are sparse and in memory."""
+def stored_columns(problem: LinearProblem, most_bytes: int) -> sparse.csc_matrix | None:
+    """Return sparse rows in memory, with the constant feature, column by column; None for others, or too many."""
     block = problem.source.block
-    if not isinstance(block, CSRBlock):
+    if not isinstance(block, CSRBlock) or 16 * (block.data.size + block.shape[0]) > most_bytes:
         return None
     rows = sparse.csr_matrix((block.data, block.indices, block.indptr), block.shape, dtype=np.float64)
     return sparse.hstack([rows, np.full((len(problem.source), 1), problem.constant)], format="csc")

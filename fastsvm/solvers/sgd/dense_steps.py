@@ -213,7 +213,7 @@ class DenseSteps:
             _steps(settings.loss, stored, of_scores, parts[number], plan, memory, losses[number])
 
         n_epochs = max(1, len(rows.numbers) // plan.epoch_rows)
-        self.ends = np.empty((k, n_epochs if n_epochs > 1 else 0, 2, model.coef.shape[1]), self.dtype)
+        self.ends = np.zeros((k, n_epochs if n_epochs > 1 else 0, 2, model.coef.shape[1]), self.dtype)
         self.pool.run(some, [(number, *share) for number, share in enumerate(shares)])
         model.total[:] = parts[0].total
         return losses.sum(axis=0)
