@@ -18,10 +18,11 @@ from bench.harness.study import RESULTS
 from bench.harness.suite import DPI, Case
 from bench.paired import against, estimators
 from bench.suites import SUITES, competitors_of
+from bench.sweep import command as sweep
 
 __all__ = ["main"]
 
-_ALL = "all"
+_ALL, _SWEEP = "all", "sweep"  # which has options of its own
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,7 +31,10 @@ def main(arguments: list[str] | None = None) -> int:
     Returns 0, 1 if a competitor failed, an answer is wrong or a case became slower, 2 if a name is unknown, or 130
     after Ctrl-C.
     """
-    asked = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == [_SWEEP]:
+        return sweep.main(words[1:])
+    asked = _parser().parse_args(words)
     wrong = _what_is_wrong(asked)
     if wrong:
         print(f"bench: {wrong}", file=sys.stderr)
@@ -56,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m bench", description="Measure, compare, and judge the answers.")
-    parser.add_argument("suite", help=f"what to measure: {', '.join(SUITES)}, or {_ALL}")
+    parser.add_argument("suite", help=f"what to measure: {', '.join(SUITES)}, {_ALL} or {_SWEEP}")
     parser.add_argument("--quick", action="store_true", help="small bundled cases only, in shared processes")
     parser.add_argument("--case", action="append", metavar="NAME", help="only this case, * is any text (repeatable)")
     parser.add_argument("--only", action="append", metavar="NAME", help="only this competitor (repeatable)")
