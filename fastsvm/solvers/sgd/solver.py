@@ -253,7 +253,9 @@ class SGD(Memoryless):
         """Record all of several epochs but the last one, and return the sum of losses of that."""
         n_steps, penalty = -(-len(self.rows) // self.settings.batch_size), self.settings.penalty
         coef, slowness = self._steps.ends.astype(np.float64).transpose(2, 1, 0, 3)
-        running = totals / len(self.rows) + penalty.l2 / 2 * np.square(coef).sum(axis=(1, 2))
+        running = totals / len(self.rows)
+        if penalty.l2 > 0:
+            running += penalty.l2 / 2 * np.einsum("ecj,ecj->e", coef, coef)  # which may overflow
         if penalty.l1 > 0:
             running += penalty.l1 * np.abs(coef).sum(axis=(1, 2))
         means = slowness.mean(axis=(1, 2)).tolist()
