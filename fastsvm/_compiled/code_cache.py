@@ -115,15 +115,16 @@ class Claim:
     def __init__(self, path: Path) -> None:
         self._path, self.has_waited, end = path, False, time.monotonic() + _WAIT_SECONDS
         self._file: int | None = None
-        with suppress(OSError):  # the disk may be full
-            self._file = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+        if fcntl is not None:  # else the file, which Windows does not remove while it is open, would stay
+            with suppress(OSError):  # the disk may be full
+                self._file = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
         while not self._is_locked() and time.monotonic() < end:
             self.has_waited = True
             time.sleep(_POLL_SECONDS)
 
     def _is_locked(self) -> bool:
         try:
-            if fcntl is not None and self._file is not None:
+            if self._file is not None:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
