@@ -80,6 +80,9 @@ from fastsvm.sources import CSRBlock
 AGAIN = 4
 """Newton steps that did not suffice are tried again after so many times the epochs so far."""
 
+NEWTON_EPOCHS, NEWTON_FACTOR = 20, 2
+"""Newton steps take the time of so many epochs, and so many for each feature or row, whichever are fewer."""
+
 _SPEED = 8  # Products and factorisations take so many times less time for a multiplication than epochs.
 _LESS = 0.25  # A ridge is this share of the one before; the first is its square, in mean squares of rows.
 _MAX_FAILURES = 3  # So many envelopes in a row without progress show that rounding errors prevent it.

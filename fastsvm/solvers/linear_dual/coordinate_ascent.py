@@ -48,7 +48,14 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
 from fastsvm.losses import feasible
-from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, newton_applies, solved_within
+from fastsvm.solvers.linear_dual.augmented_lagrangian import (
+    AGAIN,
+    NEWTON_EPOCHS,
+    NEWTON_FACTOR,
+    Course,
+    newton_applies,
+    solved_within,
+)
 from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
 from fastsvm.solvers.linear_dual.epochs import Epochs, EpochState, Shrinking, SparseEpochs
 from fastsvm.solvers.linear_dual.metric import Metric, metric_of, no_metric
@@ -383,8 +390,6 @@ def epochs_on(problem: LinearProblem, dual: np.ndarray, settings: LinearSettings
 
 _PROGRESS = 0.98  # An evaluation finds progress if the gap is at most this share of the least before.
 _GROWTH = 3  # Evaluations are at most one epoch apart, and one more for each so many epochs that are done.
-# Newton steps take the time of so many epochs, and so many for each feature or row, whichever are fewer.
-_NEWTON_EPOCHS, _NEWTON_FACTOR = 20, 2
 
 
 def recorded(
@@ -427,6 +432,6 @@ def _newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalle
     `shorter_side` is the smaller of the numbers of features and of rows.
     """
     if stalled:
-        return state.epoch >= shorter_side / _NEWTON_FACTOR
-    epochs = _NEWTON_EPOCHS + _NEWTON_FACTOR * shorter_side
+        return state.epoch >= shorter_side / NEWTON_FACTOR
+    epochs = NEWTON_EPOCHS + NEWTON_FACTOR * shorter_side
     return state.epoch >= (epochs if last else max(epochs, state.next_finish))

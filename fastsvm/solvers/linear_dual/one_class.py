@@ -12,7 +12,7 @@ Rounds
     Two to ten rounds suffice most times. They are slow where rows vary least in the direction from the origin to them.
 
 Newton steps
-    Where ten rounds do not halve the gap, Newton steps take turns with rounds, if memory holds what they need
+    Where rounds would take longer, Newton steps take turns with them, if memory holds what they need
     (`augmented_lagrangian`).
 
 Bounds
@@ -35,7 +35,14 @@ from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import is_readable
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import feasible, violation_of
-from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, newton_applies, solved_within
+from fastsvm.solvers.linear_dual.augmented_lagrangian import (
+    AGAIN,
+    NEWTON_EPOCHS,
+    NEWTON_FACTOR,
+    Course,
+    newton_applies,
+    solved_within,
+)
 from fastsvm.solvers.linear_dual.metric import mean_square
 from fastsvm.solvers.linear_dual.problem import (
     PIECE_ROWS,
@@ -133,12 +140,25 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
     # --- states ------------------------------------------------------------------------------------------
 
     def init(self, dual: np.ndarray | None = None) -> GivenSumState:
-        """Return the state at given variables, or at bounds for the rows whose scores by their mean are the lowest."""
-        is_new = dual is None or not dual.any()
-        begin = self._lowest(self._mean_direction()) if dual is None or is_new else self._corrected(dual)
-        position = self.problem.combination(begin, self.pool)
-        infinite = np.full(1, np.inf)
-        return GivenSumState(begin, position, position.copy(), infinite, -self.problem.penalty(position))
+        """Return the state at given variables, or at some for which |Σ β_i x_i| is small; the best weights are 0."""
+        choices = self._first() if dual is None or not dual.any() else [self._corrected(dual)]
+        positions = [self.problem.combination(each, self.pool) for each in choices]
+        values = [-self.problem.penalty(position) for position in positions]
+        k = int(np.argmax(values))
+        gap = self.gap_of(Certificate(np.zeros(1), values[k], 0.0))
+        return GivenSumState(choices[k], positions[k], np.zeros_like(positions[k]), np.zeros(1), values[k], gap=gap)
+
+    def _first(self) -> list[np.ndarray]:
+        """Return variables at bounds for the rows of the lowest scores by their mean.
+
+        If their sum of these scores is not positive, w = 0 may be the optimum: `_balanced` is another choice.
+        """
+        scores, costs = self._scores(self._mean_direction()), self._sum.costs
+        order = np.argsort(scores)
+        before = np.cumsum(costs[order]) - costs[order]
+        dual = np.empty((len(scores), 1))
+        dual[order, 0] = np.clip(self._sum.total - before, 0.0, costs[order])
+        return [dual] if scores @ dual[:, 0] > 0 else [dual, self._balanced()]
 
     def _mean_direction(self) -> np.ndarray:
         """Return the sum of some rows times their costs, which suffices to tell which scores are low."""
@@ -147,14 +167,31 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
         some = problem._replace(source=problem.source.take(rows), demands=problem.demands.of_rows(rows))
         return some.combination(some.demands.costs[:, None], self.pool)
 
-    def _lowest(self, weights: np.ndarray) -> np.ndarray:
-        """Return variables that are at their bounds for the rows of the lowest scores."""
-        scores, costs = self._scores(weights), self._sum.costs
-        order = np.argsort(scores)
-        before = np.cumsum(costs[order]) - costs[order]
-        dual = np.empty((len(scores), 1))
-        dual[order, 0] = np.clip(self._sum.total - before, 0.0, costs[order])
-        return dual
+    def _balanced(self) -> np.ndarray:
+        """Return variables c_i (t + v·(x_i - x̄)) for the v that makes their sum of the rows 0, by conjugate gradients.
+
+        The costs times t have the given sum. Variables beyond their bounds are moved there.
+        """
+        problem, pool, costs = self.problem, self.pool, self._sum.costs
+        weight = costs.sum()
+        dual = self._sum.total / weight * costs
+        residual = -problem.combination(dual[:, None], pool)[0]
+        scale = problem.weighted_squares(costs, pool)[0]
+        scale = 1 / np.where(scale > 0, scale, 1.0)
+        along = scale * residual
+        size = float(along @ residual)
+        for _ in range(self.settings.tuning.slow_rounds):
+            if residual @ residual / 2 <= self.settings.tol * self.settings.least:
+                break
+            scores = self._scores(along[None])
+            change = costs * (scores - costs @ scores / weight)
+            image = problem.weighted_sum(change, pool)[0]
+            length = size / float(along @ image)
+            dual += length * change
+            residual -= length * image
+            before, size = size, float(residual @ (scale * residual))
+            along = scale * residual + size / before * along
+        return self._corrected(dual[:, None])
 
     def _scores(self, weights: np.ndarray) -> np.ndarray:
         """Return w·x of all rows, in the type of products."""
@@ -183,13 +220,24 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
         if most_steps == 0:
             return state, self._report(state, 0)
         state, report = self._round(state)
-        is_slow = report.stalled or state.epoch > state.halved_at + self.settings.tuning.slow_rounds
-        if report.converged or not (self._newton_applies and is_slow and state.epoch >= state.next_newton):
+        if report.converged or not self._newton_is_due(state, report.stalled):
             return state, report
         return self._newton(state)
 
+    def _newton_is_due(self, state: GivenSumState, stalled: bool) -> bool:
+        """Return whether Newton steps take less time than the rounds so far, or those that are left at a slow rate."""
+        (n, d), tol, slow = self.problem.source.shape, self.settings.tol, self.settings.tuning.slow_rounds
+        is_slow = state.epoch > state.halved_at + slow
+        left = slow * np.log2(max(state.gap / tol, 1.0)) if is_slow else 0.0
+        is_worth = stalled or max(state.epoch, left) >= NEWTON_EPOCHS + NEWTON_FACTOR * min(n, d)
+        return self._newton_applies and is_worth and state.epoch >= state.next_newton
+
     def _round(self, state: GivenSumState) -> tuple[GivenSumState, Report]:
         """Take a round of pairs, which evaluates the weights before."""
+        if state.gap <= self.settings.tol:
+            state, report = self._certified(state._replace(epoch=state.epoch + 1), self._report(state, 1))
+            if report.converged:
+                return state, report
         position, (dual,) = state.position, state.dual.T
         scores = self._scores(position)
         offset = self._sum.offset(scores)
@@ -251,11 +299,11 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
         """Return the state with the best of its weights, others and Σ β_i x_i, and its certificate, by exact scores."""
         problem, given_sum, dual = self.problem, self._sum, self._corrected(state.dual)
         position = problem.combination(dual, self.pool)
-        is_position = np.array_equal(state.best[:, :-1], state.position[:, :-1])  # which is a choice in any case
-        every = np.concatenate([*others, position] if is_position else [*others, state.best, position])
+        is_choice = not state.best.any() or np.array_equal(state.best[:, :-1], state.position[:, :-1])  # in any case
+        every = np.concatenate([*others, position] if is_choice else [*others, state.best, position])
         every[:, -1] = 0.0
         scores = problem.scores(every, self.pool)
-        best, lowest = state.best, np.inf
+        best, lowest = np.zeros_like(state.best), 0.0
         for of_weights, weights in zip(scores, every, strict=True):
             offset = given_sum.offset(of_weights)
             primal = 0.5 * float(weights @ weights) + given_sum.losses(of_weights, offset)
