@@ -103,7 +103,7 @@ def _ascent(facts: LinearFacts, tuning: LinearTuning) -> bool:
 LINEAR_SOLVERS = (
     LinearSolver("gram", "Newton steps on the Cholesky factor of few samples' Gram matrix", 3, _gram, merges=False),
     LinearSolver("weights", "Epochs and Newton steps on the weights of a small table", 3, _weights, merges=False),
-    LinearSolver("newton", "Proximal Newton steps on the weights, with all threads", 8, _newton),
+    LinearSolver("newton", "Proximal Newton steps on the weights, with all threads", 8, _newton, merges=False),
     LinearSolver("rounds", "Rounds of dual coordinate ascent over sparse rows with rare features", 6, _rounds),
     LinearSolver("ascent", "Dual coordinate ascent with a proximal term, also over rows on disk", 6, _ascent),
     LinearSolver("given-sum", "Rounds of pairs and Newton steps, for one class", 8, lambda facts, _: facts.one_class),

@@ -176,6 +176,8 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
         weight = costs.sum()
         dual = self._sum.total / weight * costs
         residual = -problem.combination(dual[:, None], pool)[0]
+        if residual @ residual / 2 <= self.settings.tol * self.settings.least:
+            return dual[:, None]
         scale = problem.weighted_squares(costs, pool)[0]
         scale = 1 / np.where(scale > 0, scale, 1.0)
         along = scale * residual

@@ -225,11 +225,13 @@ class LinearProblem(NamedTuple):
         return some
 
     def weighted_sum(self, factors: np.ndarray, pool: Pool) -> np.ndarray:
-        """Return Σ_i φ_i x_i, shape (1, n_features + 1)."""
-        return self._mapped(self.stored_sums(lambda start: _of_rows(factors, start), 1, pool))
+        """Return Σ_i φ_i x_i, shape (n_scores, n_features + 1), for factors of the shape (n,) or (n, n_scores)."""
+        factors = factors.reshape(len(factors), -1)
+        return self._mapped(self.stored_sums(lambda start: _of_rows(factors, start), factors.shape[1], pool))
 
     def weighted_squares(self, factors: np.ndarray, pool: Pool) -> np.ndarray:
         """Return Σ_i φ_i x_i², shape (1, n_features + 1), for positive factors."""
+        factors = factors[:, None]
         total = self.stored_sums(lambda start: _of_rows(factors, start), 1, pool, squared=True)
         if self.scale.size:
             plain = self.stored_sums(lambda start: _of_rows(factors, start), 1, pool)[:, :-1]
@@ -416,7 +418,7 @@ Factors = Callable[[int, int], np.ndarray]
 
 
 def _of_rows(factors: np.ndarray, start: int) -> Factors:
-    return lambda a, b: factors[start + a : start + b, None]
+    return lambda a, b: factors[start + a : start + b]
 
 
 def _add_stored_sums(block: Block, factors: Factors, squared: bool, pool: Pool, total: np.ndarray) -> None:

@@ -164,7 +164,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
             dual_losses(loss, some, dual[a:b] * factors, conjugates[a // PIECE_ROWS])
 
         self.pool.run(add_losses, pieces)
-        combined = self.problem.combination(dual, self.pool)
+        combined = self.problem.weighted_sum(dual, self.pool)
         primal = losses.sum(axis=0) + self.penalty.values(weights)
         if not (np.isfinite(primal).all() and np.isfinite(combined).all()):
             self.problem.explain()
