@@ -30,6 +30,7 @@ class LinearFacts(NamedTuple):
     one_class: bool = False  # The sum of the dual variables is given.
     by_gap: bool = True  # The tolerance bounds the duality gap, not the violation of the optimality conditions.
     is_watched: bool = False  # Steps are to be seen: by callbacks, in checkpoints, or because few are allowed.
+    n_scores: int = 1  # So many scores are learnt.
     fits_gram: bool = False  # Memory holds the Gram matrix of the samples, and no limit of time is set.
 
     @property
@@ -53,9 +54,15 @@ class LinearFacts(NamedTuple):
         return self.is_plain and self.resident and not self.loss.of_classes and not self.is_watched
 
     def is_few(self, tuning: LinearTuning) -> bool:
-        """Return whether the table is so small that Newton steps on it cost less than epochs."""
+        """Return whether the table is so small that Newton steps on it cost less than epochs.
+
+        Of sparse rows, epochs in several scores cost less from smaller tables on.
+        """
         is_short = min(self.n_samples, self.n_weights) <= tuning.most_on_shorter_side
-        return self.n_values <= tuning.most_values and is_short
+        is_simple = self.n_scores == 1 or not (self.by_gap and _rounds(self, tuning))
+        return is_short and (
+            self.n_values <= tuning.most_values if is_simple else self.n_values * self.n_scores <= tuning.small_values
+        )
 
 
 class LinearSolver(NamedTuple):

@@ -85,7 +85,7 @@ def facts_of(estimator: "BaseLinearSVM", task: Task, loss: Loss, is_watched: boo
         n_samples=n, n_weights=d + 1, resident=source.resident, sparse=source.sparse, loss=loss,
         mean_values=source.values_per_row * n / max(1, d),
         l1=estimator._has_l1_penalty(), one_class=task.share is not None, by_gap=estimator.criterion == "gap",
-        is_watched=is_watched,
+        is_watched=is_watched, n_scores=len(task.balance),
         fits_gram=n <= d and estimator.max_time is None and needed <= parse_memory(estimator.memory, needed),
     )  # fmt: skip
 

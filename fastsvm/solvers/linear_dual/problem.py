@@ -452,7 +452,8 @@ def _add_sparse_sums(block: CSRBlock, factors: Factors, squared: bool, pool: Poo
             with np.errstate(over="ignore"):  # as above
                 rows = rows._replace(data=rows.data**2) if squared else rows
             rows = unsigned(readable(rows, np.arange(b - a))[0])
-            pool.run(partial(_add_scores, rows, of_rows, out), class_bounds(k, pool.n_threads))
+            n_threads = pool.n_threads if k * len(rows.data) > PIECE_VALUES else 1
+            pool.run(partial(_add_scores, rows, of_rows, out), class_bounds(k, n_threads))
             out[:, -1] += of_rows.sum(axis=0)
 
     pool.run(add, [(a, b, out) for (a, b), out in zip(parts, sums, strict=True)])

@@ -22,7 +22,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from fastsvm._compiled.compiler import jit, outlined
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.linalg.row_products import product_type
 from fastsvm.linalg.sparse_products import readable, unsigned
 from fastsvm.losses import (
@@ -37,7 +37,7 @@ from fastsvm.losses import (
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent, LinearDualState, recorded
 from fastsvm.solvers.linear_dual.epochs import EpochState, Shrinking
 from fastsvm.solvers.linear_dual.metric import Metric, no_metric
-from fastsvm.solvers.linear_dual.problem import LinearProblem, LinearSettings
+from fastsvm.solvers.linear_dual.problem import PIECE_VALUES, LinearProblem, LinearSettings
 from fastsvm.solvers.outer_loop import OutOfTime, Report, check_time
 from fastsvm.sources import CSRBlock
 
@@ -98,13 +98,13 @@ class WideAscent(LinearDualAscent):
         plan = self._plan._replace(seed=self.settings.seed, epoch=state.epoch)
         changing = state.dual, path.position, state.best, state.primal.copy()
 
-        def some(c: int) -> None:
+        def some(a: int, b: int) -> None:
             check_time(self.settings.deadline)
-            of_score = plan._replace(score=c)
-            take_passes(problem.loss, problem.demands, self._rows, self._scores[c], of_score, changing, columns[c])
+            of_scores = plan._replace(first=a, last=b)
+            take_passes(problem.loss, problem.demands, self._rows, self._scores, of_scores, changing, columns)
 
         try:
-            self.pool.run(some, [(c,) for c in range(self.n_scores)])
+            self.pool.run(some, spans(self.n_scores, max(1, PIECE_VALUES // self._rows[0].data.size)))
         except OutOfTime:  # the variables and their sums fit together, of scores with and without passes
             return state, self._report(state, 0)
         primal, value, changed = columns.T
@@ -133,7 +133,8 @@ class PassPlan(NamedTuple):
     n_passes: int  # Passes over the rows that are left take at most the time of so many.
     seed: int = 0  # It decides the order of rows, with the number of epochs.
     epoch: int = 0
-    score: int = 0  # It is the number of the score.
+    first: int = 0  # Passes are taken in the scores from this one on.
+    last: int = 1  # They are taken in those before this one.
 
 
 @jit
@@ -164,14 +165,21 @@ def _add_row(block, i, factor, weights):
 
 @jit
 def take_passes(loss, demands, rows, scores, plan, state, columns):
-    """Take passes in one score, unless it is within tolerance, and write `COLUMNS` to `columns`.
+    """Take passes in some scores, unless they are within tolerance, and write `COLUMNS` to `columns`.
 
     `rows` are a CSRBlock of a type that compiled functions take; the squared lengths, as `write_squares` writes them;
     and the value of the constant feature. `scores` are the products of the rows with the weights. `state` is modified:
     variables β, shape (n, n_scores); Σ β_i x_i, shape (n_scores, n_weights); and the weights and the primal objectives
     of the lowest objectives so far.
     """
-    (block, squares, constant), (dual, position, best, lowest), c = rows, state, plan.score
+    for c in range(plan.first, plan.last):
+        _take_passes_in(c, loss, demands, (*rows, scores[c]), plan, state, columns[c])
+
+
+@jit
+def _take_passes_in(c, loss, demands, rows, plan, state, columns):
+    """Take passes in one score, as above."""
+    (block, squares, constant, scores), (dual, position, best, lowest) = rows, state
     n, weights, active, size = squares.size, position[c], np.empty(squares.size, np.int64), 0.0
     for k in range(weights.size):
         size += weights[k] * weights[k] / 2
