@@ -59,10 +59,9 @@ class LinearFacts(NamedTuple):
         Of sparse rows, epochs in several scores cost less from smaller tables on.
         """
         is_short = min(self.n_samples, self.n_weights) <= tuning.most_on_shorter_side
-        is_simple = self.n_scores == 1 or not (self.by_gap and _rounds(self, tuning))
-        return is_short and (
-            self.n_values <= tuning.most_values if is_simple else self.n_values * self.n_scores <= tuning.small_values
-        )
+        by_epochs = self.n_scores > 1 and self.by_gap and _rounds(self, tuning)
+        is_small = not by_epochs or self.n_values * self.n_scores <= tuning.small_values
+        return is_short and is_small and self.n_values <= tuning.most_values
 
 
 class LinearSolver(NamedTuple):

@@ -85,6 +85,9 @@ NEWTON_EPOCHS, NEWTON_FACTOR = 20, 2
 
 _SPEED = 8  # Products and factorisations take so many times less time for a multiplication than epochs.
 _LESS = 0.25  # A ridge is this share of the one before; the first is its square, in mean squares of rows.
+_FLAT = 1e-10  # A fall of the objective is small if it is this share of the sizes of its parts.
+_MOST_FEATURES = 512  # A system of so many features does not take too long.
+_CANCELLED = 1e-3  # So large an error of a direction shows that differences cancelled.
 _MAX_FAILURES = 3  # So many envelopes in a row without progress show that rounding errors prevent it.
 
 
@@ -186,6 +189,11 @@ def solve_scores(loss, demands, rows, course, bounds, solution):
         if course.most_epochs == 0:
             _write_scores(rows, weights, scores)
         if is_smooth:
+            if _gap(here, dual, scores)[1] + _dot(weights, weights) / 2 > _gap(here, center, center)[1]:
+                for k in range(weights.size):  # from zero the way is shorter
+                    weights[k] = 0.0
+                for i in range(n):
+                    scores[i] = 0.0
             solution.n_steps[c] += _newton(here, course, rows, dual, weights, scores)
         else:
             solution.n_steps[c] += _envelopes(here, course, rows, size, dual, weights, scores)
@@ -367,15 +375,16 @@ def _newton(here, course, rows, dual, weights, scores):
     """
     (n, d), (loss, targets, costs, center, ridge, fixed) = rows.shape, here
     change, direction, gradient = np.empty(n), np.empty(d), np.empty(d)
-    piece, length, before = np.full(n, 3), 0.0, np.inf
+    piece, length, before, fall = np.full(n, 3), 0.0, np.inf, np.inf
     for step in range(MOST_STEPS):
         for k in range(d):
             gradient[k] = weights[k]
         gradient[d - 1] -= fixed
-        others = 0
+        others, scale = 0, _dot(weights, weights)
         for i in range(n):
             value = coordinate_update(loss, center[i], scores[i], targets[i], costs[i], ridge) if costs[i] > 0 else 0.0
             dual[i] = value
+            scale += abs(value * scores[i])
             now = 0 if value == 0 else 1 if abs(value) < box(loss, costs[i])[0] else 2
             now = now if value > 0 else -now
             others += now != piece[i]
@@ -385,8 +394,10 @@ def _newton(here, course, rows, dual, weights, scores):
                 for k in range(d):
                     gradient[k] -= value * row[k]
         size = _dot(gradient, gradient)
-        # On the same quadratic piece as before, what is left is rounding error; the next envelope corrects it.
-        is_rounding = others == 0 and length == 1.0 and (size > before / 4 or ridge > 0)
+        # On the same quadratic piece as before, what is left is rounding error; the next envelope corrects it. A loss
+        # without pieces is nearly quadratic once steps hardly lower it.
+        is_end = fall <= ROUNDING * scale or (others == 0 and fall <= _FLAT * scale)
+        is_rounding = length == 1.0 and ((others == 0 and ridge > 0) or (size > before / 4 and is_end))
         if size <= ROUNDING**2 * _dot(weights, weights) or is_rounding or course.stop[0] != 0:
             return step
         before = size
@@ -394,9 +405,9 @@ def _newton(here, course, rows, dual, weights, scores):
             direction[k] = -gradient[k]
         _precondition(here, rows, dual, direction)
         _write_scores(rows, direction, change)
-        slope = _dot(weights, direction) - fixed * direction[d - 1]
+        slope, fall = _dot(weights, direction) - fixed * direction[d - 1], -_dot(gradient, direction)
         line = _Line(here, scores, change, slope, _dot(direction, direction))
-        length = _best_length(line, _dot(gradient, direction))
+        length = 1.0 if fall <= ROUNDING * scale else _best_length(line, -fall)  # slopes would be rounding errors
         if not 0 < length < np.inf:
             return step
         for k in range(d):
@@ -422,27 +433,28 @@ def _precondition(here, rows, dual, vector):
         row, share = rows[i], np.sqrt(1 / (conjugate_curvature(loss, dual[i], costs[i]) + ridge))
         for k in range(d):
             target[k] = share * row[k]
-    size = min(m, d)
-    right, rest = np.empty(size), np.zeros(size)
     if m < d:
-        square = np.dot(scaled, scaled.T)
+        square, right = np.dot(scaled, scaled.T), np.empty(m)
         for s in range(m):
             right[s] = _dot(scaled[s], vector)
-    else:
-        square = np.dot(scaled.T, scaled)
-        for a in range(d):
-            right[a] = vector[a]
-    if not factorise(square, 1.0):
-        return  # minus the gradient is a direction of descent too
-    solve_factorised(square, right, rest)
-    if m < d:
+        if not factorise(square, 1.0):
+            return  # minus the gradient is a direction of descent too
+        solve_factorised(square, right, np.zeros(m))
+        found = vector.copy()
         for s in range(m):
             row, factor = scaled[s], right[s]
             for k in range(d):
-                vector[k] -= factor * row[k]
-    else:
-        for a in range(d):
-            vector[a] = right[a]
+                found[k] -= factor * row[k]
+        curvature, slope = _dot(found, found), _dot(found, vector)
+        for s in range(m):
+            curvature += _dot(scaled[s], found) ** 2
+        if abs(curvature - slope) <= _CANCELLED * slope or d > _MOST_FEATURES:
+            for k in range(d):
+                vector[k] = found[k]
+            return  # else the difference has cancelled, as of features in units that differ
+    square = np.dot(scaled.T, scaled)
+    if factorise(square, 1.0):
+        solve_factorised(square, vector, np.zeros(d))
 
 
 @slope_at.register(_Line)
