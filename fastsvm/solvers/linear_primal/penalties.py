@@ -13,8 +13,7 @@ Faces
     quadratic. A Newton step leads to the minimum on the face; weights that would change their sign are set to zero, and
     the next step is on the smaller face. Of some lengths of a step the best is taken, among them that at which the
     first weight becomes zero (as in Byrd, Chin, Nocedal and Oztoprak 2016, A family of second-order methods for convex
-    ℓ1-regularized optimization, with an exact solution on the face). A step takes the time of many sweeps, so that
-    there are none as long as sweeps change many signs.
+    ℓ1-regularized optimization, with an exact solution on the face).
 """
 
 import time
@@ -34,6 +33,9 @@ INNER = 0.03
 """A model is minimised to this share of the violation at its centre, or of its square below 1 (Dembo, Eisenstat and
 Steihaug 1982, Inexact Newton methods)."""
 
+_SWEEPS, _FACES = 20, 3  # So many sweeps take turns with at most so many steps on faces.
+# A step of Newton's method takes the time of so many multiplications, and so many for each value of the samples.
+_LEAST_WORK, _PASSES = 1 << 20, 1
 _SPARSE_INNER = 0.3  # It takes the place of `INNER` where a model of sparse rows costs no more than a few sweeps.
 _SPARSE_SWEEPS = 100  # The time is asked after so many sweeps.
 
@@ -84,8 +86,8 @@ class L1:
 
     l1_ratio = 1.0
 
-    def __init__(self, tuning: LinearTuning) -> None:
-        self._faces = tuning.faces
+    def __init__(self, tuning: LinearTuning, n_values: int = 0) -> None:
+        self._faces, self._most_work = tuning.faces, _LEAST_WORK + _PASSES * n_values
 
     def values(self, weights: np.ndarray) -> np.ndarray:
         """Return the penalty of each score."""
@@ -119,7 +121,7 @@ class L1:
         tol: float,
         deadline: float,
     ) -> np.ndarray:
-        """Return z, at which no optimality condition is violated by more than `tol`, unless the deadline has passed.
+        """Return z, at which no optimality condition is violated by more than `tol`, or a point nearer to it.
 
         The diagonal of the Hessian is used times (1 + RIDGE): a relative error of H up to that must not make it
         indefinite.
@@ -132,12 +134,10 @@ class L1:
                     break
             return z
         diagonal = hessian.diagonal() * (1 + RIDGE)
-        for _ in range(MOST_STEPS):
-            signs = np.sign(z)
-            if _sweep(hessian, diagonal, z, slope, MOST_STEPS, tol) <= tol or time.perf_counter() >= deadline:
+        for _ in range(1 + self._most_work // len(z) ** 2):
+            if _sweep(hessian, diagonal, z, slope, _SWEEPS, tol) <= tol or time.perf_counter() >= deadline:
                 break
-            turned = np.count_nonzero(np.sign(z) != signs)
-            for _ in range(MOST_STEPS if self._faces and turned == 0 else 0):
+            for _ in range(_FACES if self._faces else 0):
                 if not _step_on_face(hessian, diagonal, z, slope):
                     break
         return z
