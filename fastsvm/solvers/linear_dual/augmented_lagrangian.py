@@ -80,9 +80,6 @@ from fastsvm.sources import CSRBlock
 AGAIN = 4
 """Newton steps that did not suffice are tried again after so many times the epochs so far."""
 
-NEWTON_EPOCHS, NEWTON_FACTOR = 20, 2
-"""Newton steps take the time of so many epochs, and so many for each feature or row, whichever are fewer."""
-
 _SPEED = 8  # Products and factorisations take so many times less time for a multiplication than epochs.
 _LESS = 0.25  # A ridge is this share of the one before; the first is its square, in mean squares of rows.
 _FLAT = 1e-10  # A fall of the objective is small if it is this share of the sizes of its parts.
@@ -154,6 +151,11 @@ def newton_applies(problem: LinearProblem, most_values: int) -> bool:
     return not problem.loss.of_classes and source.resident and values <= most_values
 
 
+def newton_epochs(shorter_side: int) -> int:
+    """Return the epochs whose time Newton steps take, from the smaller of the numbers of features and of rows."""
+    return 20 + 2 * shorter_side
+
+
 def solved(problem: LinearProblem, rows: np.ndarray, dual: np.ndarray, course: Course, pool: Pool) -> Solution:
     """Return the solution from feasible dual variables, shape (n_scores, n), which are overwritten.
 
@@ -190,10 +192,7 @@ def solve_scores(loss, demands, rows, course, bounds, solution):
             _write_scores(rows, weights, scores)
         if is_smooth:
             if _gap(here, dual, scores)[1] + _dot(weights, weights) / 2 > _gap(here, center, center)[1]:
-                for k in range(weights.size):  # from zero the way is shorter
-                    weights[k] = 0.0
-                for i in range(n):
-                    scores[i] = 0.0
+                weights[:] = scores[:] = 0.0  # from there the way is shorter
             solution.n_steps[c] += _newton(here, course, rows, dual, weights, scores)
         else:
             solution.n_steps[c] += _envelopes(here, course, rows, size, dual, weights, scores)

@@ -48,14 +48,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
 from fastsvm.losses import feasible
-from fastsvm.solvers.linear_dual.augmented_lagrangian import (
-    AGAIN,
-    NEWTON_EPOCHS,
-    NEWTON_FACTOR,
-    Course,
-    newton_applies,
-    solved_within,
-)
+from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, newton_applies, newton_epochs, solved_within
 from fastsvm.solvers.linear_dual.dense_epochs import DenseEpochs
 from fastsvm.solvers.linear_dual.epochs import Epochs, EpochState, Shrinking, SparseEpochs
 from fastsvm.solvers.linear_dual.metric import Metric, metric_of, no_metric
@@ -432,6 +425,6 @@ def _newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalle
     `shorter_side` is the smaller of the numbers of features and of rows.
     """
     if stalled:
-        return state.epoch >= shorter_side / NEWTON_FACTOR
-    epochs = NEWTON_EPOCHS + NEWTON_FACTOR * shorter_side
+        return state.epoch >= shorter_side / 2
+    epochs = newton_epochs(shorter_side)
     return state.epoch >= (epochs if last else max(epochs, state.next_finish))

@@ -35,14 +35,7 @@ from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import is_readable
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import feasible, violation_of
-from fastsvm.solvers.linear_dual.augmented_lagrangian import (
-    AGAIN,
-    NEWTON_EPOCHS,
-    NEWTON_FACTOR,
-    Course,
-    newton_applies,
-    solved_within,
-)
+from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, newton_applies, newton_epochs, solved_within
 from fastsvm.solvers.linear_dual.metric import mean_square
 from fastsvm.solvers.linear_dual.problem import (
     PIECE_ROWS,
@@ -50,10 +43,12 @@ from fastsvm.solvers.linear_dual.problem import (
     CertifiedSolver,
     LinearProblem,
     LinearSettings,
+    newton_direction,
 )
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Block, CSRBlock, DenseBlock
 
+_RIDGE, _SHARE_LEFT, _MOST_STEPS = 1e-9, 1e-4, 20  # of conjugate gradients, where w = 0 may be the optimum
 _LEAST = 4e-7  # In multiples of s² times the mean ‖x‖², this is less than the objective of rows away from the origin.
 
 
@@ -145,8 +140,7 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
         positions = [self.problem.combination(each, self.pool) for each in choices]
         values = [-self.problem.penalty(position) for position in positions]
         k = int(np.argmax(values))
-        gap = self.gap_of(Certificate(np.zeros(1), values[k], 0.0))
-        return GivenSumState(choices[k], positions[k], np.zeros_like(positions[k]), np.zeros(1), values[k], gap=gap)
+        return GivenSumState(choices[k], positions[k], np.zeros_like(positions[k]), np.zeros(1), values[k])
 
     def _first(self) -> list[np.ndarray]:
         """Return variables at bounds for the rows of the lowest scores by their mean.
@@ -168,32 +162,19 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
         return some.combination(some.demands.costs[:, None], self.pool)
 
     def _balanced(self) -> np.ndarray:
-        """Return variables c_i (t + v·(x_i - x̄)) for the v that makes their sum of the rows 0, by conjugate gradients.
+        """Return variables c_i (t + v·(x_i - x̄)) whose sum of the rows is nearly 0, or those within bounds.
 
-        The costs times t have the given sum. Variables beyond their bounds are moved there.
+        The costs times t have the given sum. A constant feature preserves it.
         """
-        problem, pool, costs = self.problem, self.pool, self._sum.costs
-        weight = costs.sum()
-        dual = self._sum.total / weight * costs
-        residual = -problem.combination(dual[:, None], pool)[0]
-        if residual @ residual / 2 <= self.settings.tol * self.settings.least:
-            return dual[:, None]
-        scale = problem.weighted_squares(costs, pool)[0]
-        scale = 1 / np.where(scale > 0, scale, 1.0)
-        along = scale * residual
-        size = float(along @ residual)
-        for _ in range(self.settings.tuning.slow_rounds):
-            if residual @ residual / 2 <= self.settings.tol * self.settings.least:
-                break
-            scores = self._scores(along[None])
-            change = costs * (scores - costs @ scores / weight)
-            image = problem.weighted_sum(change, pool)[0]
-            length = size / float(along @ image)
-            dual += length * change
-            residual -= length * image
-            before, size = size, float(residual @ (scale * residual))
-            along = scale * residual + size / before * along
-        return self._corrected(dual[:, None])
+        problem, pool, costs, size = self.problem, self.pool, self._sum.costs, mean_square(self.problem)
+        even = (self._sum.total / costs.sum() * costs)[:, None]
+        gradient = problem.combination(even, pool)[0]
+        if gradient @ gradient / 2 <= self.settings.tol * self.settings.least:
+            return even
+        curvatures = costs / (_RIDGE * max(size, 1e-300) * costs.sum())
+        problem, deadline, most = problem._replace(constant=size**0.5), self.settings.deadline, _MOST_STEPS
+        direction = newton_direction(problem, curvatures, gradient, _SHARE_LEFT, pool, deadline, most)
+        return self._corrected(even + curvatures[:, None] * problem.scores(direction[None], pool).T)
 
     def _scores(self, weights: np.ndarray) -> np.ndarray:
         """Return w·x of all rows, in the type of products."""
@@ -228,18 +209,13 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
 
     def _newton_is_due(self, state: GivenSumState, stalled: bool) -> bool:
         """Return whether Newton steps take less time than the rounds so far, or those that are left at a slow rate."""
-        (n, d), tol, slow = self.problem.source.shape, self.settings.tol, self.settings.tuning.slow_rounds
-        is_slow = state.epoch > state.halved_at + slow
-        left = slow * np.log2(max(state.gap / tol, 1.0)) if is_slow else 0.0
-        is_worth = stalled or max(state.epoch, left) >= NEWTON_EPOCHS + NEWTON_FACTOR * min(n, d)
+        slow, worse = self.settings.tuning.slow_rounds, max(state.gap / self.settings.tol, 1.0)
+        left = slow * np.log2(worse) if state.epoch > state.halved_at + slow else 0.0
+        is_worth = stalled or max(state.epoch, left) >= newton_epochs(min(self.problem.source.shape))
         return self._newton_applies and is_worth and state.epoch >= state.next_newton
 
     def _round(self, state: GivenSumState) -> tuple[GivenSumState, Report]:
         """Take a round of pairs, which evaluates the weights before."""
-        if state.gap <= self.settings.tol:
-            state, report = self._certified(state._replace(epoch=state.epoch + 1), self._report(state, 1))
-            if report.converged:
-                return state, report
         position, (dual,) = state.position, state.dual.T
         scores = self._scores(position)
         offset = self._sum.offset(scores)

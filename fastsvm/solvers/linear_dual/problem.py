@@ -1,5 +1,6 @@
 """The problem of a linear machine: scores, losses, conjugates, sums of rows and certificates, for all its solvers."""
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -299,6 +300,44 @@ class LinearProblem(NamedTuple):
         out = np.empty((len(weights), len(places)))
         write_sparse(unsigned(block), places, weights, out)
         return out + self.constant * weights[:, -1:]
+
+
+def newton_direction(
+    problem: LinearProblem,
+    curvatures: np.ndarray,
+    gradient: np.ndarray,
+    share: float,
+    pool: Pool,
+    deadline: float = np.inf,
+    most: int | None = None,
+) -> np.ndarray:
+    """Return δ, shape (n_weights,), for curvatures D and gradient g, up to `share` of the residual of zero.
+
+    The weight of the constant feature is last. The residual may be larger from the moment `deadline` of
+    time.perf_counter on, or after `most` steps. The direction is NaN if the squares of the rows overflow.
+    """
+    scale = problem.weighted_squares(curvatures, pool)[0]
+    if not np.isfinite(scale).all():
+        return np.full_like(scale, np.nan)
+    scale = 1 / np.sqrt(scale + 1.0)
+    residual, is_exact = -scale * gradient, problem.scale.size > 0  # a shift may be much larger than a product
+    direction, along, size = np.zeros_like(residual), residual.copy(), float(residual @ residual)
+    enough, image, step = share**2 * size, np.empty_like(residual), np.empty_like(residual)
+    for _ in range(most or len(gradient)):  # in place, because fresh memory takes longer than the sums
+        if size <= enough or time.perf_counter() >= deadline:
+            break
+        np.multiply(scale, along, out=step)
+        products = problem.scores(step[None], pool, is_exact)[0]
+        np.add(problem.weighted_sum(curvatures * products, pool)[0], step, out=image)
+        image *= scale
+        length = size / float(along @ image)
+        direction += np.multiply(length, along, out=step)
+        residual -= np.multiply(length, image, out=step)
+        before, size = size, float(residual @ residual)
+        along *= size / before
+        along += residual
+    direction *= scale
+    return direction
 
 
 class LinearSettings(NamedTuple):

@@ -39,7 +39,6 @@ Memory
     Three numbers in float64 a row and score, and the Hessians, m² numbers a score.
 """
 
-import time
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +56,7 @@ from fastsvm.solvers.linear_dual.problem import (
     CertifiedSolver,
     LinearProblem,
     LinearSettings,
+    newton_direction,
 )
 from fastsvm.solvers.linear_primal.penalties import FLAT, INNER, Line, Penalty, best_length, suits
 from fastsvm.solvers.linear_primal.quadratic_model import (
@@ -274,7 +274,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         gap = max(float(state.primal[c] - state.dual_value[c]), 0.0) / max(float(state.primal[c]), 1e-300)
         share = min(INNER, float(np.sqrt(gap)))
         gradient = state.gradient[c] + state.weights[c]
-        return _newton_direction(problem, curvatures, gradient, share, self.pool, self.settings.deadline)
+        return newton_direction(problem, curvatures, gradient, share, self.pool, self.settings.deadline)
 
     def _moved(self, state: LinearPrimalState, direction: np.ndarray) -> LinearPrimalState:
         """Return the state after the best step in each score; one that does not lead downhill is not taken."""
@@ -375,40 +375,3 @@ def _with_readable_rows(problem: LinearProblem) -> LinearProblem:
     if isinstance(block, CSRBlock):
         return problem._replace(source=MemorySource(readable(block, np.arange(block.shape[0]))[0]))
     return problem._replace(source=MemorySource(DenseBlock(readable_rows(block.values))))
-
-
-def _newton_direction(
-    problem: LinearProblem,
-    curvatures: np.ndarray,
-    gradient: np.ndarray,
-    share: float,
-    pool: Pool,
-    deadline: float = np.inf,
-) -> np.ndarray:
-    """Return δ, shape (n_weights,), for curvatures D and gradient g, up to `share` of the residual of zero.
-
-    The weight of the constant feature is last. The residual may be larger from the moment `deadline` of
-    time.perf_counter on. The direction is NaN if the squares of the rows overflow.
-    """
-    scale = problem.weighted_squares(curvatures, pool)[0]
-    if not np.isfinite(scale).all():
-        return np.full_like(scale, np.nan)
-    scale = 1 / np.sqrt(scale + 1.0)
-    residual, is_exact = -scale * gradient, problem.scale.size > 0  # a shift may be much larger than a product
-    direction, along, size = np.zeros_like(residual), residual.copy(), float(residual @ residual)
-    enough, image, step = share**2 * size, np.empty_like(residual), np.empty_like(residual)
-    for _ in range(len(gradient)):  # in place, because fresh memory takes longer than the sums
-        if size <= enough or time.perf_counter() >= deadline:
-            break
-        np.multiply(scale, along, out=step)
-        products = problem.scores(step[None], pool, is_exact)[0]
-        np.add(problem.weighted_sum(curvatures * products, pool)[0], step, out=image)
-        image *= scale
-        length = size / float(along @ image)
-        direction += np.multiply(length, along, out=step)
-        residual -= np.multiply(length, image, out=step)
-        before, size = size, float(residual @ residual)
-        along *= size / before
-        along += residual
-    direction *= scale
-    return direction
