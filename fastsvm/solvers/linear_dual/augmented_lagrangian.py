@@ -5,8 +5,8 @@ Problem
     with the scores f = X w and the dual variables β. The loss is not one of all classes.
 
 Epochs
-    of dual coordinate ascent come first (Hsieh et al. 2008), until the gap falls slowly. There is one with many more
-    samples than features, where it takes as long as a Newton step.
+    of dual coordinate ascent come before envelopes (Hsieh et al. 2008), until the gap falls slowly. There is one with
+    many more samples than features, where it takes as long as a Newton step.
 
 Envelopes
     Given variables β⁰ and a ridge h, each loss is replaced by the smooth
@@ -187,14 +187,13 @@ def solve_scores(loss, demands, rows, course, bounds, solution):
         write_costs(demands, 0, c, targets, costs)
         dual, weights, here = solution.dual[c], solution.weights[c], _Envelope(loss, targets, costs, center, 0.0, 0.0)
         _sum_rows(rows, dual, weights)
-        solution.n_steps[c] = _ascent(here, course, rows, squares, dual, weights, scores)
-        if course.most_epochs == 0:
-            _write_scores(rows, weights, scores)
         if is_smooth:
-            if _gap(here, dual, scores)[1] + _dot(weights, weights) / 2 > _gap(here, center, center)[1]:
-                weights[:] = scores[:] = 0.0  # from there the way is shorter
-            solution.n_steps[c] += _newton(here, course, rows, dual, weights, scores)
+            _write_scores(rows, weights, scores)
+            solution.n_steps[c] = _newton(here, course, rows, dual, weights, scores)
         else:
+            solution.n_steps[c] = _ascent(here, course, rows, squares, dual, weights, scores)
+            if course.most_epochs == 0:
+                _write_scores(rows, weights, scores)
             solution.n_steps[c] += _envelopes(here, course, rows, size, dual, weights, scores)
         if course.total == 0:
             position, others = np.empty(weights.size), np.empty(n)
@@ -432,28 +431,26 @@ def _precondition(here, rows, dual, vector):
         row, share = rows[i], np.sqrt(1 / (conjugate_curvature(loss, dual[i], costs[i]) + ridge))
         for k in range(d):
             target[k] = share * row[k]
-    if m < d:
-        square, right = np.dot(scaled, scaled.T), np.empty(m)
-        for s in range(m):
-            right[s] = _dot(scaled[s], vector)
-        if not factorise(square, 1.0):
-            return  # minus the gradient is a direction of descent too
-        solve_factorised(square, right, np.zeros(m))
-        found = vector.copy()
-        for s in range(m):
-            row, factor = scaled[s], right[s]
-            for k in range(d):
-                found[k] -= factor * row[k]
-        curvature, slope = _dot(found, found), _dot(found, vector)
-        for s in range(m):
-            curvature += _dot(scaled[s], found) ** 2
-        if abs(curvature - slope) <= _CANCELLED * slope or d > _MOST_FEATURES:
-            for k in range(d):
-                vector[k] = found[k]
-            return  # else the difference has cancelled, as of features in units that differ
+    if m < d and (_has_short_solution(scaled, vector) or d > _MOST_FEATURES):
+        return
     square = np.dot(scaled.T, scaled)
-    if factorise(square, 1.0):
+    if factorise(square, 1.0):  # else minus the gradient is a direction of descent too
         solve_factorised(square, vector, np.zeros(d))
+
+
+@jit
+def _has_short_solution(rows, vector):
+    """Replace v by (I + RᵀR)⁻¹ v, for fewer rows R than features, unless the difference that it is has cancelled."""
+    square, right, found = np.dot(rows, rows.T), np.dot(rows, vector), vector.copy()
+    if not factorise(square, 1.0):
+        return False
+    solve_factorised(square, right, np.zeros(right.size))
+    found -= np.dot(right, rows)
+    curvature, slope, image = _dot(found, found), _dot(found, vector), np.dot(rows, found)
+    if abs(curvature + _dot(image, image) - slope) > _CANCELLED * slope and vector.size <= _MOST_FEATURES:
+        return False
+    vector[:] = found
+    return True
 
 
 @slope_at.register(_Line)

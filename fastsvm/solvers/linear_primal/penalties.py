@@ -54,14 +54,6 @@ class L2:
         """Return the distance of 0 from the subdifferential of losses and penalty, for each weight."""
         return np.abs(gradient + weights)
 
-    def factors(self, combined: np.ndarray) -> np.ndarray:
-        """Return for each score by what β is multiplied to be feasible, from Xᵀβ."""
-        return np.ones(len(combined))
-
-    def conjugates(self, combined: np.ndarray) -> np.ndarray:
-        """Return the conjugate of the penalty of each score, at a feasible Xᵀβ."""
-        return self.values(combined)
-
     def target(
         self, hessian: np.ndarray | SparseHessian, gradient: np.ndarray, weights: np.ndarray, deadline: float
     ) -> np.ndarray:
@@ -98,34 +90,16 @@ class L1:
         """Return the distance of 0 from the subdifferential, for each weight."""
         return np.where(weights != 0, np.abs(gradient + np.sign(weights)), np.maximum(np.abs(gradient) - 1, 0))
 
-    def factors(self, combined: np.ndarray) -> np.ndarray:
-        """Return by what β is multiplied, so that |Xᵀβ| is 1 at most."""
-        return 1 / np.maximum(1.0, np.abs(combined).max(axis=1))
-
-    def conjugates(self, combined: np.ndarray) -> np.ndarray:
-        """Return zeros: the conjugate is an indicator function."""
-        return np.zeros(len(combined))
-
     def target(
         self, hessian: np.ndarray | SparseHessian, gradient: np.ndarray, weights: np.ndarray, deadline: float
     ) -> np.ndarray:
-        """Return the minimum of a second-order model, at which violations are small beside the largest at `weights`."""
-        worst = self.violations(gradient, weights).max()
-        return self._minimum(hessian, gradient, weights, INNER * worst * min(1.0, worst), deadline)
+        """Return the minimum of a second-order model, at which violations are small beside the largest at `weights`.
 
-    def _minimum(
-        self,
-        hessian: np.ndarray | SparseHessian,
-        gradient: np.ndarray,
-        weights: np.ndarray,
-        tol: float,
-        deadline: float,
-    ) -> np.ndarray:
-        """Return z, at which no optimality condition is violated by more than `tol`, or a point nearer to it.
-
-        The diagonal of the Hessian is used times (1 + RIDGE): a relative error of H up to that must not make it
-        indefinite.
+        It is a point nearer to the minimum where this would take long. The diagonal of the Hessian is used times
+        (1 + RIDGE): a relative error of H up to that must not make it indefinite.
         """
+        worst = self.violations(gradient, weights).max()
+        tol = INNER * worst * min(1.0, worst)
         z, slope = weights.copy(), gradient.copy()
         if isinstance(hessian, SparseHessian):
             tol *= _SPARSE_INNER / INNER

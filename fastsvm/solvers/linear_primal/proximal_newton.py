@@ -168,12 +168,12 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         primal = losses.sum(axis=0) + self.penalty.values(weights)
         if not (np.isfinite(primal).all() and np.isfinite(combined).all()):
             self.problem.explain()
-        factors = self.penalty.factors(combined)
         if self.penalty.l1_ratio:
+            factors = 1 / np.maximum(1.0, np.abs(combined).max(axis=1))
             self.pool.run(add_conjugates, pieces)
+            value = -conjugates.sum(axis=0)
         else:
-            conjugates = np.stack([-np.einsum("ic,ci->c", dual, scores), -losses.sum(axis=0)])
-        value = -conjugates.sum(axis=0) - self.penalty.conjugates(factors[:, None] * combined)
+            value = np.einsum("ic,ci->c", dual, scores) + losses.sum(axis=0) - self.penalty.values(combined)
         return LinearPrimalState(weights, scores, -combined, primal, np.maximum(bound, value))
 
     # --- steps -------------------------------------------------------------------------------------------
