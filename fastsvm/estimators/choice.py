@@ -54,10 +54,7 @@ class LinearFacts(NamedTuple):
         return self.is_plain and self.resident and not self.loss.of_classes and not self.is_watched
 
     def is_few(self, tuning: LinearTuning) -> bool:
-        """Return whether the table is so small that Newton steps on it cost less than epochs.
-
-        Of sparse rows, epochs in several scores cost less from smaller tables on.
-        """
+        """Return whether the table is so small that Newton steps on it cost less than epochs, in all scores."""
         is_short = min(self.n_samples, self.n_weights) <= tuning.most_on_shorter_side
         by_epochs = self.n_scores > 1 and self.by_gap and _rounds(self, tuning)
         is_small = not by_epochs or self.n_values * self.n_scores <= tuning.small_values

@@ -213,8 +213,7 @@ class LinearFit:
             settings = _with_sizes(settings._replace(seed=self._seed), estimator, problem)
             self.solver = _BY_EPOCHS[name](problem, settings, pool)
         elif name == "newton":
-            n_values = round(problem.source.values_per_row * len(problem.source))
-            penalty = L1(tuning, n_values) if estimator._has_l1_penalty() else L2()
+            penalty = L1(tuning, problem.source.nbytes // 8) if estimator._has_l1_penalty() else L2()
             self.solver = ProximalNewton(
                 problem, settings, pool, penalty, parse_memory(estimator.memory) // tuning.memory_share
             )  # fmt: skip

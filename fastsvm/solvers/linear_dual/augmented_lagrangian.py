@@ -24,9 +24,6 @@ A given sum
     of the dual variables, as of one class, has the offset as its multiplier: the weight b of a constant feature with
     the proximal term ½ (b - b⁰)² in place of a penalty. The smaller h, the larger is the feature.
 
-Why
-    Large C, long rows, or hardly more rows than features slow coordinate ascent down, but not Newton steps.
-
 Few samples
     are solved to rounding error by one step, from zero. With fewer samples than features it takes, in place of the
     rows, those of the Cholesky factor of their Gram matrix: they have the same dot products, and fewer features. A
@@ -546,12 +543,13 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
         solution = solved(problem, used, np.zeros((k, n)), Course(most_epochs=MOST_STEPS, stop=stop), self.pool)
         weights, beta, certificate = solution.weights, solution.dual.T, solution.certificate()
         if self._on_gram:
-            weights, position = _with_scores(used @ weights.T, rows, used), np.ascontiguousarray(solution.dual @ rows)
-            certificate = _certified(problem, rows, solution._replace(weights=weights), position)
-            other = _certified(problem, rows, solution._replace(weights=position), position).primal
-            is_lower = certificate.primal <= other  # rounding errors decide
-            weights = np.where(is_lower[:, None], weights, position)
-            certificate = certificate._replace(primal=np.where(is_lower, certificate.primal, other))
+            weights = position = np.ascontiguousarray(solution.dual @ rows)
+            certificate = _certified(problem, rows, solution._replace(weights=position), position)
+            if not self.gap_of(certificate) <= ROUNDING:  # errors decide
+                others = _with_scores(used @ solution.weights.T, rows, used)
+                primal = _certified(problem, rows, solution._replace(weights=others), position).primal
+                weights = np.where((primal <= certificate.primal)[:, None], others, position)
+                certificate = certificate._replace(primal=np.fmin(primal, certificate.primal))
         n_steps = int(solution.n_steps.max())
         return FewSamplesState(weights, beta, certificate.primal, n_steps), certificate
 

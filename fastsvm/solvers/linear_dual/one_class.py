@@ -166,12 +166,13 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
 
         The costs times t have the given sum. A constant feature preserves it.
         """
-        problem, pool, costs, size = self.problem, self.pool, self._sum.costs, mean_square(self.problem)
+        problem, pool, costs, least = self.problem, self.pool, self._sum.costs, self.settings.least
         even = (self._sum.total / costs.sum() * costs)[:, None]
         gradient = problem.combination(even, pool)[0]
-        if gradient @ gradient / 2 <= self.settings.tol * self.settings.least:
+        if gradient @ gradient / 2 <= self.settings.tol * least:
             return even
-        curvatures = costs / (_RIDGE * max(size, 1e-300) * costs.sum())
+        size = least / (_LEAST * self._sum.total**2)  # the mean ‖x‖²
+        curvatures = costs / (_RIDGE * size * costs.sum())
         problem, deadline, most = problem._replace(constant=size**0.5), self.settings.deadline, _MOST_STEPS
         direction = newton_direction(problem, curvatures, gradient, _SHARE_LEFT, pool, deadline, most)
         return self._corrected(even + curvatures[:, None] * problem.scores(direction[None], pool).T)
@@ -210,8 +211,8 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
     def _newton_is_due(self, state: GivenSumState, stalled: bool) -> bool:
         """Return whether Newton steps take less time than the rounds so far, or those that are left at a slow rate."""
         slow, worse = self.settings.tuning.slow_rounds, max(state.gap / self.settings.tol, 1.0)
-        left = slow * np.log2(worse) if state.epoch > state.halved_at + slow else 0.0
-        is_worth = stalled or max(state.epoch, left) >= newton_epochs(min(self.problem.source.shape))
+        n_rounds = max(state.epoch, slow * np.log2(worse) if state.epoch > state.halved_at + slow else 0.0)
+        is_worth = stalled or n_rounds >= newton_epochs(min(self.problem.source.shape))
         return self._newton_applies and is_worth and state.epoch >= state.next_newton
 
     def _round(self, state: GivenSumState) -> tuple[GivenSumState, Report]:
@@ -311,9 +312,7 @@ def worst_pairs(
     grow = np.flatnonzero((scores < offset) & (dual < costs))
     shrink = np.flatnonzero((scores > offset) & (dual > 0))
     if min(len(grow), len(shrink)) < _FEW_ROWS:  # those that do not violate the conditions yet may have to move too
-        grow, shrink = np.flatnonzero(dual < costs), np.flatnonzero(dual > 0)
-        n = min(len(grow), len(shrink), _FEW_ROWS)
-        return _first(grow, scores[grow], n), _first(shrink, -scores[shrink], n)
+        grow, shrink, most = np.flatnonzero(dual < costs), np.flatnonzero(dual > 0), _FEW_ROWS
     n = min(len(grow), len(shrink), max(_LEAST_PAIRS, int(_SHARE * len(scores))), most)
     return _first(grow, scores[grow], n), _first(shrink, -scores[shrink], n)
 
@@ -336,10 +335,12 @@ def exchange(
     """
     n, rows, costs = len(pairs[0]), np.concatenate(pairs), problem.demands.costs
     turns = max(1, min(n, _LEAST_PAIRS // max(n, 1)))  # of few pairs: each row meets others
-    if _is_at_hand(problem):
+    source = problem.source
+    is_plain = source.resident and problem.scale.size == 0
+    if is_plain and (source.sparse or is_readable(cast(DenseBlock, problem.block).values)):
         return _exchange(problem.block, (rows, turns), costs, dual, weights)
     used, places = np.unique(rows, return_inverse=True)
-    block: Block = problem.source.take(used).in_memory().block
+    block: Block = source.take(used).in_memory().block
     if not isinstance(block, CSRBlock):
         d = block.shape[1]
         block = DenseBlock(np.ascontiguousarray(problem.dense(block, d + 1)[:, :d]))
@@ -347,14 +348,6 @@ def exchange(
     n_changed = _exchange(block, (places, turns), costs[used], of_used, weights)
     dual[used] = of_used
     return n_changed
-
-
-def _is_at_hand(problem: LinearProblem) -> bool:
-    """Return whether rows are in memory, in a form that compiled code takes."""
-    source = problem.source
-    if not source.resident or problem.scale.size:
-        return False
-    return source.sparse or is_readable(cast(DenseBlock, problem.block).values)
 
 
 def _exchange(

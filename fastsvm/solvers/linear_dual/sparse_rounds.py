@@ -5,9 +5,6 @@ Rounds
     rows that matter. Sums over all features, of which an epoch with a proximal term has some twenty, would take
     longer than the rows themselves, and few rows share a rare feature, so that variables hardly depend on each other.
 
-After
-    Epochs with a proximal term follow where rounds are slow (`coordinate_ascent`).
-
 Passes
     A row is left out for the rest of the passes if no score near its own would change its variable. "Near" is the
     largest violation of the pass before, as in LIBLINEAR's shrinking (section 3.2); here the exact update is asked, so

@@ -135,9 +135,8 @@ def _step_on_face(hessian: np.ndarray, diagonal: np.ndarray, z: np.ndarray, slop
     step = -scale * linalg.cho_solve(factor, scale * downhill, check_finite=False)
     np.fill_diagonal(square, diagonal[free])
     turning = step * here < -(here**2)
-    lengths = [min(1.0, float(np.min(-here[turning] / step[turning], initial=1.0)))]
     best, nearer = 0.0, None
-    for length in [*lengths, 1.0] if turning.any() else lengths:
+    for length in sorted({min(1.0, float(np.min(-here[turning] / step[turning], initial=1.0))), 1.0}):
         there = here + length * step
         there[(there * here < 0) | (np.abs(there) < ROUNDING * np.abs(here))] = 0.0
         change = there - here
