@@ -436,7 +436,7 @@ def class_bounds(k: int, n_parts: int) -> list[tuple[int, int]]:
 
 def rows_of_piece(values_of_row: float) -> int:
     """Return the number of rows of a piece of work, each with so many multiplications."""
-    return int(np.clip(PIECE_VALUES / max(1.0, values_of_row), PIECE_ROWS / PARTS, PIECE_ROWS))
+    return int(min(max(PIECE_VALUES / max(1.0, values_of_row), PIECE_ROWS / PARTS), PIECE_ROWS))
 
 
 def _piece_of(block: Block) -> int:
@@ -446,6 +446,9 @@ def _piece_of(block: Block) -> int:
 
 def _in_order(pool: Pool, function: Callable[[int, int], Result], n: int, size: int) -> Iterator[Result]:
     """Yield the results of a function on pieces of n rows, in the order of the rows for any number of threads."""
+    if 0 < n <= size:
+        yield function(0, n)
+        return
     parts: list[tuple[int, Result]] = []
     pool.run(lambda a, b: parts.append((a, function(a, b))), spans(n, size))
     for _, part in sorted(parts, key=lambda each: each[0]):

@@ -108,6 +108,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         self._of_directions = _with_readable_rows(problem) if too_many else None
         by_columns = penalty.l1_ratio and settings.tuning.sparse_hessian
         self._columns = stored_columns(problem, memory) if by_columns else None
+        self._certified: LinearPrimalState | None = None  # `certificate` is that of this state.
         n = len(problem.source)  # fresh memory costs more than what is computed in it
         self._dual, self._curvatures = np.empty((n, self.n_scores)), np.empty((self.n_scores, n))
 
@@ -180,7 +181,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
 
     def step(self, state: LinearPrimalState, most_steps: int) -> tuple[LinearPrimalState, Report]:
         """Take a Newton step in every score that is not solved."""
-        before = self.certify(state)
+        before = self.certify(state) if self._certified is not state or self.certificate is None else self.certificate
         if self.is_within(before) or most_steps == 0:
             return state, self._certified_report(state, before, 0)
         self.problem.source.check_unchanged()
@@ -311,16 +312,18 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
 
     def _is_better(self, after: LinearPrimalState, before: LinearPrimalState) -> np.ndarray:
         """Return for each score whether its objective fell, or its violation within rounding error of the objective."""
+        lower, same = after.primal < before.primal * (1 - ROUNDING), after.primal <= before.primal * (1 + ROUNDING)
+        if lower.all():
+            return lower
         violation = [self.penalty.violations(each.gradient, each.weights).max(axis=1) for each in (after, before)]
-        same = after.primal <= before.primal * (1 + ROUNDING)
-        return (after.primal < before.primal * (1 - ROUNDING)) | (same & (violation[0] < violation[1]))
+        return lower | (same & (violation[0] < violation[1]))
 
     # --- the end -----------------------------------------------------------------------------------------
 
     def certify(self, state: LinearPrimalState) -> Certificate:
         """Return both objectives, and the largest violation of an optimality condition."""
         worst = float(self.penalty.violations(state.gradient, state.weights).max())
-        self.certificate = Certificate(state.primal, state.dual_value, worst)
+        self._certified, self.certificate = state, Certificate(state.primal, state.dual_value, worst)
         return self.certificate
 
     def _certified_end(self, state: LinearPrimalState) -> tuple[LinearPrimalState, Certificate]:
