@@ -550,8 +550,7 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
                 primal = _certified(problem, rows, solution._replace(weights=others), position).primal
                 weights = np.where((primal <= certificate.primal)[:, None], others, position)
                 certificate = certificate._replace(primal=np.fmin(primal, certificate.primal))
-        n_steps = int(solution.n_steps.max())
-        return FewSamplesState(weights, beta, certificate.primal, n_steps), certificate
+        return FewSamplesState(weights, beta, certificate.primal, int(solution.n_steps.max())), certificate
 
     def _with_constant(self) -> Any:
         """Return all rows in float64 with the constant feature last, an array or a CSR matrix where there are many."""

@@ -426,5 +426,4 @@ def _newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalle
     """
     if stalled:
         return state.epoch >= shorter_side / 2
-    epochs = newton_epochs(shorter_side)
-    return state.epoch >= (epochs if last else max(epochs, state.next_finish))
+    return state.epoch >= max(newton_epochs(shorter_side), 0 if last else state.next_finish)

@@ -147,19 +147,15 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
 
         If their sum of these scores is not positive, w = 0 may be the optimum: `_balanced` is another choice.
         """
-        scores, costs = self._scores(self._mean_direction()), self._sum.costs
+        problem, costs, n = self.problem, self._sum.costs, len(self.problem.source)
+        rows = np.arange(0, n, max(1, n // PIECE_ROWS))  # some suffice for the mean
+        some = problem._replace(source=problem.source.take(rows), demands=problem.demands.of_rows(rows))
+        scores = self._scores(some.combination(some.demands.costs[:, None], self.pool))
         order = np.argsort(scores)
         before = np.cumsum(costs[order]) - costs[order]
-        dual = np.empty((len(scores), 1))
+        dual = np.empty((n, 1))
         dual[order, 0] = np.clip(self._sum.total - before, 0.0, costs[order])
         return [dual] if scores @ dual[:, 0] > 0 else [dual, self._balanced()]
-
-    def _mean_direction(self) -> np.ndarray:
-        """Return the sum of some rows times their costs, which suffices to tell which scores are low."""
-        problem, n = self.problem, len(self.problem.source)
-        rows = np.arange(0, n, max(1, n // PIECE_ROWS))
-        some = problem._replace(source=problem.source.take(rows), demands=problem.demands.of_rows(rows))
-        return some.combination(some.demands.costs[:, None], self.pool)
 
     def _balanced(self) -> np.ndarray:
         """Return variables c_i (t + v·(x_i - x̄)) whose sum of the rows is nearly 0, or those within bounds.

@@ -207,10 +207,8 @@ def _take_passes_in(c, loss, demands, rows, plan, state, columns):
         if cost > 0 and not _is_idle(loss, dual, (i, c), scores[i], (target, cost, squares[i]), near):
             active[m] = i
             m += 1
-    random, left = (
-        ((np.uint64(plan.seed) * _FACTOR) + np.uint64(plan.epoch)) * _FACTOR + np.uint64(c),
-        plan.n_passes * n,
-    )
+    random = ((np.uint64(plan.seed) * _FACTOR) + np.uint64(plan.epoch)) * _FACTOR + np.uint64(c)
+    left = plan.n_passes * n
     while left > 0 and m > 0:
         left -= m
         for u in range(m - 1, 0, -1):
