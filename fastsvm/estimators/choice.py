@@ -9,8 +9,6 @@ are learnt alike.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import numpy as np
-
 from fastsvm.kernel_matrix.accurate_sums import CACHED_VALUES
 from fastsvm.kernel_matrix.rows_on_demand import PADDING
 from fastsvm.losses import Loss, is_piecewise, provides_newton
@@ -122,7 +120,8 @@ def linear_solvers(facts: LinearFacts, tuning: LinearTuning) -> Iterator[LinearS
 class KernelFacts(NamedTuple):
     """What decides how the problems of a kernel machine are solved by steps of two multipliers."""
 
-    sizes: np.ndarray  # Each problem has so many samples.
+    longest: int  # The largest problem has so many samples.
+    n_problems: int
     n_samples: int  # These are the samples of all problems.
     n_features: int
     multipliers_per_sample: int  # A sample has 1 or 2 multipliers.
@@ -131,11 +130,6 @@ class KernelFacts(NamedTuple):
     on_demand: bool  # Compiled code computes rows of the kernel from such samples one by one.
     memory: int  # Kernel values and copies of samples may take so many bytes.
     n_threads: int  # So many threads solve problems at once.
-
-    @property
-    def longest(self) -> int:
-        """Samples of the largest problem."""
-        return int(self.sizes.max())
 
     @property
     def small_bytes(self) -> int:
@@ -163,8 +157,8 @@ def _small_rows(facts: KernelFacts, tuning: KernelTuning) -> bool:
 
 
 def _small_matrix(facts: KernelFacts, tuning: KernelTuning) -> bool:
-    n_problems, n_values = len(facts.sizes), facts.n_samples**2
-    is_fast = n_problems == 1 or n_values * (1 + facts.ns_of_value) <= tuning.call_ns * n_problems
+    n_values = facts.n_samples**2
+    is_fast = facts.n_problems == 1 or n_values * (1 + facts.ns_of_value) <= tuning.call_ns * facts.n_problems
     return is_fast and _is_small(facts, tuning, n_values)
 
 

@@ -1,5 +1,6 @@
 """Checks of parameters, and of the data passed to `fit`, `predict` and `score`: samples, labels and weights."""
 
+import functools
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -58,6 +59,7 @@ class Rule(NamedTuple):
     words: object
 
 
+@functools.lru_cache(None, typed=True)
 def number(
     *,
     integral: bool = False,
@@ -94,6 +96,7 @@ def _is_finite(value: object, integral: bool) -> bool:
         return False
 
 
+@functools.cache
 def one_of(*names: str) -> Rule:
     """Return the rule of a name from a list."""
     return Rule(lambda value: isinstance(value, str) and value in names, "one of " + ", ".join(map(repr, names)))
@@ -172,7 +175,7 @@ def required_labels(X: Samples, y: Column) -> Column:
 
 def forget(estimator: BaseEstimator) -> None:
     """Delete all fitted attributes of a draft, so that the new model has no part of the one before."""
-    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
+    for name in [name for name in vars(estimator) if name[-1] == "_" != name[0]]:
         delattr(estimator, name)
 
 
@@ -373,11 +376,9 @@ def check_training_set(
         source = source.within(memory)
     elif source.stored_bytes > 0:  # before all else, so that a fit does the same as with samples in memory
         source, stored = source.loaded(), source
-    if not has_targets:
-        y = np.zeros(len(source))
-    if not of_classes and np.asarray(y).dtype.kind in "SU":
+    if has_targets and not of_classes and np.asarray(y).dtype.kind in "SU":
         raise ValueError(f"y holds strings; {type(estimator).__name__} needs numbers. Use a classifier for classes.")
-    y = _checked_labels(y, of_classes)
+    y = _checked_labels(y, of_classes) if has_targets else np.zeros(len(source))
     if len(y) != len(source):
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {[len(source), len(y)]}. X has "
