@@ -117,6 +117,9 @@ def linear_solvers(facts: LinearFacts, tuning: LinearTuning) -> Iterator[LinearS
 # --- kernel machines -------------------------------------------------------------------------------------
 
 
+_SHARED_FEATURES = 64  # Kernel values of more features than these are computed once for all problems.
+
+
 class KernelFacts(NamedTuple):
     """What decides how the problems of a kernel machine are solved by steps of two multipliers."""
 
@@ -153,6 +156,8 @@ def _is_small(facts: KernelFacts, tuning: KernelTuning, n_values: int) -> bool:
 
 def _small_rows(facts: KernelFacts, tuning: KernelTuning) -> bool:
     is_near = facts.longest * facts.n_features <= CACHED_VALUES  # else the whole matrix takes less time
+    if facts.n_problems > 1 and facts.n_features > _SHARED_FEATURES and _small_matrix(facts, tuning):
+        return False  # Each problem of a class would compute its values anew.
     return is_near and facts.on_demand and _is_small(facts, tuning, facts.n_samples * facts.n_features)
 
 

@@ -1,5 +1,8 @@
 """Small problems, solved by steps on all rows at once."""
 
+from fractions import Fraction
+from operator import mul
+
 import naive
 import numpy as np
 import pytest
@@ -127,3 +130,22 @@ def test_rows_of_two_groups_may_stand_in_any_order(data):
     np.testing.assert_array_equal(alpha[order], by_class)
     assert found == other and found[0]["is_solved"]
     assert alpha[y > 0].sum() == pytest.approx(20) and alpha[y < 0].sum() == pytest.approx(20)
+
+
+def test_few_samples_of_many_features_are_certified_without_more_digits():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 1000)).round(3), np.repeat([1.0, -1.0], [30, 10])
+    starts, none = np.array([0, 40]), np.zeros((1, 2), np.int64)
+    pairs = Problems(starts, np.arange(40), y, np.full(40, 1e3), y, np.zeros(1), none)
+    alpha, (found,), _ = solved(on_demand(pairwise(Linear()), X), pairs)
+    assert not found["is_blurred"] and found["kkt_violation"] < 1e-8
+    assert 0 <= found["duality_gap"] < 1e-7 * found["objective"]
+    exact = [[Fraction(value) for value in row] for row in X]
+    signed = [Fraction(a) * Fraction(s) for a, s in zip(alpha, y, strict=True)]
+    w = [sum(a * row[k] for a, row in zip(signed, exact, strict=True)) for k in range(X.shape[1])]
+    within = [
+        1 - Fraction(s) * (sum(map(mul, w, row)) + Fraction(found["intercept"]))
+        for s, row in zip(y, exact, strict=True)
+    ]
+    gap = sum(map(mul, w, w)) + 1000 * sum(max(Fraction(0), one) for one in within) - sum(map(Fraction, alpha))
+    assert 0 <= gap <= found["duality_gap"]
