@@ -9,8 +9,6 @@ are learnt alike.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import numpy as np
-
 from fastsvm.kernel_matrix.accurate_sums import CACHED_VALUES
 from fastsvm.kernel_matrix.rows_on_demand import PADDING
 from fastsvm.losses import Loss, is_piecewise, provides_newton
@@ -122,10 +120,14 @@ def linear_solvers(facts: LinearFacts, tuning: LinearTuning) -> Iterator[LinearS
 # --- kernel machines -------------------------------------------------------------------------------------
 
 
+_SHARED_FEATURES = 64  # Kernel values of more features than these are computed once for all problems.
+
+
 class KernelFacts(NamedTuple):
     """What decides how the problems of a kernel machine are solved by steps of two multipliers."""
 
-    sizes: np.ndarray  # Each problem has so many samples.
+    longest: int  # The largest problem has so many samples.
+    n_problems: int
     n_samples: int  # These are the samples of all problems.
     n_features: int
     multipliers_per_sample: int  # A sample has 1 or 2 multipliers.
@@ -134,11 +136,6 @@ class KernelFacts(NamedTuple):
     on_demand: bool  # Compiled code computes rows of the kernel from such samples one by one.
     memory: int  # Kernel values and copies of samples may take so many bytes.
     n_threads: int  # So many threads solve problems at once.
-
-    @property
-    def longest(self) -> int:
-        """Samples of the largest problem."""
-        return int(self.sizes.max())
 
     @property
     def small_bytes(self) -> int:
@@ -162,12 +159,14 @@ def _is_small(facts: KernelFacts, tuning: KernelTuning, n_values: int) -> bool:
 
 def _small_rows(facts: KernelFacts, tuning: KernelTuning) -> bool:
     is_near = facts.longest * facts.n_features <= CACHED_VALUES  # else the whole matrix takes less time
+    if facts.n_problems > 1 and facts.n_features > _SHARED_FEATURES and _small_matrix(facts, tuning):
+        return False  # Each problem of a class would compute its values anew.
     return is_near and facts.on_demand and _is_small(facts, tuning, facts.n_samples * facts.n_features)
 
 
 def _small_matrix(facts: KernelFacts, tuning: KernelTuning) -> bool:
-    n_problems, n_values = len(facts.sizes), facts.n_samples**2
-    is_fast = n_problems == 1 or n_values * (1 + facts.ns_of_value) <= tuning.call_ns * n_problems
+    n_values = facts.n_samples**2
+    is_fast = facts.n_problems == 1 or n_values * (1 + facts.ns_of_value) <= tuning.call_ns * facts.n_problems
     return is_fast and _is_small(facts, tuning, n_values)
 
 

@@ -57,7 +57,9 @@ class ValueBounds(NamedTuple):
         if not isinstance(pairwise, RealPairwise | Uint8Pairwise):
             return cls.of_sizes(np.sqrt(np.abs(diagonal(pairwise, block))))
         kernel, centre, fine = pairwise.of_floats, None, FINE
-        d = min(block.shape[1], 2 * int(np.diff(block.ends).max(initial=0)))  # features of two samples that are not 0
+        d = block.shape[1]  # features of two samples that are not 0
+        if block.stored.ndim == 1:
+            d = min(d, 2 * int(np.diff(block.ends).max(initial=0)))
         norms = block.converted(np.float64).sq_norms()
         if isinstance(pairwise, Uint8Pairwise):
             by_differences, d, norms = True, 1, norms * pairwise.scale**2
@@ -66,7 +68,7 @@ class ValueBounds(NamedTuple):
             centre = pairwise.centre
         most, dot, ones = float(norms.max(initial=0.0)), (d + 8) * UNIT, np.ones(len(norms))
         centred = norms if centre is None else DenseBlock(block.stored - centre).sq_norms()
-        near = float(centred.max(initial=0.0))
+        near = most if centre is None else float(centred.max(initial=0.0))
         match kernel:
             case Linear():
                 return cls.of_sizes(np.sqrt(norms), dot, fine)

@@ -80,11 +80,11 @@ def has_rows_on_demand(kernel: Kernel) -> bool:
     return type(kernel) in _KINDS
 
 
-def on_demand(kernel: Kernel, values: np.ndarray) -> SmallKernel:
+def on_demand(pairwise: RealPairwise, values: np.ndarray) -> SmallKernel:
     """Return a kernel that `has_rows_on_demand`, among samples, float64 of shape (n, d)."""
+    kernel = pairwise.of_floats
     kind = _KINDS.index(type(kernel))
     degree, gamma, coef0 = (getattr(kernel, name, 0) for name in ("degree", "gamma", "coef0"))
-    pairwise = RealPairwise(kernel, np.float64, None, False)
     bounds = ValueBounds.of(pairwise, DenseBlock(values), by_differences=True)
     return SmallKernel(kind, (int(degree), float(gamma), float(coef0)), values, *bounds[:3])
 
@@ -153,12 +153,13 @@ def rows_among(kernel, samples, n_rows, memory):
     width, whole = -(-m // PADDING) * PADDING, -(-n_rows // PADDING) * PADDING
     by_feature, sq_norms, diagonal = np.empty((d, width)), np.empty(width), np.empty(whole)
     slot_of = np.full(n_rows + 1, -1)
-    for i in range(width):
-        sq_norms[i] = 0.0
-        for k in range(d):
-            by_feature[k, i] = kernel.values[samples[i], k] if i < m else 0.0
-            if kernel.kind != _RBF:
-                sq_norms[i] += by_feature[k, i] * by_feature[k, i]
+    for start in range(0, width, PADDING):
+        sq_norms[start : start + PADDING] = 0.0
+        for k in range(d):  # so that lines of the cache are written whole
+            for i in range(start, start + PADDING):
+                by_feature[k, i] = kernel.values[samples[i], k] if i < m else 0.0
+                if kernel.kind != _RBF:
+                    sq_norms[i] += by_feature[k, i] * by_feature[k, i]
     slot_of[n_rows] = 0
     if kernel.kind == _SQUARE:
         for i in range(m):

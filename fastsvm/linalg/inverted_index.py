@@ -114,8 +114,8 @@ def write_indexed_products(block: CSRBlock, index: InvertedIndex, out: np.ndarra
     The block has sorted rows in the type of the index, with `indptr` of int64.
     """
     indptr, dtype, n_found = block.indptr, out.dtype, len(index.starts) - 1
-    ends = np.append(indptr[::LANES], indptr[-1])
-    most = min(n_found, int(np.diff(ends).max(initial=0)))
+    ends = indptr[::LANES]  # and the last one, which np.append would take long to add
+    most = min(n_found, int((ends[1:] - ends[:-1]).max(initial=indptr[-1] - ends[-1])))
     lanes = scratch_array("lanes", (max(1, most), LANES), dtype)
     sums = scratch_array("sums", (len(out), LANES), dtype)
     _write_products(block, index, out, lanes, sums)

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy import sparse
 
 from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.linalg.row_products import product_type, readable_rows, write_products
+from fastsvm.linalg.sparse_products import readable, unsigned, write_sparse
 from fastsvm.sources import Block, CSRBlock, Source
 from fastsvm.tuning import current_tuning
 
@@ -17,13 +17,15 @@ _CACHED_SCORES = 20  # A tile of rows with so many scores stays in the processor
 def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: bool = False) -> np.ndarray:
     """Return coef·x + intercept for the rows x of a block, shape (n_rows, n_scores), with the same bits in any block.
 
-    Scores are computed in the type of products, or in float64 if `exact`, as for standardised rows: their shift is part
-    of the intercept, and may be much larger than the score.
+    Scores are computed in the type of products, or in float64 of sparse rows and if `exact`, as for standardised rows:
+    their shift is part of the intercept, and may be much larger than the score.
     """
-    dtype = np.dtype(np.float64) if exact else product_type(block.stored.dtype)
     if isinstance(block, CSRBlock):
-        rows = sparse.csr_matrix((block.data.astype(dtype, copy=False), block.indices, block.indptr), block.shape)
-        return np.asarray(rows @ coef.T.astype(dtype)) + intercept.astype(dtype)
+        rows, places = readable(block, np.arange(block.shape[0]))
+        products = np.empty((len(coef), len(places)))
+        write_sparse(unsigned(rows), places, writeable(np.ascontiguousarray(coef, np.float64)), products)
+        return np.add(products.T, intercept, order="C")
+    dtype = np.dtype(np.float64) if exact else product_type(block.stored.dtype)
     values, weights = readable_rows(block.values), writeable(np.ascontiguousarray(coef, dtype))
     out, places = np.empty((len(coef), len(values)), dtype), np.arange(len(values))
     n_rows = current_tuning().products.tile if len(coef) > _CACHED_SCORES else max(len(values), 1)

@@ -291,7 +291,6 @@ class MemorySource(Source):
         self.nbytes = block.nbytes
         self.values_per_row = block.stored.size / max(1, block.shape[0])
         self.block_rows = self.tuning.resident_rows
-        self.reads = Reads()
 
     @classmethod
     def of(cls, X: np.ndarray | sparse.csr_matrix | sparse.csr_array) -> "MemorySource":

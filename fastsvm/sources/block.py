@@ -16,6 +16,11 @@ def to_dense(X: Any) -> np.ndarray:
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
+def arrays_of(X: Any) -> tuple[np.ndarray, ...]:
+    """Return the arrays in which a matrix is stored: itself, or the three of a CSR matrix."""
+    return (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+
+
 def stacked(parts: Sequence[np.ndarray] | Sequence[sparse.csr_matrix]) -> np.ndarray | sparse.csr_matrix:
     """Return the rows of several matrices of one form, one after another."""
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
@@ -184,6 +189,8 @@ class CSRBlock(NamedTuple):
     def slice(self, start: int, stop: int) -> "CSRBlock":
         """Return rows `start` to `stop`; values and indices are not copied."""
         first, last = self.indptr[start], self.indptr[stop]
+        if last - first == len(self.data) and stop - start == self.shape[0] and self.indptr.dtype == np.int64:
+            return self
         indptr = np.asarray(self.indptr[start : stop + 1], dtype=np.int64) - first
         return CSRBlock(self.data[first:last], self.indices[first:last], indptr, self.n_features)
 

@@ -12,12 +12,12 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.sources.base import MemorySource, Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
-from fastsvm.sources.statistics import SAMPLE_ROWS
 from fastsvm.tuning import current_tuning
 
 _LEVELS = np.iinfo(np.uint8).max + 1
 _FINE = 1e-2  # The tolerance is at most this share of the distance between levels.
 _ROUNDING = 4  # It is so many units in the last place of the largest level: values may be rounded several times.
+_SAMPLE_ROWS = 63  # So many rows tell levels of values.
 
 
 class Quantization(NamedTuple):
@@ -106,7 +106,7 @@ def find_quantization(source: Source, pool: Pool) -> tuple[Quantization, Source]
 
 def _guess(source: Source) -> Quantization | None:
     """Return a quantization that fits the values of some rows, or None."""
-    rows = np.unique(np.linspace(0, len(source) - 1, SAMPLE_ROWS).astype(np.int64))
+    rows = np.unique(np.linspace(0, len(source) - 1, _SAMPLE_ROWS).astype(np.int64))
     block = source.rows(rows)
     with np.errstate(invalid="ignore"):
         values = np.unique(block.stored.astype(np.float64))

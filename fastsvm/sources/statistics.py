@@ -10,8 +10,7 @@ from fastsvm._compiled.compiler import jit, jit_in_order, writeable
 from fastsvm.sources.base import ScaledSource, Source
 from fastsvm.sources.block import Block
 
-SAMPLE_ROWS = 63
-"""So many rows tell a centre and levels of values. The number is odd, so that their median is one of them."""
+_CENTRE_ROWS = 15  # So many rows tell a centre. The number is odd, so that their median is one of them.
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -71,7 +70,7 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
     total, sq_norm, centred_sq_norm, centre = 0.0, 0.0, 0.0, np.zeros(n_features)
     for start, block in _pieces(source):
         if start == 0 and not source.sparse:
-            count = min(SAMPLE_ROWS, len(source))  # in whatever blocks they come
+            count = min(_CENTRE_ROWS, len(source))  # in whatever blocks they come
             first = block.slice(0, count) if block.shape[0] >= count else source.rows(np.arange(count))
             # Differences of integers stay exact in float32.
             _find_centre(writeable(first.dense(np.float64)), source.dtype.kind in "iub", centre)

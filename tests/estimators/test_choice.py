@@ -108,7 +108,7 @@ def test_tuning_ends_with_its_context():
 
 # --- kernel machines -------------------------------------------------------------------------------------
 
-FEW = KernelFacts(np.array([150]), 150, 4, 1, 0.3, is_exact=True, on_demand=True, memory=10**8, n_threads=2)
+FEW = KernelFacts(150, 1, 150, 4, 1, 0.3, is_exact=True, on_demand=True, memory=10**8, n_threads=2)
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ FEW = KernelFacts(np.array([150]), 150, 4, 1, 0.3, is_exact=True, on_demand=True
         (FEW._replace(on_demand=False), "small-matrix"),
         (FEW._replace(is_exact=False), "smo"),
         (FEW._replace(memory=10**4), "smo"),
-        (FEW._replace(sizes=np.array([2049]), n_samples=2049), "smo"),
-        (FEW._replace(sizes=np.array([1100]), n_samples=1100, multipliers_per_sample=2), "smo"),
-        (FEW._replace(sizes=np.full(45, 200), n_samples=1000, n_features=3000, ns_of_value=4.0), "small-matrix"),
-        (FEW._replace(sizes=np.array([2000]), n_samples=2000, n_features=5000, ns_of_value=900.0), "small-matrix"),
+        (FEW._replace(longest=2049, n_samples=2049), "smo"),
+        (FEW._replace(longest=1100, n_samples=1100, multipliers_per_sample=2), "smo"),
+        (FEW._replace(longest=200, n_problems=45, n_samples=1000, n_features=3000, ns_of_value=4.0), "small-matrix"),
+        (FEW._replace(longest=2000, n_samples=2000, n_features=5000, ns_of_value=900.0), "small-matrix"),
     ],
 )
 def test_solvers_of_a_kernel_machine(facts, wanted):

@@ -1,5 +1,6 @@
 """Checks of parameters, and of the data passed to `fit`, `predict` and `score`: samples, labels and weights."""
 
+import functools
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -44,6 +45,7 @@ _BESIDE = 16 << 20  # A fit may take so many bytes beyond its memory, as machine
 _MISSING = "NAType", "NaTType"  # types of pandas, which need not be installed
 # Programs match on the words of scikit-learn's messages, so these contain them.
 _ONE_WITH_WEIGHT = ". Invalid input - all samples with positive weights belong to the same class (sample_weight)."
+_PLAIN_FORMS = np.ndarray, sparse.csr_matrix, sparse.csr_array
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
 
@@ -57,6 +59,7 @@ class Rule(NamedTuple):
     words: object
 
 
+@functools.lru_cache(None, typed=True)
 def number(
     *,
     integral: bool = False,
@@ -93,6 +96,7 @@ def _is_finite(value: object, integral: bool) -> bool:
         return False
 
 
+@functools.cache
 def one_of(*names: str) -> Rule:
     """Return the rule of a name from a list."""
     return Rule(lambda value: isinstance(value, str) and value in names, "one of " + ", ".join(map(repr, names)))
@@ -171,7 +175,7 @@ def required_labels(X: Samples, y: Column) -> Column:
 
 def forget(estimator: BaseEstimator) -> None:
     """Delete all fitted attributes of a draft, so that the new model has no part of the one before."""
-    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
+    for name in [name for name in vars(estimator) if name[-1] == "_" != name[0]]:
         delattr(estimator, name)
 
 
@@ -229,7 +233,7 @@ def check_rows(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Source:
 
 def _is_plain(estimator: BaseEstimator, X: Samples, reset: bool) -> bool:
     """Return whether scikit-learn's checks would find nothing in X; they take as long as a small fit."""
-    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in _PLAIN_TYPES or X.size == 0:
+    if type(X) not in _PLAIN_FORMS or X.ndim != 2 or X.dtype not in _PLAIN_TYPES or 0 in X.shape:
         return False
     if hasattr(estimator, "feature_names_in_"):
         return False
@@ -372,11 +376,9 @@ def check_training_set(
         source = source.within(memory)
     elif source.stored_bytes > 0:  # before all else, so that a fit does the same as with samples in memory
         source, stored = source.loaded(), source
-    if not has_targets:
-        y = np.zeros(len(source))
-    if not of_classes and np.asarray(y).dtype.kind in "SU":
+    if has_targets and not of_classes and np.asarray(y).dtype.kind in "SU":
         raise ValueError(f"y holds strings; {type(estimator).__name__} needs numbers. Use a classifier for classes.")
-    y = _checked_labels(y, of_classes)
+    y = _checked_labels(y, of_classes) if has_targets else np.zeros(len(source))
     if len(y) != len(source):
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {[len(source), len(y)]}. X has "

@@ -328,11 +328,10 @@ def check_values(gram: Gram, sq_norm: float) -> None:
     Our own kernels need that of the longest row only, of squared norm `sq_norm`; functions are checked where they are
     called.
     """
-    if not hasattr(gram.pairwise, "kernel"):
-        return
-    kernel, longest = in_python(gram.pairwise.kernel), np.float64(sq_norm)
-    if _is_ours(kernel) and kernel.translation_invariant and sq_norm <= LARGEST_VALUE:  # they are 1
-        return
+    kernel, longest = getattr(gram.pairwise, "kernel", None), np.float64(sq_norm)
+    if kernel is None or (_is_ours(kernel) and kernel.translation_invariant and sq_norm <= LARGEST_VALUE):
+        return  # those of distances are 1
+    kernel = in_python(kernel)
     with np.errstate(all="ignore"):
         values = kernel_value(kernel, longest, longest, longest) if _is_ours(kernel) else gram.diagonal()
         largest = np.abs(values).max()

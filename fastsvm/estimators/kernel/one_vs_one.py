@@ -270,7 +270,7 @@ class KernelFit:
 
     def _solve_small(self, small: SmallKernel, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve small problems. What is left for `solve` begins at the multipliers that were reached."""
-        numbers = np.flatnonzero(self._solved.reasons == _OPEN)
+        numbers = (self._solved.reasons == _OPEN).nonzero()[0]
         if self._snapshots:
             numbers = np.setdiff1d(numbers, list(self._snapshots))
         problems, tuning = self.problems.take(numbers), self.gram.tuning
@@ -297,18 +297,18 @@ class KernelFit:
     ) -> None:
         """Keep the solutions of some small problems, and where the others are to begin."""
         certificates, starts = state.certificate[some], problems.starts
-        for k in np.flatnonzero(~np.isfinite(certificates[:, _CERTIFIED]).all(axis=1)).tolist():
-            self._check_finite(int(numbers[some][k]), *certificates[k, _CERTIFIED].tolist())
-        for k in np.flatnonzero(certificates[:, _IS_BLURRED]).tolist():
-            part = slice(starts[some.start + k], starts[some.start + k + 1])
-            judged = self._judged(int(numbers[some][k]), state.alpha[part])
+        is_odd = ~(np.isfinite(certificates).all(axis=1) & (certificates[:, _IS_BLURRED] == 0))
+        for k in is_odd.nonzero()[0].tolist():
+            part, number = slice(starts[some.start + k], starts[some.start + k + 1]), int(numbers[some][k])
+            self._check_finite(number, *certificates[k, _CERTIFIED].tolist())
+            judged = self._judged(number, state.alpha[part])
             certificates[k, _CERTIFIED], certificates[k, _IS_SOLVED] = judged[2:], judged.kkt_violation <= self._tol
         is_solved, n_steps = certificates[:, _IS_SOLVED] > 0, certificates[:, _STEPS]
         ended = is_solved | (n_steps >= max_steps)
         reasons = np.where(is_solved, _REASONS.index(StopReason.CONVERGED), _REASONS.index(StopReason.MAX_ITER))
         alpha = state.alpha[starts[some.start] : starts[some.stop]]
         self._solved.put(numbers[some], alpha, certificates, np.where(ended, reasons, _OPEN))
-        for k in np.flatnonzero(~ended).tolist():
+        for k in (~ended).nonzero()[0].tolist():
             part, number = slice(starts[some.start + k], starts[some.start + k + 1]), int(numbers[some][k])
             self._begin[number], self._n_before[number] = state.alpha[part].copy(), int(n_steps[k])
 
@@ -457,7 +457,7 @@ class KernelFit:
         if self._repeats is None:
             labels, is_inside = self.labels, np.zeros(len(self.labels), bool)
             is_inside[rows[is_within]] = True
-            within = np.flatnonzero(is_inside)
+            within = is_inside.nonzero()[0]
         else:
             labels = self.labels[self._repeats.first]
             within = np.flatnonzero(np.bincount(rows[is_within], minlength=len(labels))[self._repeats.first])

@@ -29,7 +29,7 @@ from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pa
 from fastsvm.kernel_matrix.rounding import SEEN, UNIT
 from fastsvm.kernels import Linear, is_kernel
 from fastsvm.memory import parse_memory
-from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Quantization, Source, check_finite
+from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Quantization, Source, arrays_of, check_finite
 from fastsvm.tuning import current_tuning
 
 _SCORE_BYTES = 16 << 20  # Scores that are computed at once take so many bytes.
@@ -63,7 +63,7 @@ class Predictor:
         self.stored = ObjectSource(vectors) if isinstance(source, ObjectSource) else MemorySource.of(vectors)
         self._as_bytes = self._bytes_of_support()
         self._kernels: dict[type, PairwiseKernel] = {}
-        self._parts: dict[np.dtype, list[ExpansionPart]] | None = None
+        self._parts: dict[tuple, list[ExpansionPart]] | None = None
 
     @classmethod
     def of_model(cls, model: BaseEstimator, source: Source, pool: Pool) -> "Predictor":
@@ -77,7 +77,7 @@ class Predictor:
         if kept is None or of is None or of() is not key or not _are_same(facts, known):
             model._check_unaltered()
             is_kept = facts is not None and _is_small(model)
-            for array in (model.support_vectors_, model.dual_coef_) if is_kept else ():
+            for array in _arrays(model) if is_kept else ():
                 array.flags.writeable = False
             kept = cls(model, model._expansion_coefficients(), source, pool)
             if not is_kept:
@@ -173,8 +173,8 @@ class Predictor:
     ) -> np.ndarray:
         """Return the values of an expansion at the rows of a block."""
         parts: Iterable[ExpansionPart] = expansion_parts(pairwise, *expansion, block.shape[0])
-        if self._parts is not None and are_few(pairwise, block.shape[0]):
-            key = pairwise.dtype  # the kernels of a model differ in it alone
+        if self._parts is not None and (are_few(pairwise, block.shape[0]) or getattr(pairwise, "compressed", False)):
+            key = pairwise.dtype, pairwise.is_dense  # the kernels of a model differ in these alone
             parts = self._parts.get(key) or self._parts.setdefault(key, list(parts))
         coef = expansion[1]
         n_outputs = coef.n_outputs if isinstance(coef, PairCoefficients) else coef.shape[1]
@@ -227,19 +227,24 @@ class Predictor:
 _KEPT: dict[int, tuple[weakref.ref, tuple | None, Predictor]] = {}  # by the identity of `support_`
 _FACTS = (
     "kernel", "degree", "coef0", "tol", "memory", "stop_reason_", "_gamma", "_sq_norm", "_centred_sq_norm",
-    "support_vectors_", "dual_coef_", "n_support_", "intercept_", "_centre", "_scale", "_shift",
+    "n_support_", "intercept_", "_centre", "_scale", "_shift",
 )  # fmt: skip
 _KEPT_SHARE = 16  # What is kept takes at most one of so many parts of the memory.
 
 
 def _facts(model: BaseEstimator) -> tuple | None:
-    """Return what predictions depend on beside the support vectors; None if they may depend on more."""
-    attributes = vars(model)
+    """Return what predictions depend on beside the support vectors' numbers; None if they may depend on more."""
     if not isinstance(model.kernel, str) or model.kernel == "precomputed":
         return None
-    if not all(type(attributes.get(name)) is np.ndarray for name in ("support_", "support_vectors_", "dual_coef_")):
+    arrays = _arrays(model)
+    if not all(type(array) is np.ndarray for array in (model.support_, *arrays)):
         return None
-    return tuple(map(attributes.get, _FACTS))
+    return *map(vars(model).get, _FACTS), *arrays
+
+
+def _arrays(model: BaseEstimator) -> list[np.ndarray]:
+    """Return the arrays of the support vectors and their coefficients, of which either may be a CSR matrix."""
+    return [*arrays_of(model.support_vectors_), *arrays_of(model.dual_coef_)]
 
 
 def _forget(key: int, ended: weakref.ref) -> None:
@@ -250,8 +255,9 @@ def _forget(key: int, ended: weakref.ref) -> None:
 
 def _is_small(model: BaseEstimator) -> bool:
     """Return whether what is kept takes little of the memory."""
-    n_bytes = 2 * (model.support_vectors_.nbytes + model.dual_coef_.nbytes)
-    return _KEPT_SHARE * n_bytes <= parse_memory(model.memory)
+    arrays = _arrays(model)
+    n_bytes = len(arrays) * sum(array.nbytes for array in arrays)  # two copies, or six with an index of sparse rows
+    return _KEPT_SHARE * n_bytes <= parse_memory(model.memory, enough=_KEPT_SHARE * n_bytes)
 
 
 def _are_same(facts: tuple | None, others: tuple | None) -> bool:

@@ -88,20 +88,25 @@ class KernelFitMonitor(KernelMonitor):
 
     def observe(self, problem: int, report: Report, counts: CacheCounts, bytes_read: int) -> bool:
         """Record an outer iteration of a two-class problem, and return whether to stop."""
+        n_newton = report.n_newton
+        return self._record(problem, report.n_steps, report.objective, report.gap, *counts[::-1], bytes_read, n_newton)
+
+    def _record(self, problem: int, n_steps: int, objective: float, gap: float, *more: int) -> bool:
         with self._lock:
-            self._n_steps[problem] += report.n_steps
+            self._n_steps[problem] += n_steps
             elapsed, steps = time.perf_counter() - self._begin, int(self._n_steps[problem])
-            record = (
-                problem, elapsed, steps, report.objective, report.gap, counts.rows_computed, counts.hits, bytes_read,
-                report.n_newton,
-            )  # fmt: skip
-            for column, value in zip(self._columns, record, strict=True):
+            for column, value in zip(self._columns, (problem, elapsed, steps, objective, gap, *more), strict=True):
                 column.append(value)
-            self._show(elapsed, report.gap, steps)
+            self._show(elapsed, gap, steps)
         return self._is_asked_to_stop()
 
     def observe_small(self, problems: np.ndarray, certificates: np.ndarray, bytes_read: int) -> bool:
         """Record small problems by the rows of their `CERTIFICATE`, and return whether to stop."""
+        if len(problems) == 1:  # for which NumPy takes as long as for many
+            one = dict(zip(CERTIFICATE, certificates[0].tolist(), strict=True))
+            steps, rows = int(one["n_steps"]), int(one["n_rows"])
+            known = one["objective"], one["kkt_violation"], rows, max(0, 2 * steps - rows)
+            return self._record(int(problems[0]), steps, *known, bytes_read, 0)
         named = dict(zip(CERTIFICATE, certificates.T, strict=True))
         n_steps, n_rows = (named[name].astype(np.int64) for name in ("n_steps", "n_rows"))
         with self._lock:
@@ -141,8 +146,11 @@ class KernelFitMonitor(KernelMonitor):
 
     def history(self) -> dict[str, np.ndarray]:
         """Return the columns of the record, one entry an outer iteration, problem after problem."""
-        order = np.argsort(np.array(self._columns[0]), kind="stable")
-        return {name: np.array(column)[order] for name, column in zip(self.COLUMNS, self._columns, strict=True)}
+        columns = dict(zip(self.COLUMNS, map(np.array, self._columns), strict=True))
+        if len(self._n_steps) == 1:
+            return columns
+        order = np.argsort(columns["problem"], kind="stable")
+        return {name: column[order] for name, column in columns.items()}
 
 
 def _columns_of(records: Sequence[tuple]) -> Iterable[Sequence]:

@@ -222,11 +222,13 @@ class KernelSolution(NamedTuple):
 
 def feasible(problem: KernelProblem, alpha: np.ndarray) -> np.ndarray:
     """Return multipliers near `alpha` that satisfy the constraints: clipped, and a class scaled or groups `filled`."""
-    alpha, positive = np.clip(alpha, 0, problem.upper), problem.y > 0
+    positive = problem.y > 0
     if problem.total > 0:
+        alpha = alpha.copy()
         for rows in (positive, ~positive) if problem.groups == 2 else (slice(None),):
             alpha[rows] = filled(alpha[rows], problem.upper[rows], problem.total)
         return alpha
+    alpha = np.clip(alpha, 0, problem.upper)
     if problem.groups == 0 or abs(alpha @ problem.y) <= BALANCED * alpha.sum():
         return alpha  # scaling would move multipliers off their bounds
     rise, fall = alpha[positive].sum(), alpha[~positive].sum()
@@ -237,17 +239,19 @@ def feasible(problem: KernelProblem, alpha: np.ndarray) -> np.ndarray:
     return alpha
 
 
-def filled(alpha: np.ndarray, upper: np.ndarray, total: float) -> np.ndarray:
+@jit
+def filled(alpha, upper, total):
     """Return multipliers near `alpha` with a given sum: clipped, then scaled down, or the first ones raised."""
-    alpha = np.clip(alpha, 0, upper)
-    lacking = total - float(alpha.sum())
-    if abs(lacking) <= BALANCED * total:
-        return alpha
-    if lacking < 0:
-        return alpha * (total / (total - lacking))
-    room = upper - alpha
-    before = np.cumsum(room) - room
-    return np.minimum(alpha + np.clip(lacking - before, 0, room), upper)
+    result, held = np.empty(alpha.size), 0.0
+    for i in range(alpha.size):
+        result[i] = minimum(maximum(alpha[i], 0.0), upper[i])
+        held += result[i]
+    factor, lacking = min(1.0, total / max(held, total)), total - held
+    for i in range(alpha.size if abs(lacking) > BALANCED * total else 0):
+        more = minimum(maximum(lacking, 0.0), upper[i] - result[i])
+        result[i] = factor * result[i] + more
+        lacking -= more
+    return result
 
 
 @jit

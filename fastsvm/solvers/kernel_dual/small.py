@@ -33,7 +33,7 @@ import numpy as np
 from fastsvm._compiled.compiler import inlined, jit, outlined
 from fastsvm._compiled.threads import Pool, scratch_array
 from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS
-from fastsvm.kernel_matrix.rounding import EXACT, INVISIBLE, NEAR_BOUND, ROUNDING, SEEN, UNIT
+from fastsvm.kernel_matrix.rounding import EXACT, INVISIBLE, NEAR_BOUND, ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
 from fastsvm.kernel_matrix.rows_on_demand import (
     PADDING,
     SmallKernel,
@@ -43,7 +43,15 @@ from fastsvm.kernel_matrix.rows_on_demand import (
     rows_among,
 )
 from fastsvm.linalg.cholesky import delete_row, factorise, solve_factorised
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, feasible, objective, violation
+from fastsvm.solvers.kernel_dual.problem import (
+    KernelProblem,
+    Problems,
+    certify,
+    feasible,
+    group_ends,
+    objective,
+    violation,
+)
 from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_steps
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning
@@ -112,7 +120,8 @@ class SmallSMO:
         self._pool.run(solve, parts)
         last = parts[-1][1] if parts else first
         violation, objectives = state.certificate[first:last, _VIOLATION], state.certificate[first:last, _OBJECTIVE]
-        gap, reached = float(violation.max(initial=0.0)), float(objectives.sum())
+        # Of one problem, NumPy's maximum and sum would take as long as ten steps.
+        gap, reached = max(violation.tolist(), default=0.0), sum(objectives.tolist())
         report = Report(gap, reached, last - first, False, last == n_problems, False)
         return state._replace(n_done=last), report
 
@@ -184,11 +193,40 @@ def _solve(rows, problem, limits, alpha, certificate):
         largest = max(largest, abs(diagonal_value(rows, k)))
     move_to_bounds(alpha, problem.upper, INVISIBLE * tol / largest)
     _sum_kernel_rows(rows, problem, alpha, gradient)
-    judged = certify(problem, alpha, gradient, _error_bounds(rows, problem, alpha, gradient), tol)
+    error = _error_bounds(rows, problem, alpha, gradient)
+    judged = certify(problem, alpha, gradient, error, tol)
+    if judged.seen_in_gap and _step_beyond(problem, alpha, gradient, error):
+        _sum_kernel_rows(rows, problem, alpha, gradient)
+        judged = certify(problem, alpha, gradient, _error_bounds(rows, problem, alpha, gradient), tol)
     certificate[0], certificate[1], certificate[2] = -judged.rho, judged.objective, judged.duality_gap
     certificate[3], certificate[4], certificate[5] = judged.violation, judged.margin, n_steps
     certificate[6], certificate[7] = rows.slot_of[n], judged.violation <= tol
     certificate[8] = judged.seen_in_violation or judged.seen_in_gap
+
+
+@jit
+def _step_beyond(problem, alpha, gradient, error):
+    """Lengthen w until no row is within the margin for certain, and return whether that costs nothing to be seen.
+
+    Free rows are on the margin. By rounding they may be within it, which C times their number makes visible in the gap
+    where C is large beside the multipliers. The longer w is, the farther they are beyond, unless some are at a bound.
+    """
+    low, high = group_ends(problem, 0, alpha, gradient)
+    level, n_free, most, share = (low + high) / 2, 0, 0.0, 0.0
+    for i in range(alpha.size):
+        if problem.target[i] != problem.y[i] or alpha[i] >= problem.upper[i] or problem.groups != 1:
+            return False
+        if alpha[i] > 0:
+            n_free += 1
+            share += problem.y[i]
+            most = max(most, error[i] + abs(gradient[i] - level))
+    # The offset is the mean over free rows, so that it moves towards the class with more of them.
+    longer = 2 * most / (1 - abs(share) / n_free) if abs(share) < n_free else 1.0
+    if longer > SEEN * SEEN_OBJECTIVE:
+        return False
+    for i in range(alpha.size):
+        alpha[i] *= 1 + longer
+    return True
 
 
 @inlined

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from fastsvm import SVC, open_hdf5
 from fastsvm.estimators.kernel import prediction
-from fastsvm.sources import ScaledSource, as_source
+from fastsvm.sources import ScaledSource, arrays_of, as_source
 
 
 @pytest.fixture(scope="module")
@@ -119,10 +119,11 @@ def test_a_path_is_told_how_to_pass():
 # --- what a model keeps for its predictions ------------------------------------------------------------------
 
 
-@pytest.fixture
-def served(stored):
+@pytest.fixture(params=["dense", "sparse"])
+def served(stored, request):
     """A model that has predicted, and rows."""
     X, y, _ = stored
+    X = sparse.csr_matrix(X) if request.param == "sparse" else X
     model = SVC().fit(X, y)
     model.decision_function(X[:1])
     return model, X
@@ -146,8 +147,9 @@ def test_an_attribute_that_was_replaced_is_used(served, name):
 
 @pytest.mark.parametrize("name", ["dual_coef_", "support_vectors_"])
 def test_what_is_kept_cannot_be_changed_in_place(served, name):
-    with pytest.raises(ValueError, match="read-only"):
-        getattr(served[0], name)[0, 0] = 1.0
+    for array in arrays_of(getattr(served[0], name)):
+        with pytest.raises(ValueError, match="read-only"):
+            array[..., 0] = 1
 
 
 def test_what_is_kept_ends_with_the_model(served):

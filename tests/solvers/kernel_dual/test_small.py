@@ -1,5 +1,8 @@
 """Small problems, solved by steps on all rows at once."""
 
+from fractions import Fraction
+from operator import mul
+
 import naive
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import SVC as LIBSVM
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.rows_on_demand import KernelSquare, SmallKernel, on_demand
 from fastsvm.kernels import RBF, Linear
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems
@@ -24,6 +28,10 @@ def problems(X, y, C, n_problems=2):
     every = np.concatenate(places)
     upper = C * rng.uniform(0.5, 1.5, len(every))
     return Problems(starts, every, y[every], upper, y[every], np.zeros(n_problems), np.zeros((n_problems, 2), np.int64))
+
+
+def pairwise(kernel):
+    return RealPairwise(kernel, np.float64, None, False)
 
 
 def solved(kernel, pairs, tol=1e-3, most_steps=20_000, alpha=None, **numbers):
@@ -51,7 +59,7 @@ def test_solutions_are_those_of_libsvm(data, kernel, C):
     X, y = data
     pairs = problems(X, y, C)
     square = rbf_kernel(X, gamma=0.1) if kernel == RBF(0.1) else linear_kernel(X)
-    alpha, found, _ = solved(on_demand(kernel, X), pairs)
+    alpha, found, _ = solved(on_demand(pairwise(kernel), X), pairs)
     from_square, _, _ = solved(SmallKernel.of_square(square), pairs)
     for k, each in enumerate(found):
         part = slice(*pairs.starts[k : k + 2])
@@ -74,8 +82,8 @@ def test_solutions_are_those_of_libsvm(data, kernel, C):
 def test_a_solution_is_where_the_next_call_begins(data):
     X, y = data
     pairs = problems(X, y, 10.0)
-    alpha, first, _ = solved(on_demand(RBF(0.1), X), pairs)
-    again, second, _ = solved(on_demand(RBF(0.1), X), pairs, alpha=alpha.copy())
+    alpha, first, _ = solved(on_demand(pairwise(RBF(0.1)), X), pairs)
+    again, second, _ = solved(on_demand(pairwise(RBF(0.1)), X), pairs, alpha=alpha.copy())
     assert all(each["n_steps"] == 0 for each in second)
     np.testing.assert_allclose(again, alpha, rtol=0, atol=1e-8)
     assert first[0]["n_rows"] <= len(y)
@@ -84,7 +92,7 @@ def test_a_solution_is_where_the_next_call_begins(data):
 def test_steps_are_limited(data):
     X, y = data
     pairs = problems(X, y, 10.0, 1)
-    _, found, _ = solved(on_demand(RBF(0.1), X), pairs, most_steps=7)
+    _, found, _ = solved(on_demand(pairwise(RBF(0.1)), X), pairs, most_steps=7)
     assert found[0]["n_steps"] == 7 and not found[0]["is_solved"] and found[0]["kkt_violation"] > 1e-3
 
 
@@ -98,8 +106,8 @@ def test_polishing_stops_where_the_kernel_is_not_positive_definite(data, monkeyp
 def test_problems_are_solved_some_at_a_time_with_the_same_bits(data):
     X, y = data
     pairs = problems(X, y, 1.0, 6)
-    alpha, _, at_once = solved(on_demand(RBF(0.1), X), pairs)
-    again, _, one_by_one = solved(on_demand(RBF(0.1), X), pairs, task_ns=1.0, call_ns=1.0)
+    alpha, _, at_once = solved(on_demand(pairwise(RBF(0.1)), X), pairs)
+    again, _, one_by_one = solved(on_demand(pairwise(RBF(0.1)), X), pairs, task_ns=1.0, call_ns=1.0)
     assert at_once == [6] and one_by_one == [1, 2, 3, 4, 5, 6]
     np.testing.assert_array_equal(again, alpha)
 
@@ -117,8 +125,27 @@ def test_rows_of_two_groups_may_stand_in_any_order(data):
         np.zeros((1, 2), np.int64),
         groups=2,
     )
-    alpha, found, _ = solved(on_demand(RBF(0.1), X), pairs)
-    by_class, other, _ = solved(on_demand(RBF(0.1), X), pairs.sorted_by(-y))
+    alpha, found, _ = solved(on_demand(pairwise(RBF(0.1)), X), pairs)
+    by_class, other, _ = solved(on_demand(pairwise(RBF(0.1)), X), pairs.sorted_by(-y))
     np.testing.assert_array_equal(alpha[order], by_class)
     assert found == other and found[0]["is_solved"]
     assert alpha[y > 0].sum() == pytest.approx(20) and alpha[y < 0].sum() == pytest.approx(20)
+
+
+def test_few_samples_of_many_features_are_certified_without_more_digits():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 1000)).round(3), np.repeat([1.0, -1.0], [30, 10])
+    starts, none = np.array([0, 40]), np.zeros((1, 2), np.int64)
+    pairs = Problems(starts, np.arange(40), y, np.full(40, 1e3), y, np.zeros(1), none)
+    alpha, (found,), _ = solved(on_demand(pairwise(Linear()), X), pairs)
+    assert not found["is_blurred"] and found["kkt_violation"] < 1e-8
+    assert 0 <= found["duality_gap"] < 1e-7 * found["objective"]
+    exact = [[Fraction(value) for value in row] for row in X]
+    signed = [Fraction(a) * Fraction(s) for a, s in zip(alpha, y, strict=True)]
+    w = [sum(a * row[k] for a, row in zip(signed, exact, strict=True)) for k in range(X.shape[1])]
+    within = [
+        1 - Fraction(s) * (sum(map(mul, w, row)) + Fraction(found["intercept"]))
+        for s, row in zip(y, exact, strict=True)
+    ]
+    gap = sum(map(mul, w, w)) + 1000 * sum(max(Fraction(0), one) for one in within) - sum(map(Fraction, alpha))
+    assert 0 <= gap <= found["duality_gap"]

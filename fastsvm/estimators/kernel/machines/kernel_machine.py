@@ -43,6 +43,7 @@ from fastsvm.estimators.kernel.prepare import Statement, enough_memory, prepare,
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, most_steps
 from fastsvm.kernel_matrix.expansion import PairCoefficients
+from fastsvm.kernel_matrix.pairwise import SPAN
 from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory, threads_within
@@ -50,7 +51,7 @@ from fastsvm.solvers.outer_loop import Limits, StopReason
 from fastsvm.sources import MemorySource, Source, is_stored, to_dense
 from fastsvm.tuning import current_tuning
 
-_FEW_ROWS = 8  # So many rows are predicted without a pool of threads.
+_FEW_ROWS = 8  # So many rows are predicted without a pool of threads, more by a single decision function.
 _RULES = KERNEL_RULES | {
     "tol": number(above=0),
     "cache_size": optional(number(above=0)),
@@ -312,7 +313,8 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         self._check_fitted()
         source = check_rows(self, samples_for(self, X, self.support_vectors_), reset=False)
         # Opening a pool would take as long as a few rows, which are one piece of work, and no product by BLAS.
-        is_brief = len(source) <= _FEW_ROWS and isinstance(self.kernel, str)
+        few = _FEW_ROWS if len(self.intercept_) > 1 else SPAN
+        is_brief = len(source) <= few and isinstance(self.kernel, str)
         with nullcontext(one_thread()) if is_brief else Pool.open(most=threads_within(self.memory)) as pool:
             predictor = Predictor.of_model(self, source, pool)
             results: list[np.ndarray] = []
