@@ -393,6 +393,8 @@ class SharedPart:
 
     resident = True
     passes = 0
+    cheap = False
+    is_kernel = True  # Its values are taken for the kernel: each of many fits would compute them anew in float64.
 
     def __init__(self, kernel: SharedKernel, rows: np.ndarray) -> None:
         self._kernel, self._rows = kernel, rows
@@ -401,11 +403,6 @@ class SharedPart:
     def __len__(self) -> int:
         """Return the number of rows and columns."""
         return len(self._rows)
-
-    @property
-    def cheap(self) -> bool:
-        """Whether values are cheap to recompute."""
-        return self._kernel.gram.cheap
 
     def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
         """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`."""
