@@ -24,6 +24,7 @@ from fastsvm.kernel_matrix.rows import (
     RecomputedRows,
     RowCache,
     SharedKernel,
+    SharedRows,
 )
 from fastsvm.kernel_matrix.rows_on_demand import SmallKernel
 from fastsvm.kernels import in_python
@@ -352,10 +353,12 @@ class KernelFit:
 
     def rows_of(self, number: int, arena: np.ndarray) -> ProblemRows:
         """Return the kernel rows of a problem."""
-        rows: RowCache | RecomputedRows
+        rows: RowCache | RecomputedRows | SharedRows
         samples = self.problems.samples_of(number)
         if self.plan.recomputed and isinstance(self.gram, Gram):
             rows = RecomputedRows(self.gram.part(samples, in_memory=True))
+        elif isinstance(self.gram, SharedKernel) and self.gram.holds_all and len(samples) > self.plan.working_set:
+            rows = SharedRows(self.gram, self.gram.part(samples))
         else:
             rows = RowCache(self.gram.part(samples, self.plan.part_loaded, self._pool), arena)
         return rows if self.problems.multipliers_per_sample == 1 else PairedRows(rows)

@@ -254,8 +254,7 @@ def followed(problem: KernelProblem, state: KernelDualState, before: KernelProbl
     """Return multipliers from which to begin, and a factor of the old ones near which they are.
 
     `state` is the solution of the problem `before`, which differs in bounds and targets. All multipliers grow as much
-    as the bounds do if that raises the objective all the way. Else those at a bound take the new one. With an
-    intercept, as much is added to both classes, first to the multipliers of the rows that violate their margin most.
+    as the bounds do if that raises the objective all the way. Else those at a bound take the new one.
     """
     y, (alpha, gradient, _) = problem.y, state
     at_bound = alpha >= before.upper
@@ -266,15 +265,21 @@ def followed(problem: KernelProblem, state: KernelDualState, before: KernelProbl
     square = float((alpha * y) @ (gradient + before.target))
     if np.array_equal(problem.upper, growth * before.upper) and growth * square <= float((alpha * y) @ problem.target):
         return np.where(at_bound, problem.upper, growth * alpha), growth
-    if problem.groups > 0:
-        classes = y > 0, y < 0
-        least = min(float(step[rows].sum()) for rows in classes)
-        for rows in classes:
-            raised = np.flatnonzero(rows & at_bound)
-            raised = raised[np.argsort((y * gradient)[raised], kind="stable")]
-            earlier = np.cumsum(step[raised]) - step[raised]
-            step[raised] = np.clip(least - earlier, 0.0, step[raised])
-    return alpha + step, 1.0
+    return alpha + balanced(problem, step, gradient), 1.0
+
+
+def balanced(problem: KernelProblem, step: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Return what to add to multipliers so that their sum stays: `step`, or less for rows that violate least."""
+    if problem.groups == 0:
+        return step
+    step, classes = step.copy(), (problem.y > 0, problem.y < 0)
+    least = min(float(step[rows].sum()) for rows in classes)
+    for rows in classes:
+        raised = np.flatnonzero(rows & (step > 0))
+        raised = raised[np.argsort((problem.y * gradient)[raised], kind="stable")]
+        earlier = np.cumsum(step[raised]) - step[raised]
+        step[raised] = np.clip(least - earlier, 0.0, step[raised])
+    return step
 
 
 @jit
