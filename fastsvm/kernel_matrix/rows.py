@@ -48,10 +48,37 @@ class CacheContents(NamedTuple):
 
 
 class _SampleRows:
-    """What kernel rows of the samples of a problem take from their matrix."""
+    """What kernel rows of the samples of a problem take from their matrix, of which they themselves cache none."""
 
     def __init__(self, gram: "KernelMatrix", store: np.ndarray) -> None:
-        self.store, self.gram = store, gram
+        self.store, self.gram, self._computed = store, gram, 0
+
+    @property
+    def n_computed(self) -> int:
+        """Number of rows in the store that were computed so far."""
+        return 0
+
+    @property
+    def worth_filling(self) -> float:
+        """If this share of the rows is needed, computing all at once is cheaper; infinite for never."""
+        return np.inf
+
+    @property
+    def counts(self) -> CacheCounts:
+        """No hits, and the rows that were computed."""
+        return CacheCounts(0, self._computed)
+
+    def contents(self) -> CacheContents:
+        """Return that nothing is cached."""
+        nothing = np.empty(0, np.int64)
+        return CacheContents(nothing, nothing, 0, 0, self._computed)
+
+    def refill(self, contents: CacheContents) -> None:
+        """Continue to count where a checkpoint ended."""
+        self._computed = contents.misses
+
+    def fill(self) -> None:
+        """Do nothing: no row is cached."""
 
     @property
     def cheap(self) -> bool:
@@ -185,23 +212,15 @@ class RowCache(_SampleRows):
 class RecomputedRows(_SampleRows):
     """Kernel rows of a matrix of which none is cached, of rows in memory. The slot of a row is its number."""
 
-    worth_filling = np.inf  # All rows are never computed at once.
-    n_computed = 0
     gram: Gram
 
     def __init__(self, gram: Gram) -> None:
         super().__init__(gram, np.empty((0, len(gram)), gram.dtype))
-        self._computed = 0
 
     @property
     def n_slots(self) -> int:
         """Number of rows that may be asked for at once."""
         return len(self.gram)
-
-    @property
-    def counts(self) -> CacheCounts:
-        """No hits, and the rows that were computed."""
-        return CacheCounts(0, self._computed)
 
     @property
     def cheap_restricted(self) -> bool:
@@ -213,9 +232,6 @@ class RecomputedRows(_SampleRows):
         if not self.cheap_restricted:
             return None
         return RecomputedRows(self.gram.take(rows, MemorySource(self.gram.source.rows(rows))))
-
-    def fill(self) -> None:
-        """Do nothing: no row is cached."""
 
     def fetch(self, rows: np.ndarray) -> np.ndarray:
         """Return the rows: their slots."""
@@ -229,15 +245,6 @@ class RecomputedRows(_SampleRows):
         """Add Σ_s coef_s K_s to the sums."""
         self._computed += len(slots)
         self.gram.add_rows(sums, slots, coef)
-
-    def contents(self) -> CacheContents:
-        """Return that nothing is cached."""
-        nothing = np.empty(0, np.int64)
-        return CacheContents(nothing, nothing, 0, 0, self._computed)
-
-    def refill(self, contents: CacheContents) -> None:
-        """Continue to count where a checkpoint ended."""
-        self._computed = contents.misses
 
 
 class PairedRows:
@@ -394,6 +401,10 @@ class SharedKernel:
         with self._lock:
             return self._fetch(rows)
 
+    def slots_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the slots of rows, positions in `gram`, -1 for rows that are not cached."""
+        return self._rows.slots_of(rows)
+
     def _fetch(self, rows: np.ndarray) -> np.ndarray:
         if self._slot_of is None and self._rows.n_computed > self.tuning.singly_share * len(self):
             self.fill()
@@ -409,9 +420,6 @@ class SharedKernel:
 class SharedRows(_SampleRows):
     """Kernel rows of some samples in a `SharedKernel` that holds all rows, read where they are."""
 
-    worth_filling = np.inf  # The shared kernel decides that.
-    n_computed = 0
-
     def __init__(self, kernel: SharedKernel, gram: "SharedPart") -> None:
         super().__init__(gram, kernel.store)
         self._kernel, self._places, self.n_slots = kernel, gram.places, len(gram)
@@ -423,21 +431,17 @@ class SharedRows(_SampleRows):
             for a, b in spans(stop - start, MOST_COLUMNS)
         ]
 
-    @property
-    def counts(self) -> CacheCounts:
-        """Nothing: rows are those of all fits."""
-        return CacheCounts(0, 0)
-
     def columns(self, rows: np.ndarray) -> np.ndarray:
         """Return the columns of the store in which the values of `rows` are."""
         return self._places[rows]
 
-    def fill(self) -> None:
-        """Do nothing: the shared kernel decides that."""
-
     def fetch(self, rows: np.ndarray) -> np.ndarray:
         """Return the slots of `rows`, in which they stay; missing rows are computed."""
         return self._kernel.fetch(self._places[rows])
+
+    def slots_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the slots of `rows`, -1 for rows that are not cached."""
+        return self._kernel.slots_of(self._places[rows])
 
     def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
         """Add Σ_s coef_s K_s to the sums."""

@@ -373,8 +373,10 @@ class KernelFit:
         if before is None:
             state, n_before = self._initial_state(number, solver, rows)
         else:
-            assert isinstance(solver, Decomposition)  # as all that share kernel values are
-            state, n_before = solver.follow(*before[:2]), 0
+            # All machines that share kernel values have such a solver.
+            assert isinstance(solver, Decomposition) and isinstance(before.solver, Decomposition)
+            assert isinstance(before.state, KernelDualState)
+            state, n_before = solver.follow(before.solver, before.state), 0
         self._current[number] = _Running(solver, state, n_before)
 
         def observe(state: Multipliers, report: Report) -> bool:

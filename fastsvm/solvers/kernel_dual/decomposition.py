@@ -66,7 +66,6 @@ from fastsvm.solvers.kernel_dual.problem import (
     KernelDualState,
     KernelProblem,
     KernelSolution,
-    balanced,
     duality_gap_is_within,
     feasible,
     followed,
@@ -82,8 +81,6 @@ from fastsvm.tuning import KernelTuning, current_tuning
 
 # The ridge of a Newton step is relative to the trace, above the rounding error of values of so many bytes.
 _RIDGE = {4: 1e-8, 8: ROUNDING}
-# A fit begins with all multipliers at their bounds if more than this share of so many rows would stay there.
-_MOSTLY, _SAMPLED_ROWS = 0.9, 64
 
 
 @storable("decomposition memory")
@@ -176,8 +173,6 @@ class Decomposition(ABC):
         """Return the state at `alpha`, made feasible, or at zero; given totals start as LIBSVM does."""
         n, nothing = len(self.problem.y), np.empty(0, np.int64)
         if alpha is None and self.problem.total == 0:
-            alpha = self._bounded_start()
-        if alpha is None and self.problem.total == 0:
             if not self.gradient.exact:  # else sums of changes are replaced at the end, which rounds less
                 self.gradient.products.drift = 0.0
             return KernelDualState(np.zeros(n), -self.problem.target, nothing)
@@ -185,23 +180,6 @@ class Decomposition(ABC):
         state = KernelDualState(alpha, np.empty(n), nothing)
         self.gradient.recompute(state)
         return state
-
-    def _bounded_start(self) -> np.ndarray | None:
-        """Return multipliers at their bounds, if C is so small that nearly all rows of a sample keep them there."""
-        problem, n = self.problem, len(self.problem.y)
-        if n <= self.working_sets.size or problem.groups > 1 or not problem.upper.max() < np.inf:
-            return None
-        some = np.linspace(0, n - 1, _SAMPLED_ROWS).astype(np.int64)
-        some = some[problem.upper[some] > 0]
-        positive = problem.y[some] > 0
-        if not (positive.any() and (~positive).any()):
-            return None
-        alpha = balanced(problem, problem.upper, -problem.target)
-        support = np.flatnonzero(alpha)
-        F = self.rows.weighted_sum(support, (alpha * problem.y)[support], some) - problem.target[some]
-        level = (np.median(F[positive]) + np.median(F[~positive])) / 2 if problem.groups else 0.0
-        stays = problem.y[some] * (F - level) < 0
-        return alpha if stays.mean() > _MOSTLY else None
 
     def follow(self, before: "Decomposition", state: KernelDualState) -> KernelDualState:
         """Return the state at which to begin after that in which the solver of a similar problem ended."""

@@ -299,14 +299,15 @@ class StoredGradient(DualGradient):
         return self.products.drift * self.products.largest * UNIT
 
     def may_be_exact(self, state: KernelDualState) -> bool:
-        """Return False."""
+        """Return that they would not."""
         return False
 
     def confirm(self, state: KernelDualState) -> bool:
-        """Sum F anew if its errors are visible at the tolerance; return False, as steps may not change it then."""
-        if not self.verified:
-            self.recompute(state)
-        return False
+        """Sum F anew if its errors are visible at the tolerance, and return whether they were."""
+        if self.verified or not state.alpha.any():
+            return False
+        self.recompute(state)
+        return True
 
     def certain(self, state: KernelDualState) -> tuple[KernelDualState, np.ndarray]:
         """Return the state, and a bound on the errors of F."""
