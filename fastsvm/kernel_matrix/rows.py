@@ -370,6 +370,11 @@ class SharedKernel:
         """Whether all rows fit."""
         return self._rows.n_slots == len(self)
 
+    def rows_of(self, part: "SharedPart") -> "SharedRows | None":
+        """Return the kernel rows of a part that needs no copies: all rows fit, and its columns are in long runs."""
+        is_long = (len(part.starts) - 1) * SPAN <= len(part)
+        return SharedRows(self, part) if self.holds_all and is_long else None
+
     def part(self, indices: np.ndarray, in_memory: bool = True, pool: Pool | None = None) -> "SharedPart":
         """Return the kernel matrix of the rows `indices`."""
         return SharedPart(self, self._place[indices])
@@ -411,8 +416,7 @@ class SharedKernel:
         return self._rows.fetch(rows) if self._slot_of is None else self._slot_of[rows]
 
     def _copy(self, sources: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
-        ends = np.flatnonzero(np.diff(columns) != 1) + 1
-        starts = np.concatenate([[0], ends, [len(columns)]])
+        starts = _starts_of_runs(columns)
         for a, b in spans(len(sources), SPAN):
             _copy_runs(self._rows.store, sources[a:b], columns, starts, out, slots[a:b])
 
@@ -423,11 +427,9 @@ class SharedRows(_SampleRows):
     def __init__(self, kernel: SharedKernel, gram: "SharedPart") -> None:
         super().__init__(gram, kernel.store)
         self._kernel, self._places, self.n_slots = kernel, gram.places, len(gram)
-        ends = np.flatnonzero(np.diff(self._places) != 1) + 1
-        bounds = [0, *ends.tolist(), len(gram)]
         self._runs = [
             (start + a, start + b, int(self._places[start]) - start)
-            for start, stop in pairwise(bounds)
+            for start, stop in pairwise(gram.starts.tolist())
             for a, b in spans(stop - start, MOST_COLUMNS)
         ]
 
@@ -488,6 +490,11 @@ class SharedPart:
         return self._gram.value_bounds()
 
     @functools.cached_property
+    def starts(self) -> np.ndarray:
+        """Where runs of adjacent columns begin, and the end of the last."""
+        return _starts_of_runs(self.places)
+
+    @functools.cached_property
     def _gram(self) -> Gram:
         gram = self._kernel.gram
         return gram.take(self.places, gram.source.take(self.places))
@@ -532,6 +539,11 @@ class KernelProducts:
         sums, some = np.zeros(len(coef)), np.flatnonzero(coef)
         self.add_rows(sums, some, coef[some])
         return sums
+
+
+def _starts_of_runs(numbers: np.ndarray) -> np.ndarray:
+    """Return where runs of successive numbers begin, and the end of the last."""
+    return np.concatenate([[0], np.flatnonzero(np.diff(numbers) != 1) + 1, [len(numbers)]])
 
 
 def _merged(numbers: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

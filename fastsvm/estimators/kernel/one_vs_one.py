@@ -24,6 +24,7 @@ from fastsvm.kernel_matrix.rows import (
     RecomputedRows,
     RowCache,
     SharedKernel,
+    SharedPart,
     SharedRows,
 )
 from fastsvm.kernel_matrix.rows_on_demand import SmallKernel
@@ -353,14 +354,15 @@ class KernelFit:
 
     def rows_of(self, number: int, arena: np.ndarray) -> ProblemRows:
         """Return the kernel rows of a problem."""
-        rows: RowCache | RecomputedRows | SharedRows
-        samples = self.problems.samples_of(number)
-        if self.plan.recomputed and isinstance(self.gram, Gram):
-            rows = RecomputedRows(self.gram.part(samples, in_memory=True))
-        elif isinstance(self.gram, SharedKernel) and self.gram.holds_all and len(samples) > self.plan.working_set:
-            rows = SharedRows(self.gram, self.gram.part(samples))
-        else:
-            rows = RowCache(self.gram.part(samples, self.plan.part_loaded, self._pool), arena)
+        rows: RowCache | RecomputedRows | SharedRows | None = None
+        gram = self.gram.part(
+            self.problems.samples_of(number), self.plan.part_loaded or self.plan.recomputed, self._pool
+        )
+        if self.plan.recomputed and isinstance(gram, Gram):
+            rows = RecomputedRows(gram)
+        elif isinstance(self.gram, SharedKernel) and isinstance(gram, SharedPart) and len(gram) > self.plan.working_set:
+            rows = self.gram.rows_of(gram)
+        rows = rows or RowCache(gram, arena)
         return rows if self.problems.multipliers_per_sample == 1 else PairedRows(rows)
 
     def solve(
