@@ -53,6 +53,8 @@ def _scatter(tile, out, slots, columns):
 class Gram:
     """The kernel matrix of `source` (columns) with itself or with `left` (rows), computed a few rows at a time."""
 
+    is_kernel = False  # Its values may be rounded to float32.
+
     def __init__(
         self,
         pairwise: PairwiseKernel,

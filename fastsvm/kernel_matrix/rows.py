@@ -11,6 +11,7 @@ processor's cache.
 
 import functools
 import threading
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,10 +48,37 @@ class CacheContents(NamedTuple):
 
 
 class _SampleRows:
-    """What kernel rows of the samples of a problem take from their matrix."""
+    """What kernel rows of the samples of a problem take from their matrix, of which they themselves cache none."""
 
     def __init__(self, gram: "KernelMatrix", store: np.ndarray) -> None:
-        self.store, self.gram = store, gram
+        self.store, self.gram, self._computed = store, gram, 0
+
+    @property
+    def n_computed(self) -> int:
+        """Number of rows in the store that were computed so far."""
+        return 0
+
+    @property
+    def worth_filling(self) -> float:
+        """If this share of the rows is needed, computing all at once is cheaper; infinite for never."""
+        return np.inf
+
+    @property
+    def counts(self) -> CacheCounts:
+        """No hits, and the rows that were computed."""
+        return CacheCounts(0, self._computed)
+
+    def contents(self) -> CacheContents:
+        """Return that nothing is cached."""
+        nothing = np.empty(0, np.int64)
+        return CacheContents(nothing, nothing, 0, 0, self._computed)
+
+    def refill(self, contents: CacheContents) -> None:
+        """Continue to count where a checkpoint ended."""
+        self._computed = contents.misses
+
+    def fill(self) -> None:
+        """Do nothing: no row is cached."""
 
     @property
     def cheap(self) -> bool:
@@ -184,23 +212,15 @@ class RowCache(_SampleRows):
 class RecomputedRows(_SampleRows):
     """Kernel rows of a matrix of which none is cached, of rows in memory. The slot of a row is its number."""
 
-    worth_filling = np.inf  # All rows are never computed at once.
-    n_computed = 0
     gram: Gram
 
     def __init__(self, gram: Gram) -> None:
         super().__init__(gram, np.empty((0, len(gram)), gram.dtype))
-        self._computed = 0
 
     @property
     def n_slots(self) -> int:
         """Number of rows that may be asked for at once."""
         return len(self.gram)
-
-    @property
-    def counts(self) -> CacheCounts:
-        """No hits, and the rows that were computed."""
-        return CacheCounts(0, self._computed)
 
     @property
     def cheap_restricted(self) -> bool:
@@ -212,9 +232,6 @@ class RecomputedRows(_SampleRows):
         if not self.cheap_restricted:
             return None
         return RecomputedRows(self.gram.take(rows, MemorySource(self.gram.source.rows(rows))))
-
-    def fill(self) -> None:
-        """Do nothing: no row is cached."""
 
     def fetch(self, rows: np.ndarray) -> np.ndarray:
         """Return the rows: their slots."""
@@ -229,15 +246,6 @@ class RecomputedRows(_SampleRows):
         self._computed += len(slots)
         self.gram.add_rows(sums, slots, coef)
 
-    def contents(self) -> CacheContents:
-        """Return that nothing is cached."""
-        nothing = np.empty(0, np.int64)
-        return CacheContents(nothing, nothing, 0, 0, self._computed)
-
-    def refill(self, contents: CacheContents) -> None:
-        """Continue to count where a checkpoint ended."""
-        self._computed = contents.misses
-
 
 class PairedRows:
     """The kernel rows of n samples as those of 2 n multipliers, as in regression: multiplier k is of sample k modulo n.
@@ -245,9 +253,9 @@ class PairedRows:
     The store has a column a sample. What does not depend on multipliers is that of the rows of the samples.
     """
 
-    def __init__(self, rows: RowCache | RecomputedRows) -> None:
+    def __init__(self, rows: "RowCache | RecomputedRows | SharedRows") -> None:
         self.rows, self.store, self.gram = rows, rows.store, rows.gram
-        self._n = rows.store.shape[1]
+        self._n = len(rows.gram)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.rows, name)
@@ -258,21 +266,21 @@ class PairedRows:
         return 2 * self._n if self.rows.n_slots >= self._n else self.rows.n_slots
 
     def columns(self, rows: np.ndarray) -> np.ndarray:
-        """Return the samples of multipliers."""
-        return rows % self._n
+        """Return the columns of the store in which the values of multipliers are."""
+        return self.rows.columns(rows % self._n)
 
     def fetch(self, rows: np.ndarray) -> np.ndarray:
         """Return the slots of multipliers, the same for both of a sample; missing rows are computed."""
-        samples, inverse = np.unique(self.columns(rows), return_inverse=True)
+        samples, inverse = np.unique(rows % self._n, return_inverse=True)
         return self.rows.fetch(samples)[inverse]
 
     def slots_of(self, rows: np.ndarray) -> np.ndarray:
         """Return the slots of multipliers, -1 for those that are not cached."""
-        return self.rows.slots_of(self.columns(rows))
+        return self.rows.slots_of(rows % self._n)
 
     def among(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between `rows[first:]` and all `rows` to `out[first:]`."""
-        self.rows.among(self.columns(rows), first, out)
+        self.rows.among(rows % self._n, first, out)
 
     @property
     def cheap_restricted(self) -> bool:
@@ -282,14 +290,14 @@ class PairedRows:
     def restricted(self, rows: np.ndarray) -> RecomputedRows | None:
         """Return the kernel rows among multipliers, where no row is cached; None if a block of them is cheaper."""
         assert isinstance(self.rows, RecomputedRows)
-        return self.rows.restricted(self.columns(rows))
+        return self.rows.restricted(rows % self._n)
 
     def weighted_sum(self, rows: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows, for the multipliers `at` or for all, from values in float64."""
-        samples, coef = _merged(self.columns(rows), coef)
+        samples, coef = _merged(rows % self._n, coef)
         if at is None:
             return np.tile(self.rows.weighted_sum(samples, coef), 2)
-        wanted, inverse = np.unique(self.columns(at), return_inverse=True)
+        wanted, inverse = np.unique(at % self._n, return_inverse=True)
         return self.rows.weighted_sum(samples, coef, wanted)[inverse]
 
     def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
@@ -352,6 +360,21 @@ class SharedKernel:
         """Return the number of rows."""
         return len(self.gram)
 
+    @property
+    def store(self) -> np.ndarray:
+        """The cached rows."""
+        return self._rows.store
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether all rows fit."""
+        return self._rows.n_slots == len(self)
+
+    def rows_of(self, part: "SharedPart") -> "SharedRows | None":
+        """Return the kernel rows of a part that needs no copies: all rows fit, and its columns are in long runs."""
+        is_long = (len(part.starts) - 1) * SPAN <= len(part)
+        return SharedRows(self, part) if self.holds_all and is_long else None
+
     def part(self, indices: np.ndarray, in_memory: bool = True, pool: Pool | None = None) -> "SharedPart":
         """Return the kernel matrix of the rows `indices`."""
         return SharedPart(self, self._place[indices])
@@ -364,7 +387,7 @@ class SharedKernel:
 
     def fill(self) -> None:
         """Compute all missing rows if the whole matrix fits."""
-        if self._rows.n_slots == len(self):
+        if self.holds_all:
             self._slot_of = self._rows.fetch(np.arange(len(self)))
 
     def copy(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
@@ -376,16 +399,57 @@ class SharedKernel:
             else:
                 self._copy(self._slot_of[rows[a:b]], columns, out, slots[a:b])
 
+    def fetch(self, rows: np.ndarray) -> np.ndarray:
+        """Return the slots of rows, positions in `gram`; they stay there if all fit."""
+        if self._slot_of is not None:
+            return self._slot_of[rows]
+        with self._lock:
+            return self._fetch(rows)
+
+    def slots_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the slots of rows, positions in `gram`, -1 for rows that are not cached."""
+        return self._rows.slots_of(rows)
+
     def _fetch(self, rows: np.ndarray) -> np.ndarray:
         if self._slot_of is None and self._rows.n_computed > self.tuning.singly_share * len(self):
             self.fill()
         return self._rows.fetch(rows) if self._slot_of is None else self._slot_of[rows]
 
     def _copy(self, sources: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
-        ends = np.flatnonzero(np.diff(columns) != 1) + 1
-        starts = np.concatenate([[0], ends, [len(columns)]])
+        starts = _starts_of_runs(columns)
         for a, b in spans(len(sources), SPAN):
             _copy_runs(self._rows.store, sources[a:b], columns, starts, out, slots[a:b])
+
+
+class SharedRows(_SampleRows):
+    """Kernel rows of some samples in a `SharedKernel` that holds all rows, read where they are."""
+
+    def __init__(self, kernel: SharedKernel, gram: "SharedPart") -> None:
+        super().__init__(gram, kernel.store)
+        self._kernel, self._places, self.n_slots = kernel, gram.places, len(gram)
+        self._runs = [
+            (start + a, start + b, int(self._places[start]) - start)
+            for start, stop in pairwise(gram.starts.tolist())
+            for a, b in spans(stop - start, MOST_COLUMNS)
+        ]
+
+    def columns(self, rows: np.ndarray) -> np.ndarray:
+        """Return the columns of the store in which the values of `rows` are."""
+        return self._places[rows]
+
+    def fetch(self, rows: np.ndarray) -> np.ndarray:
+        """Return the slots of `rows`, in which they stay; missing rows are computed."""
+        return self._kernel.fetch(self._places[rows])
+
+    def slots_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the slots of `rows`, -1 for rows that are not cached."""
+        return self._kernel.slots_of(self._places[rows])
+
+    def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
+        """Add Σ_s coef_s K_s to the sums."""
+        order = np.argsort(slots)
+        slots, coef = slots[order], coef[order]
+        pool.run(_add_rows, [(self.store, slots, coef, sums, *run) for run in self._runs])
 
 
 class SharedPart:
@@ -393,28 +457,25 @@ class SharedPart:
 
     resident = True
     passes = 0
+    cheap = False
+    is_kernel = True  # Its values are taken for the kernel: each of many fits would compute them anew in float64.
 
     def __init__(self, kernel: SharedKernel, rows: np.ndarray) -> None:
-        self._kernel, self._rows = kernel, rows
+        self._kernel, self.places = kernel, rows
         self.dtype, self.worth_filling = kernel.dtype, kernel.gram.worth_filling
 
     def __len__(self) -> int:
         """Return the number of rows and columns."""
-        return len(self._rows)
-
-    @property
-    def cheap(self) -> bool:
-        """Whether values are cheap to recompute."""
-        return self._kernel.gram.cheap
+        return len(self.places)
 
     def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
         """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`."""
-        self._kernel.copy(self._rows[indices], self._rows, out.store, out.slots)
+        self._kernel.copy(self.places[indices], self.places, out.store, out.slots)
 
     def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between the rows `indices[first:]` and all `indices` to `out[first:]`."""
         slots = np.arange(first, len(indices))
-        self._kernel.copy(self._rows[indices[first:]], self._rows[indices], out, slots)
+        self._kernel.copy(self.places[indices[first:]], self.places[indices], out, slots)
 
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows `indices`, for the columns `at` or for all, from values in float64."""
@@ -429,15 +490,20 @@ class SharedPart:
         return self._gram.value_bounds()
 
     @functools.cached_property
+    def starts(self) -> np.ndarray:
+        """Where runs of adjacent columns begin, and the end of the last."""
+        return _starts_of_runs(self.places)
+
+    @functools.cached_property
     def _gram(self) -> Gram:
         gram = self._kernel.gram
-        return gram.take(self._rows, gram.source.take(self._rows))
+        return gram.take(self.places, gram.source.take(self.places))
 
 
 KernelMatrix = Gram | SharedPart
 """A kernel matrix that computes its rows or copies them."""
 
-ProblemRows = RowCache | RecomputedRows | PairedRows
+ProblemRows = RowCache | RecomputedRows | SharedRows | PairedRows
 """Kernel rows of a problem, one a multiplier."""
 
 KernelRows = ProblemRows | SquareRows
@@ -452,27 +518,32 @@ class KernelProducts:
     """
 
     def __init__(self, rows: KernelRows, pool: Pool) -> None:
-        self._rows, self._pool = rows, pool
+        self.places, self._pool = rows, pool
         self.drift, self.largest = np.inf, 1.0
 
     def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray) -> None:
         """Add Σ_s coef_s K_s to the sums, for rows in slots that `fetch` returned."""
-        self._rows.add(sums, slots, coef, self._pool)
+        self.places.add(sums, slots, coef, self._pool)
         self.drift += float(np.abs(coef).sum())
 
     def add_rows(self, sums: np.ndarray, rows: np.ndarray, coef: np.ndarray) -> None:
         """Add Σ_i coef_i K_i over any number of rows. If not all fit the cache, cached rows come first."""
-        most = self._rows.n_slots
-        first = self._rows.slots_of(rows) >= 0 if len(rows) > most else np.ones(len(rows), bool)
+        most = self.places.n_slots
+        first = self.places.slots_of(rows) >= 0 if len(rows) > most else np.ones(len(rows), bool)
         for group in (first, ~first):
             for a, b in spans(int(group.sum()), most):
-                self.add(sums, self._rows.fetch(rows[group][a:b]), coef[group][a:b])
+                self.add(sums, self.places.fetch(rows[group][a:b]), coef[group][a:b])
 
     def times(self, coef: np.ndarray) -> np.ndarray:
         """Return the kernel matrix times a vector."""
         sums, some = np.zeros(len(coef)), np.flatnonzero(coef)
         self.add_rows(sums, some, coef[some])
         return sums
+
+
+def _starts_of_runs(numbers: np.ndarray) -> np.ndarray:
+    """Return where runs of successive numbers begin, and the end of the last."""
+    return np.concatenate([[0], np.flatnonzero(np.diff(numbers) != 1) + 1, [len(numbers)]])
 
 
 def _merged(numbers: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -483,23 +554,24 @@ def _merged(numbers: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def _add_stored(store: np.ndarray, slots: np.ndarray, coef: np.ndarray, sums: np.ndarray, pool: Pool) -> None:
     """Add Σ_s coef_s store[slots_s] to the sums, in float64; each thread adds some columns."""
-    pool.run(_add_rows, [(store, slots, coef, sums, a, b) for a, b in spans(len(sums), MOST_COLUMNS)])
+    pool.run(_add_rows, [(store, slots, coef, sums, a, b, 0) for a, b in spans(len(sums), MOST_COLUMNS)])
 
 
 @jit
-def _add_rows(store, slots, delta, sums, start, stop):
-    """Add Σ_s delta_s store[slots_s] to columns `start` to `stop` of the sums, in float64."""
+def _add_rows(store, slots, delta, sums, start, stop, shift):
+    """Add Σ_s delta_s store[slots_s] to `start` to `stop` of the sums, in float64; their columns are `shift` later."""
     target = sums[start:stop]
+    first, last = start + shift, stop + shift
     s = 0
     while s + 4 <= slots.size:
-        a, b = store[slots[s], start:stop], store[slots[s + 1], start:stop]
-        c, d = store[slots[s + 2], start:stop], store[slots[s + 3], start:stop]
+        a, b = store[slots[s], first:last], store[slots[s + 1], first:last]
+        c, d = store[slots[s + 2], first:last], store[slots[s + 3], first:last]
         da, db, dc, dd = delta[s], delta[s + 1], delta[s + 2], delta[s + 3]
         for i in range(target.size):
             target[i] += da * a[i] + db * b[i] + dc * c[i] + dd * d[i]
         s += 4
     while s < slots.size:
-        a, da = store[slots[s], start:stop], delta[s]
+        a, da = store[slots[s], first:last], delta[s]
         for i in range(target.size):
             target[i] += da * a[i]
         s += 1

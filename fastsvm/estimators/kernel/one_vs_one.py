@@ -24,10 +24,13 @@ from fastsvm.kernel_matrix.rows import (
     RecomputedRows,
     RowCache,
     SharedKernel,
+    SharedPart,
+    SharedRows,
 )
 from fastsvm.kernel_matrix.rows_on_demand import SmallKernel
 from fastsvm.kernels import in_python
 from fastsvm.multiclass import by_class, by_pair, disjoint_order
+from fastsvm.solvers.kernel_dual.decomposition import Decomposition
 from fastsvm.solvers.kernel_dual.dual_gradient import GradientBounds, sharpened
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution, Problems, solution_at_zero, solution_of
 from fastsvm.solvers.kernel_dual.small import CERTIFICATE, SmallSMO, SmallState
@@ -351,27 +354,32 @@ class KernelFit:
 
     def rows_of(self, number: int, arena: np.ndarray) -> ProblemRows:
         """Return the kernel rows of a problem."""
-        rows: RowCache | RecomputedRows
-        samples = self.problems.samples_of(number)
-        if self.plan.recomputed and isinstance(self.gram, Gram):
-            rows = RecomputedRows(self.gram.part(samples, in_memory=True))
-        else:
-            rows = RowCache(self.gram.part(samples, self.plan.part_loaded, self._pool), arena)
+        rows: RowCache | RecomputedRows | SharedRows | None = None
+        gram = self.gram.part(
+            self.problems.samples_of(number), self.plan.part_loaded or self.plan.recomputed, self._pool
+        )
+        if self.plan.recomputed and isinstance(gram, Gram):
+            rows = RecomputedRows(gram)
+        elif isinstance(self.gram, SharedKernel) and isinstance(gram, SharedPart) and len(gram) > self.plan.working_set:
+            rows = self.gram.rows_of(gram)
+        rows = rows or RowCache(gram, arena)
         return rows if self.problems.multipliers_per_sample == 1 else PairedRows(rows)
 
-    def follow(self, number: int, before: "KernelFit") -> None:
-        """Begin a problem at its solution for other bounds; multipliers at their bounds take the new ones."""
-        alpha, part = before._solved[number][0].alpha, slice(*self.problems.starts[number : number + 2])
-        old, new = before.problems.upper[part], self.problems.upper[part]
-        self._begin[number] = np.where(alpha >= old, new, alpha)
-
-    def solve(self, number: int, rows: ProblemRows, limits: Limits, monitor: KernelMonitor) -> None:
-        """Solve a problem on its kernel rows."""
+    def solve(
+        self, number: int, rows: ProblemRows, limits: Limits, monitor: KernelMonitor, before: _Running | None = None
+    ) -> _Running:
+        """Solve a problem on its kernel rows, maybe from where that of another fit ended; return where it ends."""
         passes = rows.gram.passes
         means = Resources(self.plan, self._pool, number, limits.deadline, self.gram.tuning)
         solver = self._solver_of(self.problems.problem(number), rows, means)
-        state, before = self._initial_state(number, solver, rows)
-        self._current[number] = _Running(solver, state, before)
+        if before is None:
+            state, n_before = self._initial_state(number, solver, rows)
+        else:
+            # All machines that share kernel values have such a solver.
+            assert isinstance(solver, Decomposition) and isinstance(before.solver, Decomposition)
+            assert isinstance(before.state, KernelDualState)
+            state, n_before = solver.follow(before.solver, before.state), 0
+        self._current[number] = _Running(solver, state, n_before)
 
         def observe(state: Multipliers, report: Report) -> bool:
             self._current[number] = _Running(solver, state, self._current[number].n_steps + report.n_steps)
@@ -381,15 +389,16 @@ class KernelFit:
                 self._offer_checkpoint(monitor, number, report, rows)
             return stop
 
-        limits = limits._replace(max_steps=max(0, limits.max_steps - before))
+        limits = limits._replace(max_steps=max(0, limits.max_steps - n_before))
         state, reason, n_steps = drive(solver, state, limits, observe)
         solution = solver.finish(state)
         self._check_finite(number, solution.objective, solution.intercept, solution.duality_gap)
-        self._solved[number] = solution, reason, n_steps + before
+        self._solved[number] = solution, reason, n_steps + n_before
         del self._current[number]
         self._snapshots.pop(number, None)
         self._passes += (rows.gram.passes - passes) * int(self.problems.sizes[number]) / len(self.labels)
         monitor.count_solved()
+        return _Running(solver, state, n_steps)
 
     def _check_finite(self, number: int, *results: float) -> None:
         """Raise ValueError if a result of a problem overflowed: its sums contain each kernel value that was used."""
@@ -514,10 +523,7 @@ def solve_paths(paths: list[list[KernelFit]], limits: Limits, monitor: KernelMon
     def solve(path: list[KernelFit], number: int, arena: np.ndarray) -> None:
         rows, before = path[0].rows_of(number, arena), None
         for fit in path:
-            if before is not None:
-                fit.follow(number, before)
-            fit.solve(number, rows, limits, monitor)
-            before = fit
+            before = fit.solve(number, rows, limits, monitor, before)
 
     def worker() -> None:
         arena = np.empty(arena_bytes, np.uint8)

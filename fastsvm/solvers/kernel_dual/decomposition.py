@@ -60,7 +60,7 @@ from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.rounding import BALANCED, EXACT, NEAR_BOUND, ROUNDING, SEEN, UNIT
 from fastsvm.kernel_matrix.rows import ProblemRows
 from fastsvm.linalg.cholesky import Inverse
-from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
+from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient, StoredGradient
 from fastsvm.solvers.kernel_dual.interior_point import BLIND, STEPS, InteriorResult, badness, interior_solution
 from fastsvm.solvers.kernel_dual.problem import (
     KernelDualState,
@@ -68,6 +68,7 @@ from fastsvm.solvers.kernel_dual.problem import (
     KernelSolution,
     duality_gap_is_within,
     feasible,
+    followed,
     group_level,
     levelled,
     objective,
@@ -134,7 +135,8 @@ class Decomposition(ABC):
         self.tuning = tuning = current_tuning().kernel if tuning is None else tuning
         self.problem, self.rows, self.tol, self.pool = problem, rows, tol, pool
         self.working_sets = WorkingSetSteps(problem, rows, size, pool, tuning)
-        self.gradient = DualGradient(problem, rows, self.working_sets.products, tol)
+        kind = StoredGradient if rows.gram.is_kernel else DualGradient
+        self.gradient = kind(problem, rows, self.working_sets.products, tol)
         self._most_free, self._since_newton, self._newton_failures = most_free, 0, 0
         self._deadline, self._n_steps, self._interior_tried = deadline, 0, False
         self._all_considered = False
@@ -179,6 +181,20 @@ class Decomposition(ABC):
         self.gradient.recompute(state)
         return state
 
+    def follow(self, before: "Decomposition", state: KernelDualState) -> KernelDualState:
+        """Return the state at which to begin after that in which the solver of a similar problem ended."""
+        wanted, factor = followed(self.problem, state, before.problem)
+        alpha, gradient = feasible(self.problem, wanted), factor * (state.gradient + before.problem.target)
+        delta = (alpha - factor * state.alpha) * self.problem.y
+        rows = np.flatnonzero(delta)
+        state = KernelDualState(alpha, gradient - self.problem.target, state.working_set)
+        if len(rows) >= np.count_nonzero(alpha):
+            self.gradient.recompute(state)
+        else:
+            self.gradient.products.drift = factor * before.gradient.products.drift
+            self.gradient.products.add_rows(state.gradient, rows, delta[rows])
+        return state
+
     def step(self, state: KernelDualState, most_steps: int) -> tuple[KernelDualState, Report]:
         """Solve one working set, or declare convergence after F is confirmed. Changes the state in place."""
         verdict = self._confirm(state)
@@ -210,7 +226,7 @@ class Decomposition(ABC):
 
         Those needed are about the rows that have a multiplier now or are on the wrong side of their margin.
         """
-        n = self.rows.store.shape[1]
+        n = len(self.rows.gram)
         if self._all_considered or self.rows.n_computed < n / 4:
             return
         self._all_considered = True

@@ -108,10 +108,10 @@ class DualGradient:
         """Bounds on the errors of F."""
         return GradientBounds(self._problem, self.rows.gram.samples, self.rows.gram.value_bounds())
 
-    @property
+    @functools.cached_property
     def exact(self) -> bool:
         """Whether kernel values are computed in float64."""
-        return self.rows.store.dtype == np.float64
+        return bool(self.rows.store.dtype == np.float64)
 
     @property
     def verified(self) -> bool:
@@ -283,3 +283,32 @@ class DualGradient:
         falls = np.argpartition(-falling, most - 1)[:most]
         others = support[np.linspace(0, len(support) - 1, most).astype(np.int64)]
         return np.unique(np.concatenate([rises, falls, others]))
+
+
+class StoredGradient(DualGradient):
+    """F where the stored kernel values are the kernel: no value is computed anew in more digits."""
+
+    exact = False
+
+    def is_blurred(self, gap: float) -> bool:
+        """Return whether the errors that steps left in F, which is summed in float64, are visible beside a gap."""
+        return self._error > gap
+
+    @property
+    def _error(self) -> float:
+        return self.products.drift * self.products.largest * UNIT
+
+    def may_be_exact(self, state: KernelDualState) -> bool:
+        """Return that they would not."""
+        return False
+
+    def confirm(self, state: KernelDualState) -> bool:
+        """Sum F anew if its errors are visible at the tolerance, and return whether they were."""
+        if self.verified or not state.alpha.any():
+            return False
+        self.recompute(state)
+        return True
+
+    def certain(self, state: KernelDualState) -> tuple[KernelDualState, np.ndarray]:
+        """Return the state, and a bound on the errors of F."""
+        return state, np.full(len(state.gradient), self._error)

@@ -254,6 +254,38 @@ def filled(alpha, upper, total):
     return result
 
 
+def followed(problem: KernelProblem, state: KernelDualState, before: KernelProblem) -> tuple[np.ndarray, float]:
+    """Return multipliers from which to begin, and a factor of the old ones near which they are.
+
+    `state` is the solution of the problem `before`, which differs in bounds and targets. All multipliers grow as much
+    as the bounds do if that raises the objective all the way. Else those at a bound take the new one, in one class
+    fewer, the rows that violate their margin most, so that the sum stays.
+    """
+    y, (alpha, gradient, _) = problem.y, state
+    at_bound = alpha >= before.upper
+    step = np.where(at_bound, problem.upper - before.upper, 0.0)
+    if problem.total > 0 or step.min() < 0:
+        return alpha + step, 1.0
+    used = at_bound & (before.upper > 0)
+    if used.any():
+        growth, square = (
+            float((problem.upper[used] / before.upper[used]).min()),
+            (alpha * y) @ (gradient + before.target),
+        )
+        is_same = np.array_equal(problem.upper, growth * before.upper)
+        if is_same and growth * square <= (alpha * y) @ problem.target:
+            return np.where(at_bound, problem.upper, growth * alpha), growth
+    if problem.groups > 0:
+        classes = y > 0, y < 0
+        least = min(float(step[rows].sum()) for rows in classes)
+        for rows in classes:
+            raised = np.flatnonzero(rows & at_bound)
+            raised = raised[np.argsort((y * gradient)[raised], kind="stable")]
+            earlier = np.cumsum(step[raised]) - step[raised]
+            step[raised] = np.clip(least - earlier, 0.0, step[raised])
+    return alpha + step, 1.0
+
+
 @jit
 def freedom(y, alpha, upper):
     """Return whether y α may rise and whether it may fall."""

@@ -64,8 +64,9 @@ class WorkingBlock:
             self._rows.among(rows, first, block)
             return
         store, columns = self._rows.store, self._rows.columns(rows)
-        order = np.argsort(columns)
-        self._pool.run(_gather, [(store, slots, columns, order, block, a, b) for a, b in _parts(first, len(rows))])
+        order, places = np.argsort(columns), first + np.argsort(slots[first:])  # memory is read in its order
+        pieces = [places[a:b] for a, b in spans(len(places), SPAN)]
+        self._pool.run(_gather, [(store, slots[piece], columns, order, block, piece) for piece in pieces])
 
     def square(self, m: int) -> np.ndarray:
         """Return memory for a float64 matrix of order m, that of before if it suffices: new memory is expensive."""
@@ -212,7 +213,7 @@ def reordered(block: np.ndarray, order: np.ndarray, pool: Pool) -> np.ndarray:
     """Return a block with its rows and columns in another order; valid until the thread calls this again."""
     q = len(order)
     out, places = scratch_array("reordered", (q, q), block.dtype), np.arange(q)
-    pool.run(_gather, [(block, order, order, places, out, a, b) for a, b in _parts(0, q)])
+    pool.run(_gather, [(block, order[a:b], order, places, out, places[a:b]) for a, b in spans(q, SPAN)])
     return out
 
 
@@ -221,10 +222,10 @@ def _parts(start: int, stop: int) -> list[tuple[int, int]]:
 
 
 @jit
-def _gather(store, slots, columns, order, block, start, stop):
-    """Copy rows `start` to `stop` of the kernel, in `slots` of the store, among `columns`, which `order` sorts."""
-    for s in range(start, stop):
-        source, target = store[slots[s]], block[s]
+def _gather(store, slots, columns, order, block, places):
+    """Copy rows in `slots` of the store, at `columns`, which `order` sorts, to the rows `places` of a block."""
+    for s in range(slots.size):
+        source, target = store[slots[s]], block[places[s]]
         for t in order:
             target[t] = source[columns[t]]
 
