@@ -17,8 +17,7 @@ _CACHED_SCORES = 20  # A tile of rows with so many scores stays in the processor
 def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: bool = False) -> np.ndarray:
     """Return coef·x + intercept for the rows x of a block, shape (n_rows, n_scores), with the same bits in any block.
 
-    Scores are computed in the type of products, or in float64 if `exact`, as for standardised rows: their shift is part
-    of the intercept, and may be much larger than the score.
+    With `exact` they are in float64: the intercept has the shift of standardised rows, which may be much larger.
     """
     dtype = np.dtype(np.float64) if exact else product_type(block.stored.dtype)
     if isinstance(block, CSRBlock):
