@@ -73,11 +73,7 @@ _BAD_PATHS = {  # what is said of a path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line with the words after `fastsvm`, None for those of the process, and return its exit code.
-
-    It is 0 for success, 2 for bad input with one line on standard error, 1 for another error, 130 after Ctrl-C, 143
-    after SIGTERM, 129 after SIGHUP.
-    """
+    """Run the command line with the words after `fastsvm`, None for those of the process, and return its exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal or a pipe may lack letters
     if sys.stderr is None:  # closed; progress is shown there

@@ -325,11 +325,7 @@ class _DecisionFit:
         return values
 
     def solve(self, sizes: list[int]) -> list[tuple[float, float, np.ndarray]]:
-        """Fit the coefficients of the first rows, for several numbers of them.
-
-        Return for each the largest difference on the given rows, the root mean square of the differences, and the
-        coefficients, shape (size, n_outputs).
-        """
+        """Return the largest and rms difference, and coefficients, shape (size, n_outputs), by number of first rows."""
         coefs = []
         for size in sizes:
             inverse = Inverse(self._square[:size, :size].copy(), self._pool)

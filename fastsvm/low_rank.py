@@ -35,11 +35,7 @@ JITTER = 1e-12
 
 
 class RandomPivots:
-    """Rows drawn so far, in the order of the draws, and the partial Cholesky factor of the kernel matrix, in float64.
-
-    The matrix that is factorised is D K D with the diagonal matrix D of the square roots of the rows' weights. Rows of
-    weight 0 are not drawn.
-    """
+    """Rows drawn so far, in their order, and the partial Cholesky factor of the weighted kernel matrix, in float64."""
 
     def __init__(self, gram: Gram, weight: np.ndarray, rng: np.random.RandomState, pool: Pool) -> None:
         self.rows = np.zeros(0, np.int64)
@@ -47,6 +43,7 @@ class RandomPivots:
         self._tuning = current_tuning().products
         self._diagonal = gram.diagonal()
         self._left = self._diagonal.copy()
+        # It is that of D K D with the diagonal matrix D of the square roots of the weights.
         self._factor = np.empty((0, len(gram)))
 
     def grow(self, n_rows: int) -> None:
@@ -101,13 +98,10 @@ class RandomPivots:
 
 
 class NystroemMap(NamedTuple):
-    """The map from kernel values with the landmarks to features.
+    """The map from kernel values with the landmarks to features."""
 
-    `square` is K_MM. `whitening`, shape (rank, n_landmarks), is S^-½ Uᵀ, for the largest eigenvalue first.
-    """
-
-    square: np.ndarray
-    whitening: np.ndarray
+    square: np.ndarray  # It is K_MM.
+    whitening: np.ndarray  # It is S^-½ Uᵀ, shape (rank, n_landmarks), for the largest eigenvalue first.
 
     @property
     def rank(self) -> int:
@@ -116,10 +110,7 @@ class NystroemMap(NamedTuple):
 
     @classmethod
     def of(cls, pairwise: PairwiseKernel, landmarks: Source, rank_tol: float, pool: Pool) -> "NystroemMap":
-        """Return the map of some landmarks in memory, which are as the kernel multiplies them, in float64.
-
-        Eigenvalues of at most the share `rank_tol` of the largest are left out.
-        """
+        """Return the map of landmarks as the kernel multiplies them, by eigenvalues above `rank_tol` of the largest."""
         m = len(landmarks)
         square = np.empty((m, m))
         Gram(pairwise, landmarks, pool).rows(np.arange(m), square, np.arange(m))
@@ -139,11 +130,9 @@ class NystroemMap(NamedTuple):
     def write(
         self, pairing: tuple[PairwiseKernel, Source, Source], out: np.ndarray, pool: Pool, by_row: bool = False
     ) -> None:
-        """Write the features of some rows to `out`, shape (n_rows, rank), of any type of floats.
+        """Write the features of rows to `out`, shape (n_rows, rank); `pairing` is kernel, landmarks and rows in memory.
 
-        `pairing` is the kernel, in whose type products are computed, the landmarks and the rows, both in memory. With
-        `by_row`, which takes up to twice the time, the features of a row have the same bits, whatever rows are beside
-        it.
+        With `by_row`, which takes up to twice the time, the features of a row have the same bits beside any other rows.
         """
         pairwise, landmarks, rows = pairing
         block, m = rows.read(0, len(rows)), self.whitening.shape[1]

@@ -13,11 +13,10 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "
 
 
 def parse_memory(memory: str | int, enough: int | None = None) -> int:
-    """Return a memory budget in bytes, of a number or of a text.
+    """Return a memory budget in bytes, of a number, or of a text with a unit, such as "2GB" or "1GiB", or "auto".
 
-    A text is a number with a unit such as "512MB", "2GB" (powers of 1000) or "1GiB" (of 1024), or "auto". "auto" is
-    half of what the machine, or the container, has available now. If that suffices on every machine for `enough` bytes,
-    what is available is not asked for, which takes a tenth of a small fit. Anything else raises ValueError.
+    "auto" is half of what the machine, or the container, has available now. To ask takes a tenth of a small fit, and is
+    not done where every machine has `enough` bytes.
 
     >>> parse_memory("512MB")
     512000000
@@ -36,10 +35,7 @@ def parse_memory(memory: str | int, enough: int | None = None) -> int:
 
 
 def threads_within(memory: str | int) -> int | None:
-    """Return how many threads a fit with a memory budget may have, None for any number.
-
-    What a fit computes does not depend on its threads, so plans count few. Each has tiles and buffers of its own.
-    """
+    """Return how many threads, each with buffers of its own, a memory budget allows for a fit, None for any number."""
     return None if memory == "auto" else max(1, parse_memory(memory) // _THREAD_BYTES)
 
 

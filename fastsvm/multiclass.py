@@ -15,27 +15,19 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
 
 
 def disjoint_order(pairs: list[tuple[int, int]]) -> list[int]:
-    """Return an order of pairs in which consecutive pairs share no class where possible.
-
-    It is that of a round-robin tournament: classes a and b play in round r if a + b = r modulo the number of classes,
-    which is increased by 1 if it is even.
-    """
+    """Return an order of pairs in which consecutive ones share no class where possible: that of a round-robin."""
+    # Classes a and b play in round a + b modulo the number of classes, made odd.
     rounds = max(b for _, b in pairs) + 1
     rounds += 1 - rounds % 2
     return sorted(range(len(pairs)), key=lambda k: (sum(pairs[k]) % rounds, k))
 
 
 class Expansion(NamedTuple):
-    """Distinct support vectors of all pairs, ordered by class.
+    """Distinct support vectors of all pairs, ordered by class."""
 
-    `support` are their indices in the training data, and `n_support` counts those of each class. `dual_coef`, shape
-    (n_classes - 1, n_support), is y α: for a support vector of class c, row r is its coefficient in the problem of c
-    and the r-th other class.
-    """
-
-    support: np.ndarray
-    n_support: np.ndarray
-    dual_coef: np.ndarray
+    support: np.ndarray  # They are indices in the training data.
+    n_support: np.ndarray  # It counts those of each class.
+    dual_coef: np.ndarray  # It is y α, shape (n_classes - 1, n_support): of class c, row r is for the r-th other.
 
     @classmethod
     def of(
@@ -101,8 +93,7 @@ def _order(dense, labels, n_support, support):
 def pair_coefficients(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray | sparse.csr_matrix:
     """Return the coefficients of every support vector in every pair, shape (n_pairs, n_support).
 
-    `dual_coef` has the layout of `Expansion`, or a row for each pair if all pairs share the support vectors. The first
-    has few coefficients for many pairs, so that a sparse matrix is returned.
+    `dual_coef` has the layout of `Expansion`, or a row for each pair if all pairs share the support vectors.
     """
     k, n = len(n_support), dual_coef.shape[1]
     if len(dual_coef) == k * (k - 1) // 2:
@@ -135,10 +126,7 @@ def elected(decisions: np.ndarray, n_classes: int, break_ties: bool) -> np.ndarr
 
 
 def one_vs_rest_scores(decisions: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return one score per class: its votes, plus the transformed sum of its decisions to break ties.
-
-    The transformation maps the sum to less than a third of a vote.
-    """
+    """Return one score per class: its votes, plus less than a third of one by the sum of its decisions, for ties."""
     confidence = np.zeros((len(decisions), n_classes))
     _add_confidence(writeable(np.ascontiguousarray(decisions, np.float64)), confidence)
     return votes(decisions, n_classes) + confidence / (3 * (np.abs(confidence) + 1))

@@ -35,11 +35,7 @@ Bar: TypeAlias = tqdm | _NoBar
 
 
 def progress_bar(values: Iterable | None = None, *, shown: bool | int = True, **more: object) -> Bar:
-    """Return a bar of tqdm; if it is not or cannot be shown, what does nothing in its place.
-
-    Without `values` to iterate over, `update` tells the bar of progress. There is no standard error if it was closed,
-    or under `pythonw` on Windows.
-    """
-    if not shown or sys.stderr is None:
+    """Return a bar of tqdm, or what does nothing in its place; without `values`, `update` tells it of progress."""
+    if not shown or sys.stderr is None:  # closed, or that of `pythonw` on Windows
         return _NoBar(values)
     return tqdm(values, disable=None, **more)  # None: on terminals only

@@ -23,19 +23,14 @@ Multiply = Callable[[ir.Value, ir.Value, ir.Value], ir.Value]
 
 
 class Instruction(NamedTuple):
-    """A way to multiply bytes, and the size of the tile whose sums fit in the registers.
-
-    A tile multiplies `rows` rows of the operand with `columns` others. Both are stored as `dtype`, as features of 8
-    bits or of 16. `shift` is subtracted from the operand's features: 128 if they are multiplied as signed bytes. `cost`
-    is about the nanoseconds for a product of two features.
-    """
+    """A way to multiply bytes, and the size of the tile whose sums fit in the registers."""
 
     vector_bytes: int
-    rows: int
-    columns: int
-    dtype: type
-    shift: int
-    cost: float
+    rows: int  # A tile has so many rows of the operand.
+    columns: int  # It has so many others.
+    dtype: type  # All rows are stored so, as features of 8 bits or of 16.
+    shift: int  # It is subtracted from the operand's features: 128 if they are multiplied as signed bytes.
+    cost: float  # It is about the nanoseconds for a product of two features.
 
     @property
     def together(self) -> int:
@@ -177,16 +172,16 @@ def write_byte_tile(builder: ir.IRBuilder, instruction: Instruction, arguments: 
 
 @intrinsic
 def byte_tile(typing_context, operand, rows, row_stride, n_features, out, out_stride):
-    """Write the dot products of some rows of the operand with some other rows, as int32.
+    """Write the dot products of some rows of the operand with others, as `PRODUCTS` says, as int32; all are addresses.
 
-    All operands are addresses. How many rows of which type they hold, `PRODUCTS` says. There are at least as many
-    features as it multiplies together. The operand holds these of all its rows, then the next. If `n_features` is no
-    multiple of them, its last group overlaps the one before and holds zeros there, so that nothing is read beyond the
-    end of a row. Each vector of sums belongs to one of the other rows, of which a group of features is broadcast.
+    The operand holds a group of features of all its rows, then the next; there is at least one group. If `n_features`
+    is no multiple of it, the last group overlaps the one before and holds zeros there, so that nothing is read beyond
+    the end of a row.
     """
     signature = types.void(operand, rows, row_stride, n_features, out, out_stride)
 
     def codegen(context, builder, signature, arguments):
+        # Each vector of sums belongs to one of the other rows, of which a group of features is broadcast.
         write_byte_tile(builder, PRODUCTS, arguments)
         return context.get_dummy_value()
 

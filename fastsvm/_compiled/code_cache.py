@@ -49,10 +49,7 @@ KEPT = 4
 
 @functools.cache
 def folders() -> tuple[Path, ...]:
-    """Return the folders where machine code may be found, the preferred one first. They need not exist.
-
-    A compiled wheel brings one within the package.
-    """
+    """Return the folders where machine code may be found, the preferred one first. They need not exist."""
     root, taking = _cache_root(), writeable_folder()
     shipped = SHIPPED if SHIPPED.is_dir() else None
     preferred = None if root is None else root / _NAME
@@ -107,10 +104,7 @@ def _private_root() -> Path | None:
 
 
 class Claim:
-    """The right to compile something, or to change a file: others that claim it wait, then go on without it.
-
-    It ends with the process at the latest. Windows has no such locks.
-    """
+    """The right to compile something or to change a file: others wait for its end, a while, then go on without it."""
 
     def __init__(self, path: Path) -> None:
         self._path, self.has_waited, end = path, False, time.monotonic() + _WAIT_SECONDS
@@ -383,13 +377,10 @@ def _digests() -> _Digests:
 
 
 def function_digest(module: str, name: str, file: str) -> str:
-    """Return the digest of the function `name` at the top of a module, whose path is `file`.
-
-    A function of another package that is compiled as ours are, such as one of a test, has that of its file and of all
-    our sources.
-    """
+    """Return the digest of the function `name` at the top of a module, whose path is `file`."""
     package, _, within = module.partition(".")
     if package == PACKAGE.name and Path(file).is_relative_to(PACKAGE):
         return _digests().of(within, name)
+    # A function of another package, such as one of a test, depends on all our sources.
     content = Path(file).read_bytes() + _digests()._sources.raw_digest.encode()
     return hashlib.sha256(content).hexdigest()[:16]

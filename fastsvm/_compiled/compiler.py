@@ -30,11 +30,7 @@ OPTIONS: Any = {"fastmath": FASTMATH, "error_model": "numpy"}
 
 
 def thread_count() -> int:
-    """Return the number of threads to use.
-
-    It is Numba's setting, which follows NUMBA_NUM_THREADS and the CPU mask, at most `numba.set_num_threads` of the
-    calling thread, and, where NUMBA_NUM_THREADS is not set, the CPU quota of a container.
-    """
+    """Return the number of threads to use, as Numba's settings, the CPU mask and the quota of a container allow."""
     count = int(_config.NUMBA_NUM_THREADS)
     if "NUMBA_NUM_THREADS" not in os.environ:
         count = min(count, _processor_count())
@@ -56,10 +52,8 @@ def jit(function: Callable) -> Callable:
 
 
 def jit_in_order(function: Callable) -> Callable:
-    """Compile `function` as `jit` does, with sums in the order in which they are written.
-
-    Otherwise LLVM sums scattered values in vectors that it gathers, which takes up to twice the time.
-    """
+    """Compile `function` as `jit` does, with sums in the order in which they are written."""
+    # Otherwise LLVM sums scattered values in vectors that it gathers, which takes up to twice the time.
     return _compiled(function, OPTIONS | {"fastmath": FASTMATH - {"reassoc"}})
 
 
@@ -74,10 +68,7 @@ def _compiled(function: Callable, options: Any) -> Callable:
 
 
 def outlined(function: Callable) -> Callable:
-    """Compile `function` as `jit` does, for a long one with several callers: each would be compiled with a copy of it.
-
-    Its name must be unique in the package.
-    """
+    """Compile a long function as `jit` does, but once for all its callers. Its name must be unique in the package."""
     if not PLAIN:
         numba_internals.OUTLINED.add(function.__qualname__)
     return jit(function)
@@ -92,27 +83,21 @@ _NAMED: dict[str, type] = {}
 
 
 def _name_apart(kind: type) -> None:
-    """Make the name of a class unique: Numba cannot tell NamedTuples with the same name and fields apart.
-
-    Otherwise a user's class RBF would run the code of ours, and a redefined class would run the code of the old one.
-    """
+    """Make the name of a class unique: Numba cannot tell NamedTuples with the same name and fields apart."""
     while _NAMED.setdefault(kind.__name__, kind) is not kind:
         kind.__name__ += "_"
 
 
 class generic:
-    """A function that chooses its body by the NamedTuple class of its first argument.
+    """A function that chooses its body by the NamedTuple class of its first argument, in compiled code at compile time.
 
-    In compiled code the choice is made at compile time, so it costs nothing. The code can be cached, unlike code that
-    takes functions or jitclass instances as arguments.
-
-    For a class without a body, the function passed to `default` may return one.
+    The code can be cached, unlike code that takes functions or jitclass instances as arguments.
     """
 
     def __new__(cls, stub: Callable) -> Any:
         """Return the dispatching function, whose `register` adds the body for a class."""
         bodies: dict[type, Callable] = {}
-        defaults: list[Callable[[type], Callable | None]] = []
+        defaults: list[Callable[[type], Callable | None]] = []  # They may return the body for a class without one.
 
         def body_for(kind: type) -> Callable | None:
             body = bodies.get(kind)
@@ -176,11 +161,7 @@ def recorded() -> Iterator[Recording]:
 
 
 def writeable(array: np.ndarray) -> np.ndarray:
-    """Return a view that NumPy takes for writeable, to be read by compiled functions.
-
-    Numba compiles every function anew for arrays that are read-only, such as those of memory maps, of data frames, and
-    of joblib's processes.
-    """
+    """Return a view that NumPy takes for writeable: Numba compiles functions anew for arrays that are read-only."""
     if array.flags.writeable:
         return array
     interface = array.__array_interface__ | {"data": (array.__array_interface__["data"][0], False)}

@@ -129,9 +129,8 @@ class _Codegen(JITCPUCodegen):
 class _Closed(JITCodeLibrary):
     """Machine code with private copies of all functions that it calls.
 
-    Numba copies callees into each caller under public names, and the linker resolves a name to the first copy loaded.
-    Copies are optimised within different callers, so their results may differ in the last bits. Which copy is loaded
-    first depends on what this process compiled or loaded before.
+    Numba's copies are public, and the linker takes the first one loaded: the last bits of results would depend on what
+    this process loaded before.
     """
 
     def __init__(self, codegen: "CPUCodegen", name: str, linked_only: bool) -> None:
@@ -215,10 +214,7 @@ def _is_linked_only(result: Any) -> bool:
 
 
 def _linked_only(context: "CPUContext", stored: tuple) -> CompileResult | None:
-    """Return the code for callers that a cache has stored, or None if it has stored machine code.
-
-    `stored` is what `CompileResult._reduce` returned.
-    """
+    """Return the code for callers that `CompileResult._reduce` stored, or None if a cache has stored machine code."""
     (name, kind, code), function, environment, signature, objectmode, lifted, annotation, reload, environments = stored
     if kind != "bitcode":
         return None
@@ -246,11 +242,10 @@ def _linked_only(context: "CPUContext", stored: tuple) -> CompileResult | None:
 
 
 class _Lower(Lower):
-    """Numba's lowering without references that nobody needs.
+    """Numba's lowering without references that nobody needs, as they take a part of the time to compile.
 
-    The caller of a function holds a reference to each argument until it returns. A variable that is assigned once, to
-    an argument, a part of one that is a tuple, or a view of one that is an array, needs none of its own. Numba counts
-    references of each array in a tuple at each use of the tuple, which takes a part of the time to compile.
+    The caller of a function holds a reference to each argument until it returns. So a variable that is assigned once,
+    to an argument, or a part or a view of one, needs none.
     """
 
     def init(self) -> None:
@@ -340,10 +335,7 @@ class _Lowering(NativeLowering):
 
 
 class _Inferer(typeinfer.TypeInferer):
-    """Numba's inference of types, which asks once in a function for the result of a call with some types.
-
-    Numba asks anew each time that it looks at a call, two times or more, and for each of several equal calls.
-    """
+    """Numba's inference of types, which asks once for the result of a call with some types, not at each look."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)
@@ -447,11 +439,8 @@ class _Index(caching.IndexDataCacheFile):
 class _OurCode(caching.FunctionCache):
     """Cache on disk for code of the package's own classes; code of a user's class is compiled in each process.
 
-    The digest does not cover a user's sources, so stale code would be loaded after an edit. Numba also pickles the
-    class into an index. A process without the user's module could not read that index, not even for our classes.
-
-    Code is read from the first folder that has it, and written to the first that takes it. Of several processes that
-    need it at once, one compiles.
+    The digest does not cover a user's sources, and a process without the user's module could not read Numba's index. Of
+    several processes that need code at once, one compiles.
     """
 
     def __init__(self, function: Callable) -> None:
@@ -553,12 +542,9 @@ def _codegen() -> _Codegen:
 
 @contextlib.contextmanager
 def _compiling() -> Iterator[None]:
-    """Compile as follows: infer types once, keep functions of Numba apart from machine code, and leave garbage alone.
-
-    The compiler allocates so much that looking for garbage would take a tenth of its time.
-    """
+    """Compile so: infer types once, keep functions of Numba apart from machine code, and leave garbage alone."""
     is_collecting = gc.isenabled()
-    gc.disable()
+    gc.disable()  # looking for garbage would take a tenth of the time
     context = cpu_target.target_context
     try:
         with _replaced(typeinfer, "TypeInferer", _Inferer), _replaced(context, "_internal_codegen", _codegen()):

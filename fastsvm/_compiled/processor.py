@@ -26,15 +26,12 @@ SHIPPED = Path(__file__).parents[1] / "_machine_code"
 
 
 class Level(NamedTuple):
-    """A kind of processors: its name, and by LLVM's names a processor of the kind and features that it has besides.
-
-    `needed` are features by which a processor is known to be of the kind.
-    """
+    """A kind of processors: its name, and what LLVM calls a processor of the kind and its features."""
 
     name: str
-    processor: str
-    needed: frozenset[str]
-    more: str = ""
+    processor: str  # It is of the kind.
+    needed: frozenset[str]  # By these features a processor is known to be of the kind.
+    more: str = ""  # The kind has these features besides.
 
 
 _V2 = frozenset(("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"))
@@ -75,10 +72,7 @@ def shipped_levels() -> list[str]:
 
 
 def _level() -> Level:
-    """Return the level that is compiled for: the one that is asked for, or the highest of this host.
-
-    In a compiled wheel it is the highest that has code there.
-    """
+    """Return the level that is asked for, or the highest of this host, of those with code in a compiled wheel."""
     served, shipped = levels(), shipped_levels()
     first = next((level.name for level in served if level.name in shipped), served[0].name)
     asked = os.environ.get(_SETTING) or first

@@ -11,11 +11,7 @@ from fastsvm._compiled.processor import PLAIN, processor_has
 
 
 def _extremum(name: str) -> Callable:
-    """Return an intrinsic for llvm.minnum or llvm.maxnum.
-
-    LLVM vectorises a running minimum that is written as a comparison only if it may ignore NaN and the sign of zero.
-    That is safe for the values here, but not in the rest of the code.
-    """
+    """Return an intrinsic for llvm.minnum or llvm.maxnum."""
 
     @intrinsic
     def extremum(typing_context, a, b):
@@ -25,6 +21,7 @@ def _extremum(name: str) -> Callable:
         def codegen(context, builder, signature, arguments):
             real = arguments[0].type
             function = builder.module.declare_intrinsic(f"llvm.{name}", [real], ir.FunctionType(real, [real, real]))
+            # LLVM vectorises a running minimum only if it may ignore NaN and the sign of 0, as is safe here.
             return builder.call(function, arguments, fastmath=("nnan", "nsz"))
 
         return a(a, b), codegen
@@ -82,7 +79,6 @@ def half_as_single(typing_context, bits):
 def exp(x: float) -> float:
     """Return e**x. Compiled code uses a polynomial that vectorises, with an error of at most 2 units in the last place.
 
-    x = n ln 2 + r with |r| <= ln 2 / 2. The polynomial gives e**r, and n is added to the bits of its exponent.
     `math.exp` would be called for every scalar, and pip does not install the vector library that Numba supports.
     """
     limit = 88 if isinstance(x, np.float32) else 709
@@ -102,7 +98,7 @@ def _exp32(x):
     shifted = x * np.float32(1.4426950408889634) + _ROUNDING_32
     n = shifted - _ROUNDING_32
     r = (x - n * _LN2_32[0]) - n * _LN2_32[1]
-    # 1 + r + r**2 q(r), with the q of least greatest relative error, which is 3e-9.
+    # x = n ln 2 + r, and e**r is 1 + r + r**2 q(r), with the q of least greatest relative error, which is 3e-9.
     p = np.float32(0.001381461)
     p = p * r + np.float32(0.00836871)
     p = p * r + np.float32(0.04166839)

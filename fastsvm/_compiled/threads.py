@@ -44,26 +44,21 @@ def note_usual_limits() -> None:
 
 
 class _Library(NamedTuple):
-    """A BLAS library: how to get and set its number of threads, whether each calling thread has its own limit, and
-    the number when the package was imported, 0 if it was not loaded then.
-    """
+    """A BLAS library, and how to get and set its number of threads."""
 
     get: Callable[[], int]
     set: Callable[[int], object]
-    of_thread: bool
-    usual: int
+    of_thread: bool  # Each calling thread has its own limit.
+    usual: int  # It is the number when the package was imported, 0 if it was not loaded then.
 
 
 def _library(controller: "threadpoolctl.LibController") -> _Library:
-    """Return the library of a controller of threadpoolctl.
-
-    For OpenBLAS, the setter of threadpoolctl 3.8 serves only the first thread that sets a limit, until that thread
-    restores the old one. So OpenBLAS is called directly, through the symbols that threadpoolctl finds.
-    """
+    """Return the library of a controller of threadpoolctl."""
     kind, dynlib = controller.internal_api, controller.dynlib
     of_thread = kind in ("mkl", "blis") or getattr(controller, "threading_layer", None) == "openmp"
     get, setters_of_thread = controller.get_num_threads, ["MKL_Set_Num_Threads_Local"] if kind == "mkl" else []
     if kind == "openblas" and not of_thread:
+        # The setter of threadpoolctl 3.8 serves only the first thread that sets a limit, until it restores the old one.
         names = [name for name in getattr(controller, "check_symbols", ()) if hasattr(dynlib, name)]
         # Called before each batch of work: a call that releases the GIL would wait for the threads that start working.
         get = getattr(ctypes.PyDLL(dynlib._name, handle=dynlib._handle), names[0]) if names else get
@@ -81,11 +76,7 @@ def _libraries() -> list[_Library]:
 
 
 class _OneThreadedBLAS(ContextDecorator):
-    """Limits BLAS to one thread while any thread is in this context, then restores the earlier limits.
-
-    Most libraries have one limit for the process. If another thread changes it meanwhile, it is set to one again when
-    the next pieces of work start. A limit other than one at the end is newer than ours, so it stays.
-    """
+    """Limits BLAS to one thread while any thread is in this context, then restores the limits that nobody changed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -134,10 +125,7 @@ class _OneThreadedBLAS(ContextDecorator):
         return getattr(self._own, "depth", 0)
 
     def limit(self) -> int | None:
-        """Return the lowest number to which the user has limited BLAS since the import, None for no limit.
-
-        `threadpoolctl.threadpool_limits` sets such a limit.
-        """
+        """Return the lowest number to which the user has limited BLAS since the import, None for no limit."""
         if self._inside:
             earlier = [*self._limits_before, *getattr(self._own, "limits_before", [])]
         else:
@@ -189,9 +177,8 @@ if hasattr(os, "register_at_fork"):
 class _Batch:
     """Pieces of work, done by helpers and by the thread that waits for them.
 
-    The waiting thread takes part because it is awake: waking another thread takes longer than a short piece. For the
-    same reason it wakes only the first helpers. A helper that finds more work wakes the next, so that on many
-    processors short pieces are done before threads that would find none of them are woken.
+    Waking a thread takes longer than a short piece. So only the first helpers are woken, and one that finds more work
+    wakes the next.
     """
 
     def __init__(self, n_threads: int) -> None:
@@ -312,10 +299,7 @@ def at_most(n_threads: int | None) -> Iterator[None]:
 
 
 def stoppable(function: Callable[[np.ndarray], Result], deadline: float) -> Result:
-    """Return `function(stop)`, called by a thread of its own, so that an interrupt reaches this one.
-
-    After an interrupt, or from the deadline (of time.perf_counter) on, `stop[0]` is 1: the function ends soon then.
-    """
+    """Return `function(stop)`, called by another thread; an interrupt, or the deadline, sets `stop[0]` to end it."""
     stop = np.zeros(1, np.int64)
     with ThreadPoolExecutor(1, "fastsvm", one_threaded_blas.hold_thread) as thread:
         call = thread.submit(function, stop)
@@ -327,10 +311,7 @@ def stoppable(function: Callable[[np.ndarray], Result], deadline: float) -> Resu
 
 
 class Pool:
-    """Threads that share pieces of work.
-
-    An interrupt or an error in one piece cancels the pieces that have not started.
-    """
+    """Threads that share pieces of work; an interrupt or an error in one cancels those that have not started."""
 
     def __init__(self, n_threads: int | None = None, most: int | None = None) -> None:
         if n_threads is None:
@@ -342,10 +323,7 @@ class Pool:
     @classmethod
     @contextmanager
     def open(cls, n_threads: int | None = None, most: int | None = None) -> Iterator["Pool"]:
-        """Yield a pool and limit BLAS to one thread until it is closed.
-
-        It has `n_threads` threads, or if that is None as many as usual, but at most `most`.
-        """
+        """Yield a pool of `n_threads`, or as many as usual up to `most`; BLAS has one thread until it is closed."""
         with one_threaded_blas:
             pool = cls(n_threads, most)
             try:
@@ -370,11 +348,7 @@ class Pool:
             raise
 
     def ahead(self, calls: Iterable[Callable[[], Result]], most: int) -> Generator[Result, None, None]:
-        """Yield the results of calls in their order. While one is used, helpers make the next ones.
-
-        At most `most` results are there at once, with the one that is used. This thread takes a call from `calls` when
-        there is room for its result.
-        """
+        """Yield the results of calls in their order, at most `most` at once, while helpers make the next ones."""
         one_threaded_blas.hold()
         batch, source, made = _Batch(self.n_threads), iter(calls), deque[Future[Result]]()
         try:

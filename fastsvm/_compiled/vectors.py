@@ -214,10 +214,7 @@ def _add_tile(count: int) -> Callable:
 
 @intrinsic
 def byte_square_tile(typing_context, rows, others, n, out):
-    """Write x·(z - 128) for four rows x of `n` bytes and four rows z, as int32.
-
-    AVX-512 VNNI multiplies unsigned bytes with signed bytes, so 128 is subtracted from the bytes of z.
-    """
+    """Write x·(z - 128), as int32, for four rows x of `n` bytes and four rows z: z is multiplied as signed bytes."""
     signature = types.void(rows, others, n, out)
 
     def codegen(context, builder, signature, arguments):
@@ -258,10 +255,7 @@ The c rows are `stride` bytes apart."""
 
 @intrinsic
 def pack_tile(typing_context, real, rows, row_stride, out):
-    """Write the first 16 bytes of some rows to a panel: four features in float32, two in float64.
-
-    As many rows are read as a vector has numbers. The panel holds one feature of all rows, then the next.
-    """
+    """Write the first 16 bytes of as many rows as a vector has numbers to a panel: 4 float32 or 2 float64 each."""
     signature = types.void(real, rows, row_stride, out)
 
     def codegen(context, builder, signature, arguments):
@@ -306,13 +300,9 @@ def pack_tile(typing_context, real, rows, row_stride, out):
 def panel_tile(typing_context, real, rows, panel, features, out):
     """Write the dot products of `PANEL_ROWS` rows with the rows of a panel, all given by their addresses.
 
-    Features are added in order, with one multiplication and one addition each, and their sum to the value in `out` if
-    that is asked for, so that a sum depends on its two rows alone.
-
-    `real` is a number of the type of all values. `rows` is the address of the first row, the bytes from one row to the
-    next, and the number of the last row, which replaces rows beyond it. `features` is the first feature, the end of the
-    features, and whether to add to `out`. `out` is the address of the first row of sums, and the bytes from one to the
-    next.
+    `rows` is the address of the first row, the bytes from one row to the next, and the number of the last row, which
+    replaces rows beyond it. `features` is the first feature, the end of the features, and whether to add to `out`,
+    which is the address of the first row of sums, and the bytes from one to the next.
     """
     signature = types.void(real, rows, panel, features, out)
 
@@ -396,10 +386,7 @@ def panel_tile(typing_context, real, rows, panel, features, out):
 
 @intrinsic
 def _add_list(typing_context, real, factors, span, lanes, sums):
-    """Add factor times `lanes` to the sums of each row of a list. Arguments but the first and the span are addresses.
-
-    LLVM would load the lanes again for each row, because it cannot know that the sums are elsewhere.
-    """
+    """Add factor times `lanes` to the sums of each row of a list. All but the first and the span are addresses."""
     signature = types.void(real, factors, span, lanes, sums)
 
     def codegen(context, builder, signature, arguments):
@@ -408,7 +395,7 @@ def _add_list(typing_context, real, factors, span, lanes, sums):
         number, word = ir.IntType(32), ir.IntType(64)
         write = _Writer(context, builder, signature.args[0], signature.args[0], LANES)
         multiply_add, size = write.multiply_add("fmuladd"), write.real_bytes
-        values = write.load(lanes)
+        values = write.load(lanes)  # once: LLVM cannot know that the sums are elsewhere
         before, head = builder.block, builder.append_basic_block("head")
         body, after = builder.append_basic_block("row"), builder.append_basic_block("end")
         builder.branch(head)

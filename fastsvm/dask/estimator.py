@@ -227,10 +227,7 @@ class DecisionMixin(ClassifierMixin):
 
 
 def made_from(local: type, without: Iterable[str]) -> Callable[[_Estimator], _Estimator]:
-    """Give a class the parameters and the documentation of an estimator of one machine, except those in `without`.
-
-    The class has two parameters more, `client` and `n_shards`. Its docstring names what means something else there.
-    """
+    """Give a class the parameters and documentation of a local estimator, without some, and those of the cluster."""
 
     def make(cls: _Estimator) -> _Estimator:
         made: Any = cls

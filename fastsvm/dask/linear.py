@@ -94,10 +94,7 @@ class DistributedLinearSVM(DistributedEstimator):
         scale: np.ndarray,
         of_pairs: bool = False,
     ) -> tuple[Plan, ShardedAscent, np.ndarray]:
-        """Learn rows, those of the fit or others in their place, in rounds, and set the attributes of the solution.
-
-        `whole` are the facts of all rows. With `of_pairs` each pair of classes is told apart.
-        """
+        """Learn rows in rounds, those of the fit or others in their place with facts `whole`, and set attributes."""
         tuning, last = current_tuning().linear, fit.session.resume_from
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
         factors = self._factors(whole) if self._local.of_classes else np.empty(0)

@@ -283,13 +283,10 @@ def _is_delayed(value: object) -> TypeGuard[Blocks]:
 
 
 def blocks_of(collection: Samples) -> Blocks:
-    """Return the blocks of rows of a collection of Dask, each with all features.
-
-    Dask would read fewer, larger partitions of a Parquet file where few of its columns are used, so that rows and
-    labels of one frame would be in different blocks. Only the optimisation of frames does that.
-    """
+    """Return the blocks of rows of a collection of Dask, each with all features."""
     if isinstance(collection, da.Array) and collection.ndim == 2 and collection.numblocks[1] > 1:
         collection = collection.rechunk({1: -1})
+    # Optimised frames of few columns have fewer, larger blocks: rows and labels would be in different ones.
     whole = {} if isinstance(collection, da.Array) else {"optimize_graph": False}
     return list(np.asarray(collection.to_delayed(**whole), dtype=object).ravel())
 
@@ -436,15 +433,12 @@ def _statistics_of(rows: ShardRows, seen: Standardization | None) -> FeatureStat
 
 
 def moments_of_shards(fit: ClusterFit, seen: Standardization | None = None) -> FeatureStatistics:
-    """Return the statistics of all shards, as a map shows their rows, by a pass of the workers over them.
-
-    Means are those of differences from the first shard, so that constant features have no variance. Norms after
-    centring are bounds: each shard has a centre of its own, and the first is kept.
-    """
+    """Return the statistics of all shards, as `seen` shows their rows; norms after centring are bounds."""
     name, used = "columns" if seen is None else "seen", [k for k, one in enumerate(fit.facts) if one.total > 0]
     parts = fit.tasks.gathered(fit.tasks.each(name, _statistics_of, [fit.rows[k] for k in used], seen))
     share, centre = np.array([fit.facts[k].total for k in used]) / fit.whole.total, parts[0].centre
     means, variances = np.array([one.mean for one in parts]), np.array([one.feature_variance for one in parts])
+    # Differences from the first shard are 0 in constant features, so that these have no variance.
     mean = parts[0].mean + share @ (means - parts[0].mean)
     variance = share @ (variances + (means - mean) ** 2)
     every, usual = float(variance.mean() + mean.var()), float(variance.sum() + ((mean - centre) ** 2).sum())

@@ -224,10 +224,7 @@ def _solver(rows: ShardRows, plan: _Plan, number: int, pool: Pool) -> SGD:
 def _descend_shard(
     rows: ShardRows, plan: _Plan, number: int, last: _Descent | None, common: _Averages | None
 ) -> _Descent:
-    """Return a shard after one more epoch, from the common weights.
-
-    Rates by feature and the lengths of steps go on as if the weights had been the shard's own.
-    """
+    """Return a shard after one more epoch, from the common weights, but with the rates and steps of its own."""
     with Pool.open(threads_of(plan.together)) as pool, counting("computing"):
         solver = _solver(rows, plan, number, pool)
         state = solver.init()

@@ -49,22 +49,18 @@ Question = tuple[str, Sequence[object]]
 
 
 class Plan(NamedTuple):
-    """What is to be learnt from all shards.
-
-    Values x are mapped to (x - shift) scale, arrays of float64 and shape (n_features,); empty for no mapping. Sparse
-    rows are only scaled. `block_rows` is as in `LinearSettings`.
-    """
+    """What is to be learnt from all shards."""
 
     loss: Loss
     C: float  # It is the factor of the losses.
     constant: float  # It is the value of the constant feature, 0 if there is none.
     classes: np.ndarray  # They are the labels, and are empty for a regression, as the factors are.
     factors: np.ndarray  # For the rows of each class, C is multiplied by them.
-    block_rows: int
+    block_rows: int  # It is as in `LinearSettings`.
     tuning: LinearTuning
     together: int  # So many shards share the threads of a worker.
-    shift: np.ndarray = np.empty(0)
-    scale: np.ndarray = np.empty(0)
+    shift: np.ndarray = np.empty(0)  # Values x are mapped to (x - shift) scale, sparse ones to x scale.
+    scale: np.ndarray = np.empty(0)  # Both are of float64, shape (n_features,), or empty for no mapping.
     of_pairs: bool = False  # Each pair of classes is told apart, not each class from the rest.
 
 
@@ -143,14 +139,11 @@ class Session:
 
 
 def _gram_bytes(rows: ShardRows, plan: Plan) -> int | None:
-    """Return how many bytes of Gram matrices a shard may keep on this worker, None for any number of them.
-
-    Above a share of its memory limit, a worker writes rows to disk, and then it pauses. So Gram matrices that would
-    take it there are computed anew in each round, which changes no bit.
-    """
+    """Return how many bytes of Gram matrices a shard may keep on this worker, None for any number of them."""
     limit = get_worker().memory_manager.memory_limit
     if not limit:
         return None
+    # Above a share of its limit, a worker pauses. What is not kept is computed anew, which changes no bit.
     duals = 4 * 8 * len(rows.y) * max(1, len(plan.classes))
     return max(0, int(current_tuning().cluster.spilled * limit) // plan.together - rows.__sizeof__() - duals)
 
@@ -164,10 +157,9 @@ def open_session(
     parts: tuple[RoundPart, ...],
     question: Question | None,
 ) -> Session:
-    """Return a session on this worker, after parts of rounds from the state `kept`; None is that at the beginning.
+    """Return a session on this worker, after parts of rounds from the state `kept`, None for that at the beginning.
 
-    `place` is the number of the shard and that of its first row. The session answers the question, or else the last
-    part.
+    `place` is the number of the shard and of its first row. The session answers the question, or else the last part.
     """
     session, number = Session(name, rows, plan, place, kept), place[0]
     first = None
@@ -197,10 +189,7 @@ _ANSWER, _NO_NAMES = dumps(answer), dumps({})
 
 
 class ClusterShards:
-    """The shards of a fit, with their numbers of rows `sizes`; `rows` are futures of their `ShardRows`.
-
-    `bytes_sent` counts, about, the bytes of what the client told and was told in rounds.
-    """
+    """The shards of a fit, of `sizes` rows, as futures of their `ShardRows`; rounds sent about `bytes_sent` bytes."""
 
     def __init__(self, tasks: Tasks, rows: list[Future], plan: Plan, sizes: list[int]) -> None:
         self._tasks, self._rows, self.sizes = tasks, rows, sizes

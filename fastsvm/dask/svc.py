@@ -238,11 +238,7 @@ def _history_of(pairs: list[PairFit]) -> dict[str, np.ndarray]:
 
 
 def _pairs_of_shards(fit: ClusterFit, plan: MachinePlan) -> list[PairFit]:
-    """Return the solutions of all pairs of classes; ValueError says that the rows of a pair do not fit on a worker.
-
-    A batch of pairs at a time is under way, so that no more copies of rows are in memory than it needs. From the
-    deadline on, no batch is begun.
-    """
+    """Return the solutions of all pairs of classes; ValueError says that the rows of a pair do not fit on a worker."""
     tasks, firsts = fit.tasks, np.cumsum([0, *fit.sizes[:-1]]).tolist()
     shared, pairs = tasks.share("pairs", plan), class_pairs(len(plan.classes))
     counts, row_bytes = zip(*tasks.gathered(tasks.each("counts", _counts_of, fit.rows, shared)), strict=True)
@@ -254,6 +250,7 @@ def _pairs_of_shards(fit: ClusterFit, plan: MachinePlan) -> list[PairFit]:
 
     order = disjoint_order(pairs)
     solved: dict[int, PairFit] = {}
+    # A batch at a time, so that no more copies of rows are in memory than it needs.
     while len(solved) < len(order) and (left := fit.session.deadline - time.perf_counter()) > 0:
         is_limited, n_threads = np.isfinite(left), max(1, sum(tasks.client.nthreads().values()))
         size = max(1, int(min(n_threads * (1 if is_limited else tasks.tuning.batch), most)))

@@ -54,10 +54,7 @@ def in_thread_of(client: Client, coming: Coroutine) -> Result:
 
 
 class Tasks(NamedTuple):
-    """How tasks are sent.
-
-    No task is bound to a worker: it would wait for ever once all workers of that moment are lost.
-    """
+    """How tasks are sent: bound to no worker, for which they would wait for ever once it is lost."""
 
     client: Client
     n_workers: int

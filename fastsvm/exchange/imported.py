@@ -21,12 +21,9 @@ Samples: TypeAlias = Any
 
 
 class KernelParts(NamedTuple):
-    """What determines the decision functions of a kernel machine, in scikit-learn's layout and signs.
+    """What determines the decision functions of a kernel machine, in scikit-learn's layout and signs."""
 
-    `dual_coef`, an array or CSR matrix of float64, has shape (n_classes - 1, n_support), and one row without classes.
-    """
-
-    dual_coef: np.ndarray | sparse.csr_matrix
+    dual_coef: np.ndarray | sparse.csr_matrix  # Shape (n_classes - 1, n_support), float64; one row without classes.
     intercept: np.ndarray
     n_support: np.ndarray  # It counts the vectors of each class; it is one number without classes.
     support_vectors: Samples  # They are as they were passed to the fit; empty for a precomputed kernel.

@@ -48,11 +48,7 @@ MACHINES: dict[str, type[BaseEstimator]] = {
 
 
 def read_libsvm_text(path: str | Path, n_features: int | None, first_index: int | None) -> BaseEstimator:
-    """Return the estimator that the text of a model describes.
-
-    `n_features` and `first_index` are as for `load_libsvm`. Memory is at most some thirty times that of the file, most
-    of it for the longest line.
-    """
+    """Return the estimator of a text, by the arguments of `load_libsvm`, in at most some thirty times its memory."""
     lines = TextLines(path, "the text of a LIBSVM model")
     header = lines.header(_key_words(lines), "SV", "the support vectors")
     lines.require(header, ("svm_type", "kernel_type", "nr_class", "total_sv", "rho"))
@@ -130,10 +126,7 @@ def _checked(lines: TextLines, header: Header) -> int:
 def _support_vectors(
     lines: TextLines, n_coef: int, n_vectors: int, kernel_type: str
 ) -> tuple[np.ndarray, sparse.csr_matrix]:
-    """Return coefficients and support vectors, with a column for each index from 0.
-
-    The coefficients have shape (n_coef, n_vectors). For a support vector of class c, row r is for the r-th other class.
-    """
+    """Return coefficients, shape (n_coef, n_vectors), and support vectors, with a column for each index from 0."""
     coef: list[np.ndarray] = []
     indices: list[np.ndarray] = [np.zeros(0, np.int64)]
     values: list[np.ndarray] = [np.zeros(0)]
@@ -243,15 +236,12 @@ def write_libsvm_text(path: str | Path, model: BaseEstimator, first_index: int) 
 
 
 def layout_of(model: BaseEstimator) -> Layout:
-    """Return the layout of a fitted kernel machine.
-
-    In a compressed model of three classes and more all pairs share all vectors. So they are repeated for each class but
-    the last, and those of a class have its coefficients in the pairs with the classes after it.
-    """
+    """Return the layout of a fitted kernel machine."""
     coef = to_dense(model.dual_coef_)
     n, counts, n_classes = coef.shape[1], np.asarray(model.n_support_, np.int32), len(getattr(model, "classes_", ()))
     if n_classes == 0 or len(coef) == n_classes - 1:
         return Layout(coef, counts, np.arange(n))
+    # All pairs share all vectors. So each class but the last repeats them, with coefficients of its later pairs.
     repeated = np.zeros((n_classes - 1, n_classes - 1, n))
     for (a, b), values in zip(class_pairs(n_classes), coef, strict=True):
         repeated[b - 1, a] = values
@@ -277,10 +267,7 @@ def _kernel_of(model: BaseEstimator) -> tuple[str, dict[str, float]]:
 
 
 def _vectors_of(model: BaseEstimator, kernel_type: str, first_index: int) -> tuple[sparse.csr_matrix, np.ndarray]:
-    """Return the model's support vectors in columns from `first_index`, and intercepts.
-
-    If that is 0, the first support vector has a value of the first feature, which shows it.
-    """
+    """Return the model's support vectors in columns from `first_index`, and intercepts."""
     intercept = np.asarray(model.intercept_, np.float64)
     if kernel_type == "precomputed":
         return sparse.csr_matrix(np.asarray(model.support_, np.float64)[:, None] + 1), intercept
@@ -301,6 +288,7 @@ def _vectors_of(model: BaseEstimator, kernel_type: str, first_index: int) -> tup
     rows.sort_indices()
     rows.eliminate_zeros()
     data, indices, indptr = rows.data, rows.indices + first_index, rows.indptr
+    # The first support vector shows it by a value of the first feature.
     if first_index == 0 and len(indptr) > 1 and (indices > 0).all():
         data, indices = np.concatenate([[0.0], data]), np.concatenate([[0], indices])
         indptr = np.concatenate([[0], indptr[1:] + 1])

@@ -200,10 +200,7 @@ def load_libsvm(path: str | Path, *, n_features: int | None = None, first_index:
 
 
 def _read_linear(path: str | Path, n_features: int | None) -> BaseEstimator:
-    """Return the estimator that the text of LIBLINEAR describes. Memory is at most some thirty times that of the file.
-
-    If the text is damaged, ValueError names the number of the line.
-    """
+    """Return the estimator of the text of LIBLINEAR. Memory is at most some thirty times that of the file."""
     lines = TextLines(path, "the text of a LIBLINEAR model")
     readers: ValueReaders = {
         "solver_type": lambda words: lines.choice(words, tuple(SOLVERS)),

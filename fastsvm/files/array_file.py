@@ -34,10 +34,7 @@ def is_array_file(path: Path) -> bool:
 
 
 def write_arrays(path: Path, header: str, arrays: dict[str, np.ndarray]) -> None:
-    """Write a header, a JSON object, and arrays to a new file. Equal content gives equal bytes.
-
-    Arrays hold numbers of at most 8 bytes, or strings. Others, and a header that is too long, raise ValueError.
-    """
+    """Write a header, a JSON object, and arrays of numbers or strings to a file. Equal content gives equal bytes."""
     words, most = header.encode(), current_tuning().limits.read_bytes
     if len(words) > most:
         raise ValueError(f"The header of {path} would take {len(words)} bytes; at most {most} are read.")
@@ -56,10 +53,7 @@ def write_arrays(path: Path, header: str, arrays: dict[str, np.ndarray]) -> None
 
 
 def read_arrays(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
-    """Return the header and the arrays that `write_arrays` wrote.
-
-    A file that is damaged, or that `write_arrays` did not write, raises ValueError. The message names it.
-    """
+    """Return the header and the arrays that `write_arrays` wrote; other files and damaged ones raise ValueError."""
     with open(path, "rb") as file:
         size = file.seek(0, 2)
         end = b""

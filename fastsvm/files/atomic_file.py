@@ -107,10 +107,7 @@ def check_input(path: str | Path) -> None:
 
 
 def check_output(output: str | Path, *inputs: str | Path) -> None:
-    """Raise now the error that writing `output` would raise later.
-
-    It may be a folder, a device or one of the `inputs`, its name too long, or its folder missing or not writable.
-    """
+    """Raise now the error that writing `output` would raise later, and one if it is one of the `inputs`."""
     output = Path(output)
     folder = output.absolute().parent
     if not folder.is_dir():
@@ -168,8 +165,8 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
 def scratch_folder(path: str | Path, quick: bool = False) -> Iterator[Path]:
     """Yield a new folder beside `path` for temporary files. It is removed at the end, also after an error.
 
-    Folders that killed processes left for the same `path` are removed too. They are those without a lock. With `quick`,
-    that is the one with the first name alone, so that thousands of files beside `path` cost nothing.
+    Folders without a lock, left by killed processes, go too: with `quick` the one with the first name alone, so that
+    thousands of files beside `path` cost nothing.
     """
     path = Path(path)
     first = room = name_beside(path, f".{_FIRST}.part")

@@ -30,10 +30,7 @@ class HDF5Output:
         self._file: h5py.File | None = None
 
     def do(self, function: Callable[..., Result], *arguments: object) -> Result:
-        """Call `function(file, *arguments)` in the thread that writes to the file, and return its result.
-
-        It raises OSError if the disk has not accepted all bytes so far.
-        """
+        """Return `function(file, *arguments)` of the writing thread; OSError if the disk has not taken all so far."""
         result = self._thread.submit(function, self._file, *arguments).result()
         self._disk.raise_error()
         return result

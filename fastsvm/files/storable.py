@@ -7,10 +7,10 @@ _NAMES: dict[type, str] = {}
 
 
 def storable(name: str) -> Callable[[type], type]:
-    """Register a NamedTuple for checkpoints, under a name that does not change when the class moves.
+    """Register a NamedTuple for checkpoints, under a name that stays when the class moves; a name that is taken raises.
 
-    New fields need a default, with which older checkpoints are read. If a field goes or gets another meaning, choose
-    another name or convert old checkpoints when they are read. A name that is taken raises ValueError.
+    New fields need a default, with which older checkpoints are read. If a field goes or changes its meaning, choose
+    another name or convert old checkpoints.
     """
 
     def register(kind: type) -> type:

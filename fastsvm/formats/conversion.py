@@ -299,7 +299,7 @@ class _Room(NamedTuple):
 def shuffled(blocks: Iterable[Rows], seed: int, folder: Path, limit: int) -> Iterator[Rows]:
     """Yield the same rows in random order, which depends on the seed and on the number of rows alone.
 
-    `limit` is the most bytes of rows in memory. `folder` is empty and receives temporary files; the caller removes it.
+    At most `limit` bytes of rows are in memory, others in files in `folder`, which is empty and the caller removes.
     """
     draw = np.random.PCG64(seed).random_raw
     keyed = (block.with_column(_KEY, draw(len(block))) for block in blocks if len(block))
@@ -381,11 +381,7 @@ def _sorted(blocks: list[Rows], block_bytes: int) -> Iterator[Rows]:
 
 
 class _TooCoarse(Exception):
-    """float32 does not hold the values; the message says of which feature.
-
-    `dtype` is the type in which to read the source again: float32 for values out of its range, which the reader refuses
-    by name.
-    """
+    """float32 does not hold the values of a feature, as the message says. The source is read again as `dtype`."""
 
     def __init__(self, message: str, dtype: type = np.float64) -> None:
         super().__init__(message)
@@ -393,11 +389,7 @@ class _TooCoarse(Exception):
 
 
 def _narrowed(blocks: Iterator[Rows], header: Header, exact: bool) -> Iterator[Rows]:
-    """Yield rows of float64 in float32, in the same blocks. With `exact` no value may be rounded at all.
-
-    It raises _TooCoarse at once for a value that is too large, else after the last block, so that the answer does not
-    depend on the size of the blocks.
-    """
+    """Yield rows of float64 in float32. _TooCoarse says that it rounds too much, or with `exact` anything at all."""
     watched = not header.sparse or header.n_features <= _MOST_FEATURES
     seen = _Seen(header.n_features if watched and not exact else 0)
     for block in blocks:
@@ -405,13 +397,13 @@ def _narrowed(blocks: Iterator[Rows], header: Header, exact: bool) -> Iterator[R
             rounded = block.stored.astype(np.float32)
         error = np.abs(block.stored - rounded)
         if not np.isfinite(rounded).all():
-            raise _TooCoarse("float32 does not hold all values", np.float32)
+            raise _TooCoarse("float32 does not hold all values", np.float32)  # the reader refuses them by name
         if exact and error.any():
             raise _TooCoarse("float32 rounds some values")
         if watched and not exact:
             seen.add(block.X, error)
         yield block.with_stored(rounded)
-    seen.check(header)
+    seen.check(header)  # at the end, so that the answer does not depend on the size of the blocks
 
 
 class _Seen:

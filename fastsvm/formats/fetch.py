@@ -29,12 +29,9 @@ class Remote(NamedTuple):
 
 
 class Dataset(NamedTuple):
-    """A published data set.
+    """A published data set."""
 
-    `addresses` are of folders with the files, each ending in a slash. The first one that has the files is used.
-    """
-
-    addresses: tuple[str, ...]
+    addresses: tuple[str, ...]  # They are of folders, each ending in a slash. The first that has the files is used.
     files: tuple[Remote, ...]
     source: str = "."  # It is the file or folder to convert, relative to that of the downloaded files.
     class_names: tuple[str, ...] | None = None  # They are given if they are not in the files.
@@ -120,11 +117,9 @@ def _from_any(addresses: tuple[str, ...], folder: Path, remote: Remote, progress
 
 
 def download(url: str, folder: Path, remote: Remote, progress: bool = True) -> Path:
-    """Download a file unless it exists with the right checksum, and return its path.
+    """Download a file unless it exists with the right checksum, and return its path; FetchError says what fails.
 
-    Its name in the folder is `<name>.part` until it is complete and checked. A part that an earlier attempt left is
-    resumed. FetchError says that the address is not of http or https, that the server cannot be reached, answers with
-    an error or ends early, or that the checksum differs.
+    It is `<name>.part` in the folder until it is complete and checked. The part of an earlier attempt is resumed.
 
     >>> import tempfile
     >>> remote = Remote("rows.gz", "0" * 32, 10)

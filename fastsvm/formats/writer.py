@@ -14,10 +14,7 @@ from fastsvm.tuning import current_tuning
 
 
 def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, "StoredLabels | None"]:
-    """Write a data set to a new HDF5 file, its rows in the given order.
-
-    Return the number of rows written, and the classes or range of the labels; None if there are no labels.
-    """
+    """Write rows to a new HDF5 file; return their number, and the classes or range of labels, None if none."""
     header, blocks = _measured(header, iter(blocks))
     # The cache holds incomplete chunks, because blocks do not end where chunks end.
     with hdf5_written(path, rdcc_nbytes=8 * current_tuning().storage.block_bytes) as output:

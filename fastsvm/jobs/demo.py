@@ -100,10 +100,7 @@ def demo(
     progress: bool = False,
     tell: Callable[[str], None] = lambda words: None,
 ) -> DemoReport:
-    """Train on deformed images of digits from a file, and compare with scikit-learn on the same images.
-
-    The files replace those of an earlier demo in the folder; None makes a temporary one, which is not removed.
-    """
+    """Train on deformed digits in files in `folder`, None for a new temporary one, and compare with scikit-learn."""
     folder = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="fastsvm-demo-"))
     _check_own(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -36,14 +36,11 @@ class InputOptions(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """The features that a file should have, with their names if they are known.
-
-    If the model was fitted to values of at most float32, it is `coarse`, and values to predict may be rounded too.
-    """
+    """The features that a file should have, with their names if they are known."""
 
     n_features: int
     names: tuple[str, ...] | None = None
-    coarse: bool = False
+    coarse: bool = False  # The fit was to values of at most float32, so values to predict may be rounded too.
     origin: Origin = Origin()  # The table or the text of the training called features and labels so.
     n_more: int = 0  # Sparse text may have so many more: a model's text does not say whether index 0 is one.
 
@@ -111,10 +108,7 @@ def as_hdf5(
     beside: str | Path | None = None,
     **more: object,
 ) -> Iterator[Path]:
-    """Yield the file itself, or the HDF5 file that it was converted to, which is removed at the end.
-
-    The converted file is in a folder beside the path `beside`, or in the system's folder of temporary files.
-    """
+    """Yield the file, or the HDF5 file that it was converted to, beside `beside` and removed at the end."""
     check_input(path)
     if is_hdf5(path):
         check_options(path, InputOptions() if options is None else options)

@@ -50,10 +50,7 @@ def opened(
 
 
 def fitting_model(model: BaseEstimator, path: str | Path, rows: Source) -> BaseEstimator:
-    """Return a model for rows of svmlight text that have more features than it; other models as they are.
-
-    A feature that no row of the training had is 0 in the support vectors, as in LIBSVM: it counts in distances.
-    """
+    """Return a model for svmlight rows of more features, which are 0 in its support vectors; others as they are."""
     fit, is_text = origin_of(model), is_libsvm_text(path)
     is_shifted = is_text and rows.origin.first_index == 0 and fit.first_index == 1 and not fit.sure  # a feature more
     n_known = model.n_features_in_ + is_shifted
@@ -122,11 +119,7 @@ def compress_model(
     refit: bool = False,
     **parameters: Column,
 ) -> Json:
-    """Write a model with fewer support vectors, whose decision values agree on the rows of the file `path`.
-
-    It returns the numbers of support vectors before and after, and the differences of decision values. With `refit` the
-    labels of the file are used. `parameters` are those of `fastsvm.compress`.
-    """
+    """Write a model with fewer support vectors, by the rows and, to `refit`, the labels of a file; return a report."""
     begin = time.perf_counter()
     with opened(model_path, path, options) as (model, data):
         model = getattr(model, "best_estimator_", model)

@@ -47,8 +47,7 @@ _NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 def predict(model_path: str | Path, path: str | Path, output: str | Path, options: InputOptions | None = None) -> Json:
     """Write the predicted labels and the decision values of all samples of a file, in the order of its source.
 
-    The output is CSV if it ends in .csv, else HDF5 with the datasets `prediction`, `decision` and, if rows have
-    identifiers, `id`. If the process ends early, the same call resumes after the last block that is safely on disk.
+    If the process ends early, the same call resumes after the last block that is safely on disk.
     """
     begin = time.perf_counter()
     for written in (output, *parts_of(output)):
@@ -243,8 +242,7 @@ class PredictionFile:
     ) -> Iterator["PredictionFile"]:
         """Open the part of an output, with the rows of an earlier process if they depend on the same, `bound_to`.
 
-        At the end the output is written, in rising order of `source_row`, with the identifiers `ids`. After a
-        ValueError the part is removed; after other errors it stays.
+        At the end the output is written. After a ValueError the part is removed; after other errors it stays.
         """
         with _locked(parts_of(output)[0]) as file:
             self = cls(output, file, labels, bound_to)
@@ -422,10 +420,7 @@ def _words(values: np.ndarray) -> list:
 
 
 def _plain_text(label: str) -> str:
-    """Return a label with an apostrophe before it if a spreadsheet would take it for a formula.
-
-    Numbers stay as they are. A formula that has apostrophes already gets one more, so that removing one restores it.
-    """
+    """Return a label with one apostrophe more if a spreadsheet would take it for a formula. Numbers stay."""
     return f"'{label}" if _FORMULA.match(label) and not _NUMBER.fullmatch(label) else label
 
 

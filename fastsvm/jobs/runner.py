@@ -55,10 +55,7 @@ def run(job: Job, path: str | Path) -> Json:
 
 
 def resume(path: str | Path, scheduler: str | None = None) -> Json:
-    """Resume a run from its latest checkpoint; return the result, of `result.json` if the run has already ended.
-
-    `scheduler` is the address of the scheduler of a cluster, in place of that of the job.
-    """
+    """Resume a run from its latest checkpoint and return the result; `scheduler` replaces the address in the job."""
     folder = RunFolder.found(path)
     with folder.locked():
         result = folder.result
@@ -431,14 +428,11 @@ def _plain(value: object) -> object:
 
 
 class JobCheckpointer:
-    """Watches the fit of a run, writes its checkpoints, `every` seconds apart or more, and logs events in its folder.
-
-    `before` are the seconds that earlier processes spent on the fit, and `spent` those spent on writing checkpoints.
-    """
+    """Watches the fit of a run, writes checkpoints at least `every` seconds apart, and logs events in its folder."""
 
     def __init__(self, folder: RunFolder, checkpoints: Checkpoints, every: float, stops: StopSignals) -> None:
         self.folder, self.checkpoints, self.every, self.stops = folder, checkpoints, every, stops
-        self.spent = self.before = 0.0
+        self.spent = self.before = 0.0  # seconds of writing checkpoints, and of earlier processes in the fit
         self._tuning = current_tuning().jobs
         self._failing, self._lock = False, threading.Lock()
         self._last_logged: Mapping[str, float] | None = None

@@ -27,10 +27,7 @@ _MANY_CLASSES = "svc", "nu-svr", "logistic"  # Digits compile more of them than 
 
 
 def warm_up(models: list[str] | None = None, progress: bool = False, n_jobs: int | None = None) -> Json:
-    """Fit small models of these names, None for all, so that the machine code of later fits is in the cache.
-
-    As many processes as there are processors, or `n_jobs`, compile for one form of samples at a time each.
-    """
+    """Fit small models of these names, None for all, in `n_jobs` processes, so that their machine code is cached."""
     names, begin = list(ESTIMATORS) if models is None else models, time.perf_counter()
     tasks: list[tuple[str, str]] = []
     for i in range(len(names)):  # neighbours are of different machines and forms: they compile less of the same

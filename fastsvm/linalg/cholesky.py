@@ -14,10 +14,7 @@ from fastsvm.tuning import current_tuning
 
 
 class Inverse:
-    """The inverse of a symmetric positive definite matrix in float64, which is overwritten by its Cholesky factor.
-
-    `numpy.linalg.LinAlgError` is raised if the matrix is not positive definite.
-    """
+    """The inverse of a float64 matrix, which its factor overwrites; LinAlgError if it is not positive definite."""
 
     def __init__(self, matrix: np.ndarray, pool: Pool) -> None:
         self._lower, self._pool, self._tile = matrix, pool, current_tuning().products.tile
@@ -57,11 +54,7 @@ class Inverse:
         return out
 
     def halves(self, places: np.ndarray) -> np.ndarray:
-        """Return the columns `places` of L⁻¹, as rows.
-
-        Their Gram matrix is the submatrix of the inverse at `places`. Their sum with weights w, passed to `half_times`,
-        is the inverse times the vector with w at `places` and zeros elsewhere.
-        """
+        """Return the columns `places` of L⁻¹, as rows. Their Gram matrix is the submatrix of the inverse there."""
         units = np.zeros((len(self._lower), len(places)))
         units[places, np.arange(len(places))] = 1
         parts = list(spans(len(places), self._tile))
@@ -135,10 +128,8 @@ def solve_factorised(factor, first, second):
 
 @jit
 def delete_row(factor, m, place):
-    """Turn the factor of m rows into that without one of them, in its first m - 1 rows.
-
-    The deleted row of U is added to the triangle below it by rotations (Golub and Van Loan, section 6.5.4).
-    """
+    """Turn the factor of m rows into that without one of them, in its first m - 1 rows."""
+    # The deleted row of U is added to the triangle below by rotations (Golub and Van Loan, section 6.5.4).
     extra = np.empty(m - place)
     for t in range(place + 1, m):
         extra[t - place - 1] = factor[place, t]

@@ -121,11 +121,8 @@ def _parts(numbers: list[Decimal]) -> Wide:
 
 
 def exp(a: Wide) -> Wide:
-    """Return e**a; exponents beyond -700 and 700 count as those.
-
-    a = k ln 2 / 64 + r. A table has 2**(k / 64), and a polynomial gives e**r, of whose terms only the first need more
-    digits than a float has.
-    """
+    """Return e**a; exponents beyond -700 and 700 count as those."""
+    # a = k ln 2 / 64 + r. A table has 2**(k / 64), a polynomial e**r; its first terms need more digits than a float.
     step, powers = _exponentials()
     outside = np.abs(a.high) > _MOST_EXPONENT
     a = Wide(np.clip(a.high, -_MOST_EXPONENT, _MOST_EXPONENT), np.where(outside, 0, a.low))

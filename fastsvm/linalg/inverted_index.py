@@ -27,16 +27,11 @@ _LOW_31, _LOW_32 = np.iinfo(np.int32).max, np.iinfo(np.uint32).max
 
 
 class InvertedIndex(NamedTuple):
-    """Rows by their features, which are numbered in rising order; the number after the last, for others, has no rows.
+    """Rows by their features, which are numbered in rising order; the number after them, for others, has no rows."""
 
-    `table`, shape (a power of two, 2), has features, or -1, and their numbers at the places of their hashes. `hashing`
-    is the factor and the shift of a hash. `rows` and `values` have the lists one after another, and `starts` their
-    bounds.
-    """
-
-    table: np.ndarray
-    hashing: tuple[int, int]
-    starts: np.ndarray
+    table: np.ndarray  # It has features, or -1, and numbers at the places of hashes, shape (a power of two, 2).
+    hashing: tuple[int, int]  # They are the factor and the shift of a hash.
+    starts: np.ndarray  # They bound the lists of rows and values, which are one after another.
     rows: np.ndarray
     values: np.ndarray
 

@@ -17,8 +17,8 @@ _CACHED_SCORES = 20  # A tile of rows with so many scores stays in the processor
 def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: bool = False) -> np.ndarray:
     """Return coef·x + intercept for the rows x of a block, shape (n_rows, n_scores), with the same bits in any block.
 
-    Scores are computed in the type of products, or in float64 of sparse rows and if `exact`, as for standardised rows:
-    their shift is part of the intercept, and may be much larger than the score.
+    Those of sparse rows are in float64, and all if `exact`: the intercept has the shift of standardised rows, which may
+    be much larger.
     """
     if isinstance(block, CSRBlock):
         rows, places = readable(block, np.arange(block.shape[0]))

@@ -64,10 +64,7 @@ def _widen_runs(halves, starts, lengths, values):
 
 
 def write_runs_as_float32(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray, out: np.ndarray) -> None:
-    """Write runs of rows of a C-contiguous array of float16 to one of float32, one run after another.
-
-    A run begins at a row of `starts` and has a number of rows of `lengths`. `out` may have more rows than all runs.
-    """
+    """Write runs of `lengths` C-contiguous rows of float16, from `starts` on, to float32, one run after another."""
     if HAS_HALF_FLOATS:
         _widen_runs(values.view(np.uint16), starts, lengths, out)
         return
@@ -90,8 +87,8 @@ def as_float32(values: np.ndarray) -> np.ndarray:
 def write_products(values: np.ndarray, places: np.ndarray, weights: np.ndarray, bounds: tuple, out: np.ndarray) -> None:
     """Write to out[c, p] the products of rows p of `values` and rows c of `weights`; further columns are ignored.
 
-    `places` are the indices p of the rows. `bounds` are start and stop within `places`, and start and stop of the
-    scores c. Each row of the weights is contiguous; they and `out` are in the type of products.
+    `bounds` are start and stop within the `places` p, and of the scores c. Weights have contiguous rows of `out`'s
+    type.
     """
     start, stop, low, high = bounds
     tile = np.empty(20, out.dtype)

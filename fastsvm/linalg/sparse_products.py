@@ -15,10 +15,7 @@ CACHED_VALUES = 1 << 15
 
 
 def readable(block: Block, places: np.ndarray) -> tuple[CSRBlock, np.ndarray]:
-    """Return a sparse block of a type that compiled functions take, and the places of the rows in it.
-
-    Only the rows `places` are converted, because the block may hold all rows in memory.
-    """
+    """Return a block that compiled functions take, and the places of its rows; at most rows `places` are converted."""
     if isinstance(block, DenseBlock):
         return block.take(places).compressed(product_type(block.values.dtype)), np.arange(len(places))
     kind = np.int32 if block.n_features < 2**31 else np.int64
@@ -37,10 +34,7 @@ def unsigned(block: CSRBlock) -> CSRBlock:
 
 @jit
 def write_sparse(block: CSRBlock, places: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
-    """Overwrite `out`, shape (n_scores, n_places), with the products of the rows `places` of a block and weights.
-
-    The block is as `unsigned` returns it. Further columns of the weights are ignored.
-    """
+    """Write products of the rows `places` of an `unsigned` block and weights to `out`, shape (n_scores, n_places)."""
     data, indices, indptr = block.data, block.indices, block.indptr
     values_per_row = max(1, int(indptr[indptr.size - 1]) // max(1, indptr.size - 1))
     step = max(1, CACHED_VALUES // values_per_row)

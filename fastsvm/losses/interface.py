@@ -421,10 +421,7 @@ def register_loss(name: str, *, of: str, curvature: float, bounded: bool, **fixe
 
 
 def is_loss(value: object, *of: str, dual: bool = False) -> bool:
-    """Return whether a value is a registered loss, or its name, for one of the kinds `of`.
-
-    With `dual`, it must be one that dual ascent can minimise.
-    """
+    """Return whether a value is a registered loss, or its name, of a kind in `of`, with `dual` for dual ascent."""
     kind: Any = LOSSES.get(value) if isinstance(value, str) else type(value)
     if kind not in LOSSES.values() or kind.of not in of:
         return False

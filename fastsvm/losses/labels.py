@@ -112,10 +112,7 @@ def _squared_hinge_box(loss, cost):
 
 @register_loss("modified_huber", of="labels", curvature=2.0, bounded=True)
 class ModifiedHuber(NamedTuple):
-    """max(0, 1 - y f)² where y f ≥ -1, else -4 y f.
-
-    See Zhang (2004), Solving large scale linear prediction problems, section 2.
-    """
+    """max(0, 1 - y f)² where y f ≥ -1, else -4 y f (Zhang 2004, Solving large scale linear prediction problems)."""
 
 
 @loss_value.register(ModifiedHuber)

@@ -174,8 +174,8 @@ _worst_of_rows.default(lambda kind: _worst_of_all_scores if kind.of_classes else
 def violation_of(loss: Loss, demands: Demands, first: int, dual: np.ndarray, scores: np.ndarray) -> float:
     """Return the largest violation of an optimality condition of the rows from index `first` on.
 
-    For a loss of one score the violation is the projected gradient. For a loss of all classes it is the difference of
-    the slopes of two classes, where the variable of one can increase and that of the other decrease.
+    It is the projected gradient, or for a loss of all classes the difference of the slopes of two of them, where the
+    variable of one can increase and that of the other decrease.
     """
     return _worst_of_rows(loss, demands, first, dual, scores)
 
@@ -192,8 +192,8 @@ def sums_of_rows(
 ) -> float:
     """Add the losses of several scores of each row, and the conjugates of `exact_dual`; return the violation of `dual`.
 
-    Each entry of `losses` is for the next scores of all classes, and the last scores are those of `dual`. This is one
-    call, because a call takes as long as hundreds of rows.
+    The next scores of all classes go to each entry of `losses`, and the last are those of `dual`, all in one call,
+    because a call takes as long as hundreds of rows.
     """
     k = conjugates.size
     for place in range(losses.shape[0]):

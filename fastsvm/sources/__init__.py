@@ -44,12 +44,7 @@ def is_stored(X: object) -> bool:
 
 
 def as_source(X: Any) -> Source:
-    """Return the source of the rows of X; TypeError says that X is nothing that is known.
-
-    X is an array, a SciPy CSR matrix or array, a dataset, group or file of h5py, `HDF5Data` or a source. Arrays are not
-    copied and keep their type. An object with a shape and a type that is sliced by rows, such as an array of Zarr, is
-    read as a dataset is.
-    """
+    """Return the source of the rows of X, without a copy of arrays; TypeError says that X is nothing that is known."""
     if isinstance(X, Source):
         return X
     X = of_open_file(X)

@@ -26,12 +26,9 @@ _PATIENCE = 2.0  # Seconds to wait for the reader: a garbage collection within t
 
 
 def read_ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
-    """Yield `items`, which a thread computes ahead: one waits, and the next is begun.
-
-    More threads would not help, because the HDF5 library has one lock for all readers.
-    """
+    """Yield `items`, which a thread computes ahead: one waits, and the next is begun."""
     done = object()
-    reader = ThreadPoolExecutor(1, thread_name_prefix="fastsvm-reader")
+    reader = ThreadPoolExecutor(1, thread_name_prefix="fastsvm-reader")  # HDF5 has one lock for all readers
     coming: deque[Future] = deque()
     try:
         coming.extend(reader.submit(next, items, done) for _ in range(AHEAD))
@@ -46,10 +43,7 @@ def read_ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
 
 @dataclass
 class Reads:
-    """Bytes that all readers of a source read from storage, and the seconds in the calls that read.
-
-    Rows in memory do not count.
-    """
+    """Bytes that all readers of a source read from storage, not memory, and the seconds in the calls that read."""
 
     nbytes: int = 0
     seconds: float = 0.0
@@ -332,10 +326,7 @@ class MemorySource(Source):
 
 
 class View(Source):
-    """The rows of another source, some of them or changed: what it knows of its rows is what that source knows.
-
-    A subclass sets `shape`, `dtype`, `nbytes` and `values_per_row`.
-    """
+    """The rows of another source, some or changed. A subclass sets `shape`, `dtype`, `nbytes` and `values_per_row`."""
 
     def __init__(self, source: Source) -> None:
         self.source, self.reads, self.ahead = source, source.reads, source.ahead
@@ -368,10 +359,7 @@ class View(Source):
 
 
 class SubsetSource(View):
-    """The rows `indices` of another source, in that order.
-
-    A block is a range of the subset's rows. With increasing `indices`, a pass reads the other source in order.
-    """
+    """The rows `indices` of another source, in that order; if they increase, a pass reads that source in order."""
 
     def __init__(self, source: Source, indices: np.ndarray) -> None:
         super().__init__(source)
@@ -404,9 +392,8 @@ class SubsetSource(View):
 class ScaledSource(View):
     """The rows of another source, shifted and scaled when a block is read; that source is not changed and not copied.
 
-    `shift` is subtracted from each row, shape (n_features,). The row is then multiplied by `scale`, of that shape or
-    one number. With None as shift, zeros stay zero and sparse rows stay sparse. With a shift, the blocks of a sparse
-    source are dense. `dtype` is the type of the scaled rows.
+    `shift` is subtracted from each row, which is then multiplied by `scale`, a number or of shape (n_features,). With a
+    shift, the blocks of a sparse source are dense.
     """
 
     def __init__(

@@ -27,11 +27,7 @@ def stacked(parts: Sequence[np.ndarray] | Sequence[sparse.csr_matrix]) -> np.nda
 
 
 def check_compressed(matrix: sparse.spmatrix | sparse.sparray, n_major: int, n_minor: int) -> bool:
-    """Return whether indices increase in each row (CSR) or column (CSC) of a sparse matrix, whose arrays must fit.
-
-    SciPy checks them when it creates the matrix; if they are changed later, it may read and write outside of them. The
-    matrix has `n_major` compressed rows or columns of length `n_minor`.
-    """
+    """Return whether indices increase in each row (CSR) or column (CSC) of a sparse matrix, whose arrays must fit."""
     data, indices, indptr = matrix.data, matrix.indices, matrix.indptr
     name = f"The {matrix.format.upper()} matrix is damaged:"
     for word, array in (("data", data), ("indices", indices), ("indptr", indptr)):
@@ -42,6 +38,7 @@ def check_compressed(matrix: sparse.spmatrix | sparse.sparray, n_major: int, n_m
         raise ValueError(f"{name} indptr has {len(indptr)} entries, {n_major + 1} are needed.")
     if len(data) != len(indices):
         raise ValueError(f"{name} data has {len(data)} entries, indices has {len(indices)}.")
+    # SciPy checks arrays when it creates the matrix. If they change later, it reads and writes outside of them.
     place, rising, inside = look_through(writeable(indices), writeable(indptr), n_minor)
     if place >= 0:
         problem = f"indptr[{place}] is {indptr[place]}" + (f" after {indptr[place - 1]}" if place > 0 else "")
@@ -285,11 +282,7 @@ class CSRBlock(NamedTuple):
 
     @classmethod
     def of(cls, matrix: sparse.csr_matrix | sparse.csr_array) -> "CSRBlock":
-        """Return the rows of a SciPy matrix, copied only if its indices are unsorted or repeated; its arrays must fit.
-
-        Indices of int64 are converted: otherwise they would be in each pass, and most matrices read from text have
-        them.
-        """
+        """Return the rows of a SciPy matrix, whose arrays must fit, copied only if indices are unsorted or repeated."""
         if len(matrix.shape) != 2:
             raise ValueError(f"The CSR array has shape {matrix.shape}; rows of features have two dimensions.")
         if not check_compressed(matrix, *matrix.shape):
@@ -300,7 +293,7 @@ class CSRBlock(NamedTuple):
             matrix = sparse.csr_matrix(parts, shape=matrix.shape, copy=True)
             matrix.sum_duplicates()
         n_values, kind = matrix.indptr[-1], index_type(matrix.shape[1])
-        indices = matrix.indices[:n_values].astype(kind, copy=False)
+        indices = matrix.indices[:n_values].astype(kind, copy=False)  # once, not in each pass
         return cls(matrix.data[:n_values], indices, matrix.indptr, matrix.shape[1])
 
 

@@ -40,10 +40,7 @@ def place_of(node: h5py.Group | h5py.Dataset | h5py.Datatype) -> str:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Convert any error into an OSError or a ValueError that names the file.
-
-    HDF5 may raise KeyError, RuntimeError, TypeError or MemoryError for a damaged file.
-    """
+    """Convert any error, as HDF5 may raise for a damaged file, into an OSError or a ValueError that names the file."""
     try:
         yield
     except Exception as error:
@@ -75,11 +72,7 @@ def in_use(path: str | Path, error: Exception) -> str | None:
 
 
 def check_heaps(path: str | Path) -> None:
-    """Raise ValueError if HDF5 would loop forever in a heap of strings of a file.
-
-    A heap is a sequence of objects with their sizes. HDF5 detects neither a size of 0, as after a lost block of the
-    disk, nor a size that leads back. Files of more than 64 MiB are not searched.
-    """
+    """Raise ValueError if HDF5 would loop forever in a heap of strings, objects with sizes, of a file up to 64 MiB."""
     with open(path, "rb") as file:
         size = file.seek(0, 2)
         if not _HEAP_HEADER < size <= current_tuning().limits.read_bytes:
@@ -89,6 +82,7 @@ def check_heaps(path: str | Path) -> None:
             while heap >= 0:
                 length = int.from_bytes(content[heap + 8 : heap + _HEAP_HEADER], "little")
                 stop = min(size, heap + length)
+                # HDF5 detects neither a size of 0, as after a lost block of the disk, nor a size that leads back.
                 place = _stuck(np.frombuffer(content[heap:stop], np.uint8), _HEAP_HEADER)
                 left -= stop - heap
                 if place >= 0 or left < 0:
@@ -115,10 +109,7 @@ def _stuck(content, at):
 
 
 def member(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Dataset:
-    """Return the node with a name in a group, following links within the file.
-
-    It raises ValueError if it is a link to another file, or if links form a cycle.
-    """
+    """Return the node with a name in a group, following links within the file; others and cycles raise ValueError."""
     path = group.file.filename
     if hops > h5py.h5p.create(h5py.h5p.LINK_ACCESS).get_nlinks():
         raise ValueError(f"{name} in {path} is a chain of links that never ends.")
@@ -135,23 +126,17 @@ def member(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Dat
 
 
 def attribute(node: h5py.Group | h5py.Dataset, name: str, default: Any = None) -> Any:
-    """Return an attribute that is a string or an int, or several; another type raises ValueError.
-
-    HDF5 may end the process when it reads an attribute with a damaged type.
-    """
+    """Return an attribute that is a string or an int, or several; another type raises ValueError."""
     if name not in node.attrs:
         return default
     kind = node.attrs.get_id(name).get_type()
-    if kind.get_class() not in (h5py.h5t.STRING, h5py.h5t.INTEGER):
+    if kind.get_class() not in (h5py.h5t.STRING, h5py.h5t.INTEGER):  # HDF5 may end the process for a damaged type
         raise ValueError(f"The attribute {name} of {place_of(node)} holds no strings or ints.")
     return node.attrs[name]
 
 
 def check_storage(dataset: h5py.Dataset) -> None:
-    """Raise ValueError unless the file of a dataset contains all values that its shape declares.
-
-    Shapes are compared with the stored bytes, so a few forged bytes cannot make the reader allocate much memory.
-    """
+    """Raise ValueError unless the file of a dataset contains all values that its shape declares."""
     where = place_of(dataset)
     if dataset.id.get_type().get_class() not in _KINDS:  # HDF5 may end the process for other types, if they are damaged
         raise ValueError(f"{where} holds values of type {dataset.dtype}, not numbers or strings.")
@@ -170,6 +155,7 @@ def check_storage(dataset: h5py.Dataset) -> None:
                 f"{where} is stored through the filter {code} ({called}), which is not installed: install the package "
                 "that brings it (hdf5plugin has many), or write the file again with gzip."
             )
+    # A few forged bytes of a shape cannot make the reader allocate much memory.
     declared, stored = math.prod(dataset.shape or ()) * dataset.dtype.itemsize, dataset.id.get_storage_size()
     limits = current_tuning().limits
     if declared > max(limits.bytes, limits.ratio * stored):
@@ -211,18 +197,14 @@ def _listed(names: list[str]) -> str:
 
 
 def open_file(path: str | Path) -> h5py.File:
-    """Open an HDF5 file for reading; the messages of errors name the path.
-
-    BlockingIOError says that another program writes to it, and not for readers, too (SWMR).
-    """
+    """Open an HDF5 file for reading. BlockingIOError says that another program writes to it, and not by SWMR."""
     path = Path(path)
     if not path.is_file():
         check_input(path)
         raise FileNotFoundError(f"There is no file {path}.")
     check_heaps(path)
-    cache = (
-        current_tuning().storage.piece_bytes
-    )  # blocks are whole chunks: HDF5's own 8 MB would hold what is read once
+    # Blocks are whole chunks: HDF5's own 8 MB would hold what is read once.
+    cache = current_tuning().storage.piece_bytes
     try:
         return h5py.File(path, "r", rdcc_nbytes=cache)
     except Exception as error:
@@ -236,10 +218,7 @@ def open_file(path: str | Path) -> h5py.File:
 
 
 def _version(path: str, is_live: bool) -> tuple[int, int]:
-    """Return size and time of the last change of a file; zeros if there is none, or if it is live.
-
-    A live file is written for readers (SWMR): the rows that were there when it was opened stay.
-    """
+    """Return size and time of the last change of a file; zeros if there is none, or if it is live: its rows stay."""
     if is_live:
         return 0, 0
     try:
@@ -250,10 +229,7 @@ def _version(path: str, is_live: bool) -> tuple[int, int]:
 
 
 class HDF5Source(Source):
-    """Rows in a dataset or group of an HDF5 file, dense or sparse.
-
-    The file must stay open while the source is used; an unpickled copy opens it again.
-    """
+    """Rows of a dataset or group in an HDF5 file, which must stay open; an unpickled copy opens it again."""
 
     ahead = True
 

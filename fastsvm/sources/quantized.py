@@ -90,16 +90,12 @@ IDENTITY = Quantization(1.0, 0.0)
 
 
 def find_quantization(source: Source, pool: Pool) -> tuple[Quantization, Source] | None:
-    """Return the quantization of rows and the source of their bytes, or None if the rows are not quantized.
-
-    Of floats, which must be in memory, some rows suggest the map, which is then checked for every value, up to
-    rounding.
-    """
+    """Return the quantization of rows and the source of their bytes, or None if the rows are not quantized."""
     if source.of_bytes:
         return IDENTITY, source
     if source.block is None or source.dtype.kind not in "fiu":
         return None
-    quantization = _guess(source)
+    quantization = _guess(source)  # by some rows; it is checked for every value, up to rounding
     converted = None if quantization is None else quantization.convert(source.block, pool)
     return None if quantization is None or converted is None else (quantization, MemorySource(converted))
 

@@ -15,25 +15,18 @@ _TINY = np.finfo(np.float64).tiny
 
 
 class FeatureStatistics(NamedTuple):
-    """Means, variances and norms of rows.
-
-    `centre` is a point near the middle of the data. It has integer coordinates for integer data and is zero for sparse
-    rows. Arrays are of float64, shape (n_features,).
-    """
+    """Means, variances and norms of rows. Arrays are of float64, shape (n_features,)."""
 
     mean: np.ndarray
     feature_variance: np.ndarray  # It is divided by n.
     variance: float  # It is that of all values, `X.var()`.
-    centre: np.ndarray
+    centre: np.ndarray  # It is near the middle: of integers for integer data, zero for sparse rows.
     sq_norm: float  # It is the largest squared norm of a row.
     centred_sq_norm: float  # It is the largest squared norm of a row minus `centre`.
     usual_sq_norm: float  # It is the mean squared norm of a row minus `centre`.
 
     def varying(self, n_rows: int) -> np.ndarray:
-        """Return which features have a variance above its rounding error for `n_rows` rows.
-
-        The bound is that of Chan, Golub and LeVeque (1983) for two passes over the rows.
-        """
+        """Return which features vary more than by the rounding of two passes (Chan, Golub and LeVeque 1983)."""
         unit = np.finfo(np.float64).eps
         rounding = n_rows * unit * self.feature_variance + (n_rows * unit * self.mean) ** 2
         return self.feature_variance > rounding
@@ -59,11 +52,9 @@ class FeatureStatistics(NamedTuple):
 
 
 def feature_statistics(source: Source, weight: np.ndarray | None = None) -> FeatureStatistics:
-    """Return means, variances and norms of the rows, at least one, which must be finite.
+    """Return means and variances, by the weights, and norms of the rows, at least one.
 
-    Moments of blocks are merged by equation 2.1 of Chan, Golub and LeVeque (1983), so that a large mean does not cost
-    the variance its digits. `weight` has weights of the rows in means and variances, at least one of them positive. A
-    value that is NaN or infinite raises ValueError; the message names its row and column.
+    At least one weight must be positive. ValueError names the row and column of a value that is NaN or infinite.
     """
     n_features = source.shape[1]
     mean, squares = np.zeros(n_features), np.zeros(n_features)  # squared deviations from the mean so far
@@ -90,10 +81,7 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
 
 
 def standardized(source: Source, dtype: np.dtype | type = np.float32, weight: np.ndarray | None = None) -> ScaledSource:
-    """Return the view in which every feature has mean 0 and variance 1, after one pass over `source`.
-
-    Mean and variance are weighted by `weight`. Constant features are only shifted, sparse sources only scaled.
-    """
+    """Return the view in which features have mean 0 and variance 1, by `weight`; sparse sources are only scaled."""
     uniform = weight is None or (weight == weight[0]).all()
     statistics = feature_statistics(source, None if uniform else weight)
     return ScaledSource(source, None if source.sparse else statistics.mean, statistics.scale(len(source)), dtype)
@@ -101,10 +89,8 @@ def standardized(source: Source, dtype: np.dtype | type = np.float32, weight: np
 
 @jit
 def _merge(mean, squares, total, other_mean, other_squares, added):
-    """Merge the moments of other rows into those of the rows so far, without an array more: features may be many.
-
-    Return whether all of the others are finite.
-    """
+    """Merge the moments of other rows into those so far, in place, and return whether all of the others are finite."""
+    # Equation 2.1 of Chan, Golub and LeVeque (1983): a large mean does not cost the variance its digits.
     is_finite = True
     if added > 0:
         share, weight = added / (total + added), total * added / (total + added)
@@ -172,10 +158,7 @@ def _find_centre(rows, is_whole, centre):
 
 @jit
 def _sum_dense(rows, weight, centre, mean_so_far, squares_so_far, total):
-    """Add rows to the moments; return the sum of weights, and the largest squared norms, with and without the centre.
-
-    The norms are infinite if a value is not finite, or its square.
-    """
+    """Add rows to the moments; return the sum of weights and the largest squared norms, of rows and from the centre."""
     added, longest, farthest, is_finite = 0.0, 0.0, 0.0, True
     mean, squares = np.zeros(centre.size), np.zeros(centre.size)
     for i in range(weight.size):

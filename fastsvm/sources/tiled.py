@@ -45,8 +45,7 @@ class DenseSource(Source):
 class ScratchSource(DenseSource):
     """Dense rows, computed from those of `origin`, in a temporary file, which `append` fills and `close` removes.
 
-    The file is written in stripes of `width` columns, all by default, each row by row. It has no name where the system
-    allows that, so that its space is free when the process ends, however that happens.
+    The file is written in stripes of `width` columns, all by default, each row by row.
     """
 
     def __init__(
@@ -67,10 +66,7 @@ class ScratchSource(DenseSource):
         weakref.finalize(self._lock, self._file.close)  # which copies with smaller blocks have, too
 
     def append(self, rows: np.ndarray) -> None:
-        """Write rows, or those of a stripe, after those written before.
-
-        If the disk is full, or fails, OSError names the folder and says how much the file needs.
-        """
+        """Write rows, or those of a stripe, after those before; OSError says how much the file needs."""
         left = np.ascontiguousarray(rows, self.dtype).view(np.uint8).reshape(-1).data
         try:
             while len(left):
@@ -122,10 +118,7 @@ class ScratchSource(DenseSource):
 
 
 class TiledSource(DenseSource):
-    """Dense rows of an array that is stored in tiles.
-
-    A subclass sets `shape` and `dtype`, calls `_set_tiles`, and defines `_copy` and `place`.
-    """
+    """Dense rows in tiles. A subclass sets `shape` and `dtype`, calls `_set_tiles`, and defines `_copy` and `place`."""
 
     tile: tuple[int, int]  # A tile has so many rows and columns.
     is_packed: bool  # A part of a packed tile can only be read with the whole of it.
@@ -224,10 +217,7 @@ class Sliceable(Protocol):
 
 
 class SlicedSource(TiledSource):
-    """Rows of an object for which `is_sliceable` is true, such as an array of Zarr.
-
-    If it has `chunks`, columns are sliced, too. Slices need not be arrays, but become some.
-    """
+    """Rows of an object for which `is_sliceable` is true, such as an array of Zarr; slices become arrays."""
 
     ahead = True
 

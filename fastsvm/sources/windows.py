@@ -37,16 +37,11 @@ def windows(
     buffers: list | None = None,
     consecutive: bool = False,
 ) -> Generator[Window, None, None]:
-    """Yield `rows` of a source, numbers that increase, once, about `n_rows` at a time.
+    """Yield `rows` of a source, numbers that increase, once, about `n_rows` at a time, without the `first` windows.
 
-    The first windows, `first` of them, are skipped without reading them. Rows in memory, in a `MemorySource`, are in
-    random order. On disk, the blocks are in random order, and so are the rows within a window of several blocks; thus
-    the file is read in long runs. Such a file should be shuffled once when it is written. Blocks are smaller if a
-    window has few rows. Without a seed, the order is that of the source.
-
-    With `consecutive` the rows of a window are in the order of the source. Then only the windows are in random order
-    and, on disk, their blocks. To `buffers` the first epoch adds memory, which later epochs reuse, because touching new
-    memory is expensive.
+    Rows in memory are in random order; on disk blocks are, then the rows of each window, so that the file is read in
+    long runs. Without a seed, or with `consecutive` within a window, the order is that of the source. The first epoch
+    adds memory to `buffers`, which later epochs reuse, because touching new memory is expensive.
     """
     if source.block is not None:
         starts = np.arange(0, len(rows), n_rows)

@@ -221,10 +221,7 @@ class Look(NamedTuple):
 
 
 class KernelTuning(NamedTuple):
-    """Which way a fit takes, and when a solver changes its way. Times are those of one core of 2024 in nanoseconds.
-
-    The first ones say whether a fit may take a way that not all fits take.
-    """
+    """Which way a fit takes, and when a solver changes its way. Times are those of one core of 2024 in nanoseconds."""
 
     # Problems of few samples may be solved whole, in compiled calls; else all are decomposed.
     small: bool = True
@@ -319,11 +316,9 @@ class KernelTuning(NamedTuple):
 
 
 class LinearTuning(NamedTuple):
-    """Which solver fits a linear machine.
+    """Which solver fits a linear machine."""
 
-    The first four say whether the solvers of these names may be chosen. Dual coordinate ascent solves what they do not.
-    """
-
+    # Solvers of these names may be chosen; dual coordinate ascent solves what they do not.
     weights: bool = True
     gram: bool = True
     newton: bool = True

@@ -42,10 +42,7 @@ def documented(cls: _Estimator) -> _Estimator:
 
 
 def documentation(cls: type, names: Sequence[str], parameters: Mapping[str, str], attributes: Mapping[str, str]) -> str:
-    """Return the docstring of a class with parameters in the order of `names`, and attributes in that of the alphabet.
-
-    ValueError is raised if a parameter has no description, or if the class itself describes one that it does not have.
-    """
+    """Return the docstring of a class with parameters in the order of `names` and attributes in alphabetical order."""
     missing = [name for name in names if name not in parameters]
     unknown = [name for name in _entries(cls, "Parameters") if name not in names]
     if missing or unknown:
@@ -60,10 +57,7 @@ def documentation(cls: type, names: Sequence[str], parameters: Mapping[str, str]
 
 
 def documented_by(shared: type) -> Callable[[_Function], _Function]:
-    """Complete the docstring of a function by that of a class, which describes what several functions share.
-
-    It says what the function does not: parameters, what is returned, and more of what is raised.
-    """
+    """Complete the docstring of a function by what a class says of its parameters, of what it returns and raises."""
 
     def complete(function: _Function) -> _Function:
         if function.__doc__ and shared.__doc__:  # python -OO has none

@@ -38,10 +38,7 @@ def left_of(times: Sequence[float], gaps: Sequence[float], tol: float) -> dict[s
 
 
 def time_left(times: Sequence[float], gaps: Sequence[float], tol: float) -> float | None:
-    """Estimate the seconds until a gap falls to `tol`; None if that cannot be estimated.
-
-    A line is fitted to the logarithm of the gap, by least squares over the second half of the time. The moments `times`
-    are in seconds and in order.
+    """Estimate the seconds until a gap falls to `tol`, by a line through its last logarithms; None if that fails.
 
     >>> times = [0.0, 1.0, 2.0, 3.0, 4.0]
     >>> round(time_left(times, [10.0**-t for t in times], 1e-6), 3)
@@ -72,18 +69,14 @@ State = TypeVar("State", bound=_Epochs)
 
 
 class MonitoredFit(NamedTuple, Generic[State]):
-    """A fit by at most `n_epochs` epochs, as its monitor sees it.
-
-    `attributes(state)` returns the fitted attributes of a model that stops there, `checkpoint(state)` what a fit
-    resumes from. `records` of a fit that is resumed are continued.
-    """
+    """A fit by at most `n_epochs` epochs, as its monitor sees it."""
 
     session: FitSession
     n_epochs: int
-    attributes: Callable[[State], dict]
-    checkpoint: Callable[[State], object]
+    attributes: Callable[[State], dict]  # They are those of a model that stops there.
+    checkpoint: Callable[[State], object]  # A fit resumes from it.
     state: State
-    records: list[tuple]
+    records: list[tuple]  # Those of a fit that is resumed are continued.
     solver: str = ""  # It is named beside the estimator.
 
 

@@ -60,9 +60,8 @@ class Checkpointer(Protocol):
     def observe(self, tree: Callable[[], object], facts: dict[str, float]) -> None:
         """Take a checkpoint if one is due. The fit calls this between two steps; an exception ends the fit.
 
-        `tree` returns the checkpoint: a tree of numbers, words, arrays and NamedTuples with all that a fit needs to
-        resume. Its arrays are valid until `observe` returns. `facts` tell the progress of the fit, such as its epoch
-        and objective.
+        `tree` returns all that a fit needs to resume, in arrays that are valid until `observe` returns, and `facts`
+        tell its progress.
         """
 
 
@@ -70,10 +69,7 @@ class Checkpointer(Protocol):
 def checkpointed(
     estimator: BaseEstimator, checkpointer: Checkpointer | None, resume_from: object = None
 ) -> Iterator[None]:
-    """Let a checkpointer see the fit of an unfitted estimator that is made within this context.
-
-    It resumes from the checkpoint `resume_from`, and ends with the model of a fit that was never interrupted.
-    """
+    """Let a checkpointer see the fit of an estimator in this context, which resumes from `resume_from`, if any."""
     estimator._checkpoints = checkpointer, resume_from
     try:
         yield
@@ -136,8 +132,7 @@ class FitSession:
     """What fits of all estimators do alike: deadline, callbacks, checkpoints, warm starts and the last warning.
 
     A fit calls `begin` once its data are checked, solves its problem within `solving`, sets its attributes, and calls
-    `finish`. The time of `max_time` is counted from the construction of the session; `deadline` is a moment of
-    time.perf_counter. There are at most `max_subtasks` steps.
+    `finish`. Its `deadline`, of time.perf_counter, counts from the construction of the session.
     """
 
     def __init__(self, estimator: BaseEstimator, max_subtasks: int | None = None) -> None:

@@ -143,17 +143,13 @@ def check_parameters(estimator: BaseEstimator, rules: dict[str, Rule]) -> None:
 
 
 class TrainingSet(NamedTuple):
-    """Samples, labels and weights of equal length; samples are not yet checked for NaN and infinity.
-
-    If `source` was read from a file, `stored` reads it in each pass. Weights are not negative, and ones unless
-    `weighted`.
-    """
+    """Samples, labels and weights of equal length; samples are not yet checked for NaN and infinity."""
 
     source: Source
     y: np.ndarray
-    weight: np.ndarray
+    weight: np.ndarray  # They are not negative, and ones unless `weighted`.
     weighted: bool
-    stored: Source | None = None
+    stored: Source | None = None  # It reads `source` in each pass, if that was read from a file.
 
 
 def labels_of(X: Samples, y: Column) -> Column:
@@ -180,10 +176,7 @@ def forget(estimator: BaseEstimator) -> None:
 
 
 def check_rows(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Source:
-    """Return the source of X, and set (`reset`) or check the estimator's number and names of features.
-
-    Arrays keep their type. Those to predict are checked for NaN and infinity here, others where they are read.
-    """
+    """Return the source of X; set (`reset`) or check the features of the estimator. X to predict must be finite."""
     if isinstance(X, (h5py.SoftLink, h5py.ExternalLink, h5py.HardLink)):
         raise TypeError(f"X is an HDF5 link, {X!r}; pass the dataset or group that it points to, such as file[name].")
     if reset:
@@ -350,10 +343,7 @@ def check_training_set(
     has_targets: bool = True,
     reset: bool = True,
 ) -> TrainingSet:
-    """Return samples, labels (targets unless `of_classes`, zeros without `has_targets`) and weights.
-
-    With `reset`, the estimator's number and names of features are set; otherwise X must have them.
-    """
+    """Return samples, labels (targets unless `of_classes`, zeros without `has_targets`) and weights."""
     if isinstance(X, (str, PathLike)):
         raise TypeError(f"X is the path {X}; pass fastsvm.open_hdf5({str(X)!r}).")
     X = of_open_file(X)
@@ -508,11 +498,7 @@ def check_ties(estimator: BaseEstimator) -> None:
 def class_weights(
     class_weight: dict | str | None, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """Return the factor of C of each class for `class_weight`; labels are class numbers, or -1.
-
-    "balanced" makes the sums of weights of all classes equal. A dict may name classes that a cross-validation split
-    lacks; classes that it does not name have the factor 1.
-    """
+    """Return the factor of C of each class for `class_weight`; labels are class numbers, or -1."""
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str):

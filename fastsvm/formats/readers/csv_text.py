@@ -131,11 +131,7 @@ def _n_cells(line: str, mark: str) -> int:
 
 
 def _has_header(first: tuple[str, ...], second: list[str] | None, options: Options) -> bool:
-    """Return whether the first line names the columns.
-
-    It does if a column is asked for by its name, or if it counts the columns, as a data frame without names writes
-    them. Otherwise it has no numbers, and some cell of a feature is not empty.
-    """
+    """Return whether the first line names the columns: as an option says, by counting them, or without numbers."""
     named = options.label, options.id, options.sample_weight
     if any(map(is_name, named)) or set(options.feature_names or ()) & set(first):
         return True
@@ -170,17 +166,13 @@ def _number(cell: str) -> float | None:
 
 
 class _Counts(NamedTuple):
-    """What the first pass finds.
-
-    `has_index` tells whether the first column is a feature that counts the rows, and `n_unlabelled` counts the rows
-    whose label is missing.
-    """
+    """What the first pass finds."""
 
     n_samples: int
     y_dtype: np.dtype
     id_dtype: np.dtype
-    has_index: bool
-    n_unlabelled: int
+    has_index: bool  # The first column is a feature that counts the rows.
+    n_unlabelled: int  # So many rows have no label.
 
 
 def _first_pass(layout: _Layout, may_be_empty: bool) -> _Counts:

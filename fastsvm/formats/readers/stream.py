@@ -91,10 +91,7 @@ def head(path: Path, n_bytes: int) -> bytes:
 
 
 class Lines(Generic[Text]):
-    """The lines of a binary or text stream. The total length of lines in memory is bounded.
-
-    `most` bytes or characters, at least a million, may be read until `taken` is set to 0.
-    """
+    """The lines of a stream. `most` bytes or characters, at least a million, are read until `taken` is set to 0."""
 
     def __init__(self, stream: IO[Text], most: int, path: Path) -> None:
         self._stream: IO[Text] = stream
@@ -255,10 +252,7 @@ def matrix_in(
     ended: Callable[[int], str],
     continued: str,
 ) -> Matrix:
-    """Return the array whose rows are the rest of a stream.
-
-    `ended` returns the message for a stream that ends in a row, `continued` is that for one with more rows.
-    """
+    """Return the array of the rest of a stream; `ended` and `continued` make messages for too few and many rows."""
     row_bytes = math.prod(shape[1:]) * dtype.itemsize
 
     def take(first: int, stop: int) -> np.ndarray:

@@ -100,12 +100,7 @@ def is_name(column: object) -> bool:
 
 
 def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, path: Path) -> TableColumns:
-    """Return what the columns of a table hold; `names` is None if it has no names, `width` the number of columns.
-
-    Without the option `label`, a table that has only `feature_names`, or only `model_features` columns, has no labels.
-    Any other table has them in the column that is `model_label` or has a usual name, else in the last one unless
-    `last_label` is False.
-    """
+    """Return what the columns of a table hold; `names` is None if it has no names, `width` the number of columns."""
     table = _Table(names, width, path)
     id = None if options.id is None else table.position(options.id, "id")
     of_model = table.features_of_model(options.feature_names or ())
@@ -134,7 +129,7 @@ def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, 
 def _label(
     table: "_Table", columns: tuple[int, ...], options: Options, n_expected: int | None
 ) -> tuple[int | None, str]:
-    """Return the column of the labels and the reason. Unless asked for, it is one of `columns`.
+    """Return the column of the labels, which is one of `columns` unless asked for, and the reason.
 
     There are no labels if the number of columns is `n_expected`, which is 0 if these are not features of the model.
     """

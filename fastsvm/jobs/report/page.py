@@ -539,10 +539,7 @@ def _gallery(entries: list[tuple[int, str, str]], images: np.ndarray) -> Html:
 
 
 def _images(data: HDF5Data, rows: np.ndarray) -> np.ndarray | None:
-    """Return samples as images of bytes, scaled to the range of values; None if they are no images.
-
-    Images are square, grey or in three colour planes, and neighbouring pixels are alike, unlike columns of tables.
-    """
+    """Return samples as images of bytes, scaled to the range of values; None unless they are square and smooth."""
     n_values, look = data.shape[1], current_tuning().look
     planes = ((colours, math.isqrt(n_values // colours)) for colours in (1, 3))
     shapes = [(colours, side, side) for colours, side in planes if colours * side * side == n_values]

@@ -25,10 +25,7 @@ _Section = Mapping[str, object]
 
 
 class Job(NamedTuple):
-    """A job with checked keys and values.
-
-    `cluster` has "scheduler", an address, or "local", a mapping with "workers" and "threads"; and "shards", or None.
-    """
+    """A job with checked keys and values."""
 
     train: str  # It is the absolute path of the training samples.
     test: str | None = None  # It is the absolute path of the test samples.
@@ -47,6 +44,7 @@ class Job(NamedTuple):
     report: bool = True  # It says whether `report.html` is written.
     label: str | int | bool | None = None
     id: str | int | None = None
+    # It has "scheduler", an address, or "local", a mapping with "workers" and "threads"; and "shards".
     cluster: Json | None = None
     sample_weight: str | int | None = None
     first_index: int | None = None
@@ -77,10 +75,7 @@ def estimators_of(cluster: Json | None) -> Mapping[str, type[BaseEstimator]]:
 
 
 def parse_seconds(text: str | float) -> float:
-    """Return a time in seconds.
-
-    A text has numbers with the units ms, s, min (or m), h, d, such as "1.5h". ValueError says that it has another form,
-    or that the time is not positive.
+    """Return a time in seconds, of a number or of a text with units such as "1.5h"; ValueError says what is wrong.
 
     >>> parse_seconds("1h 30min")
     5400.0
@@ -135,10 +130,7 @@ _LOCAL_CLUSTER = {"workers": 2, "threads": 1}  # numbers that it has by default
 
 
 def read_job(path: str | Path, flags: Sequence[str] = (), scheduler: str | None = None) -> Job:
-    """Return the job in a TOML file, with keys that flags such as `model.C=10` override.
-
-    `scheduler` is the address of the scheduler of a cluster, in place of that of the file. Errors name the nearest key.
-    """
+    """Return the job in a TOML file, with keys that flags such as `model.C=10` and the address `scheduler` override."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no job file {path}.")

@@ -56,10 +56,7 @@ class Trained(NamedTuple):
 def train(
     job: Job, destination: str | Path | None = None, checkpointer: Checkpointer | None = None, checkpoint: object = None
 ) -> Trained:
-    """Train a model as a job says, whose files are in HDF5, save it if there is a destination, and measure it.
-
-    `checkpoint` is the state of the fit to resume from, as a checkpointer received it.
-    """
+    """Train a model as a job says, whose files are in HDF5, save it if there is a destination, and measure it."""
     if not 0 <= job.holdout < 1:
         raise ValueError(f"holdout must be at least 0 and less than 1, found {job.holdout}.")
     if job.seed < 0:
@@ -274,8 +271,8 @@ def _rescued(model: BaseEstimator) -> str:
 def search(job: Job, cells: Sequence[Json], keep: Callable[[list[Json]], None], seconds: float = np.inf) -> list[Json]:
     """Return the scores of the cells of a job's grid, first those of `cells`, which an earlier process evaluated.
 
-    After each group of cells whose fits share kernel rows, `keep` is called with all cells so far. Cells whose fits
-    fail have no number as score. The search ends after the first group that exceeds the time limit.
+    `keep` is called with all cells so far after each group whose fits share kernel rows. Cells whose fits fail have no
+    number as score.
     """
     end = time.perf_counter() + seconds
     cells = list(cells)
