@@ -54,8 +54,8 @@ class SVCSearch(PublicEstimator, GridSearchCV):
     `sklearn.model_selection.GridSearchCV` with the same estimator. Only samples whose decision value is within `tol` of
     0 may get another class, and decision values are as near to each other as `tol` allows. The search is faster for
     three reasons. Kernel values of the training set are computed once for all fits with the same kernel, and cached
-    within the `memory` of the estimator. A fit starts from the solution for the next smaller `C` or `nu`. Test scores
-    use the same kernel values. Each fit meets its `tol`.
+    within the `memory` of the estimator. A fit starts from the solution for the next smaller `C` or `nu`, and from its
+    gradient. Test scores use the same kernel values. Each fit meets its `tol`, of the kernel values that are cached.
 
     Fits share kernel values if the solver is "smo" or "coordinate", there is no `learning_rate`, `max_iter` or
     `max_time`, and the kernel is not "precomputed". All other estimators are fitted one by one, and so are fits for
