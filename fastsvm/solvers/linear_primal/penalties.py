@@ -119,9 +119,6 @@ class L1:
         return z
 
 
-Penalty = L1 | L2
-
-
 def _step_on_face(hessian: np.ndarray, diagonal: np.ndarray, z: np.ndarray, slope: np.ndarray) -> bool:
     """Take a Newton step on the face of z; z and the slope are modified. Return whether some weights became zero."""
     free = np.flatnonzero(z)
