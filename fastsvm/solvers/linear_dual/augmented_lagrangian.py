@@ -175,11 +175,16 @@ def solved_within(problem: LinearProblem, dual: np.ndarray, course: Course, pool
 @jit
 def solve_scores(loss, demands, rows, course, bounds, solution):
     """Solve the problems of the scores within `bounds`; `solution` is modified, and `rows` where a sum is given."""
-    n = rows.shape[0]
+    (n, d), is_smooth = rows.shape, box(loss, 1.0)[1] > 0
     squares, scores, targets, costs, center = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
+    columns = np.zeros(d)
     for i in range(n):
         squares[i] = _dot(rows[i], rows[i])
-    is_smooth, size = box(loss, 1.0)[1] > 0, max(squares.mean(), 1e-300)
+        for k in range(d):
+            columns[k] += rows[i, k] ** 2
+    largest = columns.max()
+    columns[columns.argmax()] = 0.0  # the largest feature may be in another unit than the others
+    size = max((columns.sum() if columns.any() else largest) / n, 1e-300)
     for c in range(bounds[0], bounds[1]):
         write_costs(demands, 0, c, targets, costs)
         dual, weights, here = solution.dual[c], solution.weights[c], _Envelope(loss, targets, costs, center, 0.0, 0.0)
@@ -310,7 +315,7 @@ def _stride_of(n, epoch):
 def _envelopes(here, course, rows, size, dual, weights, scores):
     """Minimise envelopes of the loss until the gap is within tolerance; return the number of Newton steps.
 
-    `size` is the mean square of the lengths of rows.
+    `size` is the mean square of the lengths of rows without their largest feature.
     """
     loss, targets, costs, center, _, _ = here
     last, n_steps, failures, ridge, before, best = weights.size - 1, 0, 0, _LESS**2 * size, np.inf, np.inf

@@ -424,6 +424,5 @@ def _newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalle
     They may take longer where ascent has `stalled`. In the `last` epoch they are tried even if they failed before.
     `shorter_side` is the smaller of the numbers of features and of rows.
     """
-    if stalled:
-        return state.epoch >= shorter_side / 2
-    return state.epoch >= max(newton_epochs(shorter_side), 0 if last else state.next_finish)
+    epochs = max(newton_epochs(shorter_side), 0 if last else state.next_finish)
+    return state.epoch >= (shorter_side / 2 if stalled else epochs)

@@ -137,10 +137,9 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
     def init(self, dual: np.ndarray | None = None) -> GivenSumState:
         """Return the state at given variables, or at some for which |Σ β_i x_i| is small; the best weights are 0."""
         choices = self._first() if dual is None or not dual.any() else [self._corrected(dual)]
-        positions = [self.problem.combination(each, self.pool) for each in choices]
-        values = [-self.problem.penalty(position) for position in positions]
-        k = int(np.argmax(values))
-        return GivenSumState(choices[k], positions[k], np.zeros_like(positions[k]), np.zeros(1), values[k])
+        pairs = [(each, self.problem.combination(each, self.pool)) for each in choices]
+        begin, position = min(pairs, key=lambda pair: float(np.vdot(pair[1], pair[1])))
+        return GivenSumState(begin, position, np.zeros_like(position), np.zeros(1), -self.problem.penalty(position))
 
     def _first(self) -> list[np.ndarray]:
         """Return variables at bounds for the rows of the lowest scores by their mean.

@@ -226,13 +226,11 @@ class LinearProblem(NamedTuple):
         return some
 
     def weighted_sum(self, factors: np.ndarray, pool: Pool) -> np.ndarray:
-        """Return Σ_i φ_i x_i, shape (n_scores, n_features + 1), for factors of the shape (n,) or (n, n_scores)."""
-        factors = factors.reshape(len(factors), -1)
+        """Return Σ_i φ_i x_i, shape (n_scores, n_features + 1), for factors of the shape (n, n_scores)."""
         return self._mapped(self.stored_sums(lambda start: _of_rows(factors, start), factors.shape[1], pool))
 
     def weighted_squares(self, factors: np.ndarray, pool: Pool) -> np.ndarray:
-        """Return Σ_i φ_i x_i², shape (1, n_features + 1), for positive factors."""
-        factors = factors[:, None]
+        """Return Σ_i φ_i x_i², shape (1, n_features + 1), for positive factors of the shape (n, 1)."""
         total = self.stored_sums(lambda start: _of_rows(factors, start), 1, pool, squared=True)
         if self.scale.size:
             plain = self.stored_sums(lambda start: _of_rows(factors, start), 1, pool)[:, :-1]
@@ -316,7 +314,7 @@ def newton_direction(
     The weight of the constant feature is last. The residual may be larger from the moment `deadline` of
     time.perf_counter on, or after `most` steps. The direction is NaN if the squares of the rows overflow.
     """
-    scale = problem.weighted_squares(curvatures, pool)[0]
+    scale = problem.weighted_squares(curvatures[:, None], pool)[0]
     if not np.isfinite(scale).all():
         return np.full_like(scale, np.nan)
     scale = 1 / np.sqrt(scale + 1.0)
@@ -328,7 +326,7 @@ def newton_direction(
             break
         np.multiply(scale, along, out=step)
         products = problem.scores(step[None], pool, is_exact)[0]
-        np.add(problem.weighted_sum(curvatures * products, pool)[0], step, out=image)
+        np.add(problem.weighted_sum((curvatures * products)[:, None], pool)[0], step, out=image)
         image *= scale
         length = size / float(along @ image)
         direction += np.multiply(length, along, out=step)

@@ -36,7 +36,7 @@ Steihaug 1982, Inexact Newton methods)."""
 # So many sweeps take turns with at most so many steps on faces, and more while they are so many multiplications.
 _SWEEPS, _FACES, _SHORT = 20, 3, 1 << 16
 # A step of Newton's method takes the time of so many multiplications, and so many for each value of the samples.
-_LEAST_WORK, _PASSES = 1 << 20, 1
+_LEAST_WORK, _PASSES = 1 << 18, 1
 _SPARSE_INNER = 0.3  # It takes the place of `INNER` where a model of sparse rows costs no more than a few sweeps.
 _SPARSE_SWEEPS = 100  # The time is asked after so many sweeps.
 
@@ -110,16 +110,13 @@ class L1:
             return z
         diagonal = hessian.diagonal() * (1 + RIDGE)
         n_sweeps = min(MOST_STEPS, _SWEEPS + _SHORT // len(z) ** 2)
-        for _ in range(1 + self._most_work // len(z) ** 2):
+        for _ in range(max(1, self._most_work // len(z) ** 2)):
             if _sweep(hessian, diagonal, z, slope, n_sweeps, tol) <= tol or time.perf_counter() >= deadline:
                 break
             for _ in range(_FACES if self._faces else 0):
                 if not _step_on_face(hessian, diagonal, z, slope):
                     break
         return z
-
-
-Penalty = L1 | L2
 
 
 def _step_on_face(hessian: np.ndarray, diagonal: np.ndarray, z: np.ndarray, slope: np.ndarray) -> bool:

@@ -58,7 +58,7 @@ from fastsvm.solvers.linear_dual.problem import (
     LinearSettings,
     newton_direction,
 )
-from fastsvm.solvers.linear_primal.penalties import FLAT, INNER, Line, Penalty, best_length, suits
+from fastsvm.solvers.linear_primal.penalties import FLAT, INNER, L1, L2, Line, best_length, suits
 from fastsvm.solvers.linear_primal.quadratic_model import (
     QuadraticModel,
     SparseModel,
@@ -97,7 +97,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
     """Newton's method for smooth losses with an L1 or L2 penalty; the Hessians of all scores take `memory` bytes."""
 
     def __init__(
-        self, problem: LinearProblem, settings: LinearSettings, pool: Pool, penalty: Penalty, memory: int
+        self, problem: LinearProblem, settings: LinearSettings, pool: Pool, penalty: L1 | L2, memory: int
     ) -> None:
         super().__init__(problem, settings, pool)
         self.penalty, self.n_weights = penalty, problem.source.shape[1] + 1
