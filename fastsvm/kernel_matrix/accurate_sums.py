@@ -58,8 +58,7 @@ class ValueBounds(NamedTuple):
             return cls.of_sizes(np.sqrt(np.abs(diagonal(pairwise, block))))
         kernel, centre, fine = pairwise.of_floats, None, FINE
         d = block.shape[1]  # features of two samples that are not 0
-        if block.stored.ndim == 1:
-            d = min(d, 2 * int(np.diff(block.ends).max(initial=0)))
+        d = d if block.stored.ndim == 2 else min(d, 2 * int(np.diff(block.ends).max(initial=0)))
         norms = block.converted(np.float64).sq_norms()
         if isinstance(pairwise, Uint8Pairwise):
             by_differences, d, norms = True, 1, norms * pairwise.scale**2

@@ -19,10 +19,9 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import MOST_COLUMNS, SPAN, PairwiseKernel, Rows
-from fastsvm.sources import Block, MemorySource
+from fastsvm.kernel_matrix.pairwise import MOST_COLUMNS, SPAN, Rows
+from fastsvm.sources import MemorySource
 
 
 class CacheCounts(NamedTuple):
@@ -477,17 +476,8 @@ class SharedPart:
         slots = np.arange(first, len(indices))
         self._kernel.copy(self.places[indices[first:]], self.places[indices], out, slots)
 
-    def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
-        """Return Σ_s coef_s K_s over the rows `indices`, for the columns `at` or for all, from values in float64."""
-        return self._gram.weighted_sum(indices, coef, at)
-
-    def samples(self, indices: np.ndarray) -> tuple[PairwiseKernel, Block]:
-        """Return the kernel in float64, and the samples of some rows."""
-        return self._gram.samples(indices)
-
-    def value_bounds(self) -> ValueBounds:
-        """Return bounds on the sizes and the errors of values in float64."""
-        return self._gram.value_bounds()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._gram, name)  # Σ_s coef_s K_s, samples and bounds: what is not copied
 
     @functools.cached_property
     def starts(self) -> np.ndarray:

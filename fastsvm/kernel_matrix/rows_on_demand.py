@@ -52,9 +52,8 @@ class SmallKernel(NamedTuple):
         return "small-matrix" if self.kind == _SQUARE else "small-rows"
 
     @classmethod
-    def of_square(cls, values: np.ndarray, bounds: ValueBounds | None = None) -> "SmallKernel":
-        """Return the kernel with these values, exact ones if no bounds are kernel."""
-        bounds = bounds or ValueBounds.of_sizes(np.full(len(values), np.sqrt(np.abs(values).max(initial=0.0))))
+    def of_square(cls, values: np.ndarray, bounds: ValueBounds) -> "SmallKernel":
+        """Return the kernel with these values."""
         return cls(_SQUARE, (0, 0.0, 0.0), values, *bounds[:3])
 
 
@@ -65,6 +64,7 @@ class RowsOnDemand(NamedTuple):
     samples as columns, shape (d, m) with padded rows; it is empty if the kernel values are kernel. `diagonal` is the
     kernel of each sample with itself. `store` has the computed rows, padded, in the order of their first use.
     `slot_of`, shape (n + 1,), has the slot of each row in the store or -1, and last the number of computed rows.
+    `sums` is memory for a part of a row.
     """
 
     kernel: SmallKernel
@@ -73,6 +73,7 @@ class RowsOnDemand(NamedTuple):
     diagonal: np.ndarray
     store: np.ndarray
     slot_of: np.ndarray
+    sums: np.ndarray
 
 
 def has_rows_on_demand(kernel: Kernel) -> bool:
@@ -167,7 +168,8 @@ def rows_among(kernel, samples, n_rows, memory):
     else:
         _map_chunk(kernel, sq_norms, diagonal[:width])
     _repeat(diagonal[:n_rows], m)
-    return RowsOnDemand(kernel, samples, by_feature, diagonal, memory[: m * whole].reshape(m, whole), slot_of)
+    store = memory[: m * whole].reshape(m, whole)
+    return RowsOnDemand(kernel, samples, by_feature, diagonal, store, slot_of, np.empty(min(width, ROUND)))
 
 
 @jit
@@ -186,7 +188,7 @@ def _compute_kernel_row(rows, i, out):
         for t in range(rows.samples.size):
             out[t] = source[rows.samples[t]]
         return
-    n, sums = by_feature.shape[0], np.empty(ROUND)
+    n, sums = by_feature.shape[0], rows.sums
     for start in range(0, out.size, ROUND):
         stop = min(start + ROUND, out.size)
         part = sums[: stop - start]

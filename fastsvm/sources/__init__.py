@@ -14,7 +14,6 @@ from fastsvm.sources.base import SubsetSource as SubsetSource
 from fastsvm.sources.block import Block as Block
 from fastsvm.sources.block import CSRBlock as CSRBlock
 from fastsvm.sources.block import DenseBlock as DenseBlock
-from fastsvm.sources.block import arrays_of as arrays_of
 from fastsvm.sources.block import check_compressed as check_compressed
 from fastsvm.sources.block import stacked as stacked
 from fastsvm.sources.block import to_dense as to_dense

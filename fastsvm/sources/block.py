@@ -16,11 +16,6 @@ def to_dense(X: Any) -> np.ndarray:
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
-def arrays_of(X: Any) -> tuple[np.ndarray, ...]:
-    """Return the arrays in which a matrix is stored: itself, or the three of a CSR matrix."""
-    return (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
-
-
 def stacked(parts: Sequence[np.ndarray] | Sequence[sparse.csr_matrix]) -> np.ndarray | sparse.csr_matrix:
     """Return the rows of several matrices of one form, one after another."""
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)

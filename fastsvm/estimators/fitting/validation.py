@@ -1,6 +1,5 @@
 """Checks of parameters, and of the data passed to `fit`, `predict` and `score`: samples, labels and weights."""
 
-import functools
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -59,7 +58,6 @@ class Rule(NamedTuple):
     words: object
 
 
-@functools.lru_cache(None, typed=True)
 def number(
     *,
     integral: bool = False,
@@ -96,7 +94,6 @@ def _is_finite(value: object, integral: bool) -> bool:
         return False
 
 
-@functools.cache
 def one_of(*names: str) -> Rule:
     """Return the rule of a name from a list."""
     return Rule(lambda value: isinstance(value, str) and value in names, "one of " + ", ".join(map(repr, names)))

@@ -11,12 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit, jit_in_order
-from fastsvm._compiled.threads import spans
-from fastsvm.kernel_matrix.accurate_sums import CACHED_VALUES
 from fastsvm.sources import DenseBlock, Source
 from fastsvm.tuning import KernelTuning
 
-_WORDS = {4: np.uint32, 8: np.uint64}
+_WORDS = {1: np.uint8, 4: np.uint32, 8: np.uint64}
 
 
 class Repeats(NamedTuple):
@@ -39,22 +37,19 @@ class Repeats(NamedTuple):
 
         Dense rows in memory are compared, of bytes or of words.
         """
-        block, is_bytes = source.block, source.dtype == np.uint8
-        if not (isinstance(block, DenseBlock) and (is_bytes or block.values.dtype.itemsize in _WORDS)):
+        block = source.block
+        if not (isinstance(block, DenseBlock) and block.values.dtype.itemsize in _WORDS):
             return None
         kinds = kinds_of()
         if kinds is None:
             return None
-        values = np.ascontiguousarray(block.values)
-        if is_bytes:
-            key = np.empty(len(values), np.uint32)
-            _hash(values, np.random.default_rng(0).integers(1, 2**32, values.shape[1], np.uint32) | np.uint32(1), key)
-        else:
-            key = _hash_of_words(values.view(_WORDS[values.dtype.itemsize]))
-            values = values.view(np.uint8)  # equal bits: 0 and -0 are different
+        words = np.ascontiguousarray(block.values).view(_WORDS[block.values.dtype.itemsize])
+        key, rng = np.empty(len(words), np.uint32), np.random.default_rng(0)
+        factors = rng.integers(1, 2**64, words.shape[1], np.uint64) | np.uint64(1)
+        _hash(words, factors, np.uint64(4 * words.itemsize), key)
         order = np.lexsort((key, kinds))
-        first = np.arange(len(values))
-        _link(values, kinds, key, order, first)
+        first = np.arange(len(words))
+        _link(words.view(np.uint8), kinds, key, order, first)  # equal bits: 0 and -0 are different
         if np.count_nonzero(first != np.arange(len(first))) < tuning.repeated_share * len(first):
             return None
         order = np.argsort(first, kind="stable")
@@ -88,30 +83,18 @@ class Repeats(NamedTuple):
         return np.abs(lacking)
 
 
-def _hash_of_words(words: np.ndarray) -> np.ndarray:
-    """Return the hash of each row: the upper half of the dot product of its words with factors, modulo 2**64.
+@jit
+def _hash(words, factors, half, key):
+    """Write the hash of each row: the upper half of the dot product of its words with factors, modulo 2**64.
 
     The upper half of a word is added to its lower half, where floats of few digits have no bits.
     """
-    n, d = words.shape
-    factors = np.random.default_rng(0).integers(1, 2**64, d, np.uint64) | np.uint64(1)
-    half, key = np.uint64(4 * words.dtype.itemsize), np.empty(n, np.uint32)
-    for a, b in spans(n, max(1, CACHED_VALUES // max(1, d))):
-        some = words[a:b].astype(np.uint64)
-        some ^= some >> half
-        key[a:b] = np.einsum("ij,j->i", some, factors) >> np.uint64(32)  # NumPy's product of integers is slow
-    return key
-
-
-@jit
-def _hash(rows, factors, key):
-    """Write the hash of each row: the dot product of its bytes with `factors`, modulo 2**32."""
-    for i in range(rows.shape[0]):
-        row = rows[i]
-        total = np.uint32(0)
+    for i in range(words.shape[0]):
+        row, total = words[i], np.uint64(0)
         for k in range(row.size):
-            total = np.uint32(total + np.uint32(np.uint32(row[k]) * factors[k]))
-        key[i] = total
+            word = np.uint64(row[k])
+            total += (word ^ (word >> half)) * factors[k]
+        key[i] = total >> np.uint64(32)
 
 
 @jit

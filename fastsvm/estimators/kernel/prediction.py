@@ -29,7 +29,7 @@ from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pa
 from fastsvm.kernel_matrix.rounding import SEEN, UNIT
 from fastsvm.kernels import Linear, is_kernel
 from fastsvm.memory import parse_memory
-from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Quantization, Source, arrays_of, check_finite
+from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Quantization, Source, check_finite
 from fastsvm.tuning import current_tuning
 
 _SCORE_BYTES = 16 << 20  # Scores that are computed at once take so many bytes.
@@ -72,19 +72,21 @@ class Predictor:
         What does not depend on the rows to predict is kept as long as the model is, if it takes little of `memory`.
         Support vectors and coefficients become read-only: nothing would show that they changed.
         """
-        key, facts = model.support_, _facts(model)
-        of, known, kept = _KEPT.get(id(key), (None, None, None))
-        if kept is None or of is None or of() is not key or not _are_same(facts, known):
+        key, facts = id(model.support_), _facts(model)
+        known, kept = _KEPT.get(key, ((), None))
+        if kept is None or facts is None or not _are_same(facts, known):
             model._check_unaltered()
             is_kept = facts is not None and _is_small(model)
             for array in _arrays(model) if is_kept else ():
                 array.flags.writeable = False
             kept = cls(model, model._expansion_coefficients(), source, pool)
-            if not is_kept:
+            if facts is None or not is_kept:
                 return kept
             # Nothing here holds `support_`, whose end is that of the model.
             kept.__dict__ |= {"_parts": {}, "support": kept.support, "estimator": None, "pool": None, "_source": None}
-            _KEPT[id(key)] = weakref.ref(key, functools.partial(_forget, id(key))), facts, kept
+            if key not in _KEPT:
+                weakref.finalize(model.support_, _KEPT.pop, key, None)
+            _KEPT[key] = facts, kept
         predictor = object.__new__(cls)
         predictor.__dict__ = kept.__dict__ | {"estimator": model, "pool": pool, "_source": source}
         return predictor
@@ -224,7 +226,7 @@ class Predictor:
         return choose_precision(self.kernel, sq_norm, self._norm(), self.estimator.tol)
 
 
-_KEPT: dict[int, tuple[weakref.ref, tuple | None, Predictor]] = {}  # by the identity of `support_`
+_KEPT: dict[int, tuple[tuple, Predictor]] = {}  # by the identity of `support_`
 _FACTS = (
     "kernel", "degree", "coef0", "tol", "memory", "stop_reason_", "_gamma", "_sq_norm", "_centred_sq_norm",
     "n_support_", "intercept_", "_centre", "_scale", "_shift",
@@ -244,13 +246,10 @@ def _facts(model: BaseEstimator) -> tuple | None:
 
 def _arrays(model: BaseEstimator) -> list[np.ndarray]:
     """Return the arrays of the support vectors and their coefficients, of which either may be a CSR matrix."""
-    return [*arrays_of(model.support_vectors_), *arrays_of(model.dual_coef_)]
-
-
-def _forget(key: int, ended: weakref.ref) -> None:
-    """Drop what is kept for a model that ended."""
-    if key in _KEPT and _KEPT[key][0] is ended:
-        del _KEPT[key]
+    arrays: list[np.ndarray] = []
+    for one in (model.support_vectors_, model.dual_coef_):
+        arrays += (one.data, one.indices, one.indptr) if hasattr(one, "indptr") else (one,)
+    return arrays
 
 
 def _is_small(model: BaseEstimator) -> bool:
@@ -260,10 +259,8 @@ def _is_small(model: BaseEstimator) -> bool:
     return _KEPT_SHARE * n_bytes <= parse_memory(model.memory, enough=_KEPT_SHARE * n_bytes)
 
 
-def _are_same(facts: tuple | None, others: tuple | None) -> bool:
+def _are_same(facts: tuple, others: tuple) -> bool:
     """Return whether facts are equal, and arrays the same objects."""
-    if facts is None or others is None:
-        return False
     return all(
         a is b or (not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray) and a == b)
         for a, b in zip(facts, others, strict=True)

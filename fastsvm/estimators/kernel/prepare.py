@@ -119,7 +119,7 @@ def prepare(
         source = source.in_memory()
     gram = Gram(pairwise, source, pool, tuning=tuning)
     check_values(gram, rows.statistics.sq_norm)
-    small, make = _small(estimator, gram, problems, n, budget - held), solver_of(estimator)
+    small, make = _small(estimator, gram, problems, budget - held), solver_of(estimator)
     try:
         task = KernelFit(gram, problems, labels, plan_of_memory, make, repeats, small, estimator.tol)
     except ValueError:  # too little memory beside the samples, which may do where they are read in each pass
@@ -131,19 +131,16 @@ def prepare(
     return task, samples, stated.more | geometry_of(gamma, rows.statistics) | attributes_of(standardization)
 
 
-def _small(
-    estimator: MachineParameters, gram: Gram, problems: Problems, longest: int, budget: int
-) -> SmallKernel | None:
+def _small(estimator: MachineParameters, gram: Gram, problems: Problems, budget: int) -> SmallKernel | None:
     """Return the kernel of problems that are small, where the solver takes steps of two multipliers; else None."""
     if estimator.solver != "smo":
         return None
     (n, d), pairwise, tuning = gram.source.shape, gram.pairwise, gram.tuning
     facts = KernelFacts(
-        longest=longest, n_problems=problems.n_problems, n_samples=n, n_features=d,
-        multipliers_per_sample=problems.multipliers_per_sample,
-        ns_of_value=pairwise.cost(d), is_exact=pairwise.dtype == np.float64 and gram.resident,
-        on_demand=isinstance(pairwise, RealPairwise) and has_rows_on_demand(pairwise.kernel), memory=budget // 2,
-        n_threads=gram.pool.n_threads,
+        longest=int(problems.sizes.max()), n_problems=problems.n_problems, n_samples=n, n_features=d,
+        multipliers_per_sample=problems.multipliers_per_sample, ns_of_value=pairwise.cost(d),
+        is_exact=pairwise.dtype == np.float64 and gram.resident, memory=budget // 2, n_threads=gram.pool.n_threads,
+        on_demand=isinstance(pairwise, RealPairwise) and has_rows_on_demand(pairwise.kernel),
     )  # fmt: skip
     solver = kernel_solver(facts, tuning)
     if solver == "small-rows":
@@ -241,11 +238,8 @@ def expected_seconds(estimator: MachineParameters, task: KernelFit) -> float:
 
 def warn_of_time(estimator: MachineParameters, task: KernelFit, other: str) -> None:
     """Warn if a fit of many samples is expected to take long, and name the `other` estimator that takes less time."""
-    tuning, has_limit = task.gram.tuning, estimator.max_time is not None
-    if len(task.labels) < tuning.many_samples or estimator.solver != "smo" or has_limit:
-        return
-    n = int(task.problems.sizes.max())
-    if n < tuning.many_samples:
+    n, tuning = int(task.problems.sizes.max()), task.gram.tuning
+    if n < tuning.many_samples or estimator.solver != "smo" or estimator.max_time is not None:
         return
     seconds = expected_seconds(estimator, task)
     if seconds >= tuning.long_seconds:

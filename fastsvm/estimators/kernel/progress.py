@@ -88,16 +88,16 @@ class KernelFitMonitor(KernelMonitor):
 
     def observe(self, problem: int, report: Report, counts: CacheCounts, bytes_read: int) -> bool:
         """Record an outer iteration of a two-class problem, and return whether to stop."""
-        n_newton = report.n_newton
-        return self._record(problem, report.n_steps, report.objective, report.gap, *counts[::-1], bytes_read, n_newton)
-
-    def _record(self, problem: int, n_steps: int, objective: float, gap: float, *more: int) -> bool:
         with self._lock:
-            self._n_steps[problem] += n_steps
+            self._n_steps[problem] += report.n_steps
             elapsed, steps = time.perf_counter() - self._begin, int(self._n_steps[problem])
-            for column, value in zip(self._columns, (problem, elapsed, steps, objective, gap, *more), strict=True):
+            record = (
+                problem, elapsed, steps, report.objective, report.gap, counts.rows_computed, counts.hits, bytes_read,
+                report.n_newton,
+            )  # fmt: skip
+            for column, value in zip(self._columns, record, strict=True):
                 column.append(value)
-            self._show(elapsed, gap, steps)
+            self._show(elapsed, report.gap, steps)
         return self._is_asked_to_stop()
 
     def observe_small(self, problems: np.ndarray, certificates: np.ndarray, bytes_read: int) -> bool:
@@ -105,8 +105,8 @@ class KernelFitMonitor(KernelMonitor):
         if len(problems) == 1:  # for which NumPy takes as long as for many
             one = dict(zip(CERTIFICATE, certificates[0].tolist(), strict=True))
             steps, rows = int(one["n_steps"]), int(one["n_rows"])
-            known = one["objective"], one["kkt_violation"], rows, max(0, 2 * steps - rows)
-            return self._record(int(problems[0]), steps, *known, bytes_read, 0)
+            report = Report(one["kkt_violation"], one["objective"], steps, True, True, False)
+            return self.observe(int(problems[0]), report, CacheCounts(max(0, 2 * steps - rows), rows), bytes_read)
         named = dict(zip(CERTIFICATE, certificates.T, strict=True))
         n_steps, n_rows = (named[name].astype(np.int64) for name in ("n_steps", "n_rows"))
         with self._lock:
@@ -115,10 +115,7 @@ class KernelFitMonitor(KernelMonitor):
             hits = np.maximum(0, 2 * n_steps - n_rows)
             columns = problems, elapsed, steps, named["objective"], named["kkt_violation"], n_rows, hits, bytes_read, 0
             for column, kind, values in zip(self._columns, self._TYPES, columns, strict=True):
-                if isinstance(values, np.ndarray):
-                    column.frombytes(np.ascontiguousarray(values, kind).tobytes())
-                else:
-                    column.extend([values] * len(problems))
+                column.frombytes(np.broadcast_to(values, len(problems)).astype(kind).tobytes())
             self._show(elapsed, float(named["kkt_violation"][-1]), int(steps[-1]))
         return self._is_asked_to_stop()
 
@@ -146,11 +143,8 @@ class KernelFitMonitor(KernelMonitor):
 
     def history(self) -> dict[str, np.ndarray]:
         """Return the columns of the record, one entry an outer iteration, problem after problem."""
-        columns = dict(zip(self.COLUMNS, map(np.array, self._columns), strict=True))
-        if len(self._n_steps) == 1:
-            return columns
-        order = np.argsort(columns["problem"], kind="stable")
-        return {name: column[order] for name, column in columns.items()}
+        order = np.argsort(np.array(self._columns[0]), kind="stable")
+        return {name: np.array(column)[order] for name, column in zip(self.COLUMNS, self._columns, strict=True)}
 
 
 def _columns_of(records: Sequence[tuple]) -> Iterable[Sequence]:

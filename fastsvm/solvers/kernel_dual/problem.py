@@ -222,13 +222,11 @@ class KernelSolution(NamedTuple):
 
 def feasible(problem: KernelProblem, alpha: np.ndarray) -> np.ndarray:
     """Return multipliers near `alpha` that satisfy the constraints: clipped, and a class scaled or groups `filled`."""
-    positive = problem.y > 0
+    alpha, positive = np.clip(alpha, 0, problem.upper), problem.y > 0
     if problem.total > 0:
-        alpha = alpha.copy()
         for rows in (positive, ~positive) if problem.groups == 2 else (slice(None),):
             alpha[rows] = filled(alpha[rows], problem.upper[rows], problem.total)
         return alpha
-    alpha = np.clip(alpha, 0, problem.upper)
     if problem.groups == 0 or abs(alpha @ problem.y) <= BALANCED * alpha.sum():
         return alpha  # scaling would move multipliers off their bounds
     rise, fall = alpha[positive].sum(), alpha[~positive].sum()
@@ -239,7 +237,7 @@ def feasible(problem: KernelProblem, alpha: np.ndarray) -> np.ndarray:
     return alpha
 
 
-@jit
+@jit_in_order
 def filled(alpha, upper, total):
     """Return multipliers near `alpha` with a given sum: clipped, then scaled down, or the first ones raised."""
     result, held = np.empty(alpha.size), 0.0

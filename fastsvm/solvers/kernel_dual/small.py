@@ -43,15 +43,7 @@ from fastsvm.kernel_matrix.rows_on_demand import (
     rows_among,
 )
 from fastsvm.linalg.cholesky import delete_row, factorise, solve_factorised
-from fastsvm.solvers.kernel_dual.problem import (
-    KernelProblem,
-    Problems,
-    certify,
-    feasible,
-    group_ends,
-    objective,
-    violation,
-)
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, feasible, objective, violation
 from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_steps
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning
@@ -154,7 +146,7 @@ def solve_problems(kernel, problems, limits, memory, state, first, last):
     for number in range(first, last):
         a, b = problems.starts[number], problems.starts[number + 1]
         y, upper, target = problems.y[a:b], problems.upper[a:b], problems.target[a:b]
-        samples, alpha, order = problems.samples[a // k : b // k], state.alpha[a:b], np.arange(b - a)
+        samples, alpha, order = problems.samples[a // k : b // k], state.alpha[a:b], problems.samples
         is_sorted = problems.groups < 2 or k > 1
         if not is_sorted:
             order = _by_class(y)
@@ -195,7 +187,7 @@ def _solve(rows, problem, limits, alpha, certificate):
     _sum_kernel_rows(rows, problem, alpha, gradient)
     error = _error_bounds(rows, problem, alpha, gradient)
     judged = certify(problem, alpha, gradient, error, tol)
-    if judged.seen_in_gap and _step_beyond(problem, alpha, gradient, error):
+    if judged.seen_in_gap and _step_beyond(problem, alpha, gradient, error, judged.rho):
         _sum_kernel_rows(rows, problem, alpha, gradient)
         judged = certify(problem, alpha, gradient, _error_bounds(rows, problem, alpha, gradient), tol)
     certificate[0], certificate[1], certificate[2] = -judged.rho, judged.objective, judged.duality_gap
@@ -205,24 +197,23 @@ def _solve(rows, problem, limits, alpha, certificate):
 
 
 @jit
-def _step_beyond(problem, alpha, gradient, error):
+def _step_beyond(problem, alpha, gradient, error, rho):
     """Lengthen w until no row is within the margin for certain, and return whether that costs nothing to be seen.
 
     Free rows are on the margin. By rounding they may be within it, which C times their number makes visible in the gap
     where C is large beside the multipliers. The longer w is, the farther they are beyond, unless some are at a bound.
     """
-    low, high = group_ends(problem, 0, alpha, gradient)
-    level, n_free, most, share = (low + high) / 2, 0, 0.0, 0.0
+    n_free, most, share = 0, 0.0, 0.0
     for i in range(alpha.size):
         if problem.target[i] != problem.y[i] or alpha[i] >= problem.upper[i] or problem.groups != 1:
             return False
         if alpha[i] > 0:
             n_free += 1
             share += problem.y[i]
-            most = max(most, error[i] + abs(gradient[i] - level))
+            most = max(most, error[i] + abs(gradient[i] - rho))
     # The offset is the mean over free rows, so that it moves towards the class with more of them.
-    longer = 2 * most / (1 - abs(share) / n_free) if abs(share) < n_free else 1.0
-    if longer > SEEN * SEEN_OBJECTIVE:
+    longer = 2 * most / (1 - abs(share) / n_free)
+    if not longer <= SEEN * SEEN_OBJECTIVE:
         return False
     for i in range(alpha.size):
         alpha[i] *= 1 + longer

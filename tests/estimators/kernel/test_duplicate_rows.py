@@ -45,7 +45,7 @@ def test_few_repeats_are_left_alone():
     assert Repeats.find(as_source(X), lambda: np.zeros(256, int), np.ones(256), KernelTuning()) is not None
 
 
-@pytest.mark.parametrize("convert", [np.float16, lambda X: X.astype(np.int8), sparse.csr_matrix])
+@pytest.mark.parametrize("convert", [np.float16, sparse.csr_matrix])
 def test_rows_that_are_not_dense_bytes_or_words_are_left_alone(convert):
     X, labels, upper = draw(0)
     assert Repeats.find(as_source(X), lambda: labels, upper, KernelTuning()) is not None

@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import SVC as LIBSVM
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.rows_on_demand import KernelSquare, SmallKernel, on_demand
 from fastsvm.kernels import RBF, Linear
@@ -60,7 +61,8 @@ def test_solutions_are_those_of_libsvm(data, kernel, C):
     pairs = problems(X, y, C)
     square = rbf_kernel(X, gamma=0.1) if kernel == RBF(0.1) else linear_kernel(X)
     alpha, found, _ = solved(on_demand(pairwise(kernel), X), pairs)
-    from_square, _, _ = solved(SmallKernel.of_square(square), pairs)
+    bounds = ValueBounds.of_sizes(np.full(len(X), np.sqrt(square.max())))
+    from_square, _, _ = solved(SmallKernel.of_square(square, bounds), pairs)
     for k, each in enumerate(found):
         part = slice(*pairs.starts[k : k + 2])
         K, sign, upper = square[np.ix_(pairs.samples[part], pairs.samples[part])], pairs.y[part], pairs.upper[part]

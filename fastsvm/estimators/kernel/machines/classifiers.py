@@ -34,6 +34,7 @@ from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.multiclass import Expansion, class_pairs, elected, one_vs_rest_scores, pair_coefficients
 from fastsvm.solvers.kernel_dual.problem import Problems
+from fastsvm.sources import to_dense
 
 _PROBABILITIES = (
     "{name} has no probabilities of its own. Use sklearn.calibration.CalibratedClassifierCV({name}(), ensemble=False), "
@@ -139,10 +140,10 @@ class KernelClassifier(Classifier, KernelMachine):
         return n_classes - 1, n_classes * (n_classes - 1) // 2
 
     def _coefficients(self) -> np.ndarray | sparse.csr_matrix:
-        return pair_coefficients(self._dense_dual_coef(), self.n_support_)
+        return pair_coefficients(to_dense(self.dual_coef_), self.n_support_)
 
     def _expansion_coefficients(self) -> np.ndarray | PairCoefficients:
-        coef = self._dense_dual_coef()
+        coef = to_dense(self.dual_coef_)
         if len(coef) == self._layout()[1]:  # of two classes, or all pairs share the support vectors
             return coef.T
         return PairCoefficients(

@@ -51,7 +51,7 @@ from fastsvm.solvers.outer_loop import Limits, StopReason
 from fastsvm.sources import MemorySource, Source, is_stored, to_dense
 from fastsvm.tuning import current_tuning
 
-_FEW_ROWS = 8  # So many rows are predicted without a pool of threads, more by a single decision function.
+_FEW_ROWS = 8, SPAN  # So many rows are predicted without a pool of threads, by several decision functions or one.
 _RULES = KERNEL_RULES | {
     "tol": number(above=0),
     "cache_size": optional(number(above=0)),
@@ -275,13 +275,9 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             weights.flags.writeable = False  # it is computed at each access, so that a change would do nothing
         return weights
 
-    def _dense_dual_coef(self) -> np.ndarray:
-        """Return `dual_coef_`, which is sparse if the samples are."""
-        return to_dense(self.dual_coef_)
-
     def _coefficients(self) -> np.ndarray | sparse.csr_matrix:
         """Return the coefficients of the support vectors, a row for each decision function."""
-        return self._dense_dual_coef()
+        return to_dense(self.dual_coef_)
 
     def _layout(self) -> tuple[int, int]:
         """Return the number of rows of `dual_coef_`, and of intercepts."""
@@ -313,8 +309,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         self._check_fitted()
         source = check_rows(self, samples_for(self, X, self.support_vectors_), reset=False)
         # Opening a pool would take as long as a few rows, which are one piece of work, and no product by BLAS.
-        few = _FEW_ROWS if len(self.intercept_) > 1 else SPAN
-        is_brief = len(source) <= few and isinstance(self.kernel, str)
+        is_brief = len(source) <= _FEW_ROWS[len(self.intercept_) == 1] and isinstance(self.kernel, str)
         with nullcontext(one_thread()) if is_brief else Pool.open(most=threads_within(self.memory)) as pool:
             predictor = Predictor.of_model(self, source, pool)
             results: list[np.ndarray] = []
