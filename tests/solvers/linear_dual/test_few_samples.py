@@ -107,16 +107,9 @@ def test_variables_that_jump_from_bound_to_bound():
     assert abs(found.primal - found.dual)[0] <= 1e-12 * found.primal[0]
 
 
+@pytest.mark.parametrize("shape", [(120, 5), (60, 80)], ids=str)
 @pytest.mark.parametrize(
-    ("model", "shape"),
-    [
-        (LinearSVC(loss="hinge"), (120, 5)),
-        (LinearSVC(), (120, 5)),
-        (LinearSVR(), (120, 5)),
-        (LogisticRegression(C=10.0), (120, 5)),
-        (LogisticRegression(C=10.0), (60, 80)),
-    ],
-    ids=str,
+    "model", [LinearSVC(loss="hinge"), LinearSVC(), LinearSVR(), LogisticRegression(C=10.0)], ids=str
 )
 def test_a_feature_may_be_in_another_unit(model, shape):
     rng = np.random.default_rng(0)
