@@ -77,7 +77,8 @@ def _gram(facts: LinearFacts, tuning: LinearTuning) -> bool:
 
 
 def _weights(facts: LinearFacts, tuning: LinearTuning) -> bool:
-    is_ours = tuning.weights and facts.at_once and facts.is_few(tuning) and not _gram(facts, tuning)
+    is_left = facts.n_weights <= tuning.hessian_features + 1 or not _gram(facts, tuning)  # squares may hide features
+    is_ours = tuning.weights and facts.at_once and facts.is_few(tuning) and is_left
     return is_ours and not (facts.n_values > tuning.small_values and _newton(facts, tuning))
 
 

@@ -51,6 +51,8 @@ TABLE = LinearFacts(50_000, 31, 50_000.0, resident=True, sparse=False, loss=SQUA
         (TABLE._replace(n_samples=1000, n_weights=900, fits_gram=True), ["ascent"]),
         (TABLE._replace(n_weights=200_001, sparse=True, mean_values=5.0), ["rounds"]),
         (TABLE._replace(n_weights=200_001, sparse=True, mean_values=40.0), ["ascent"]),
+        (TABLE._replace(n_samples=300, n_weights=500, sparse=True, mean_values=2.0), ["gram", "weights", "rounds"]),
+        (TABLE._replace(n_samples=300, n_weights=500, sparse=True, mean_values=2.0, n_scores=9), ["rounds"]),
         (TABLE._replace(n_weights=200_001, sparse=True, mean_values=15.0, loss=LOG), ["newton"]),
         (TABLE._replace(n_weights=200_001, sparse=True, mean_values=5.0, loss=LOG), ["rounds"]),
         (TABLE._replace(loss=LOSSES["crammer_singer"](), n_samples=1000), ["ascent"]),

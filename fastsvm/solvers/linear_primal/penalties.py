@@ -33,8 +33,7 @@ INNER = 0.03
 """A model is minimised to this share of the violation at its centre, or of its square below 1 (Dembo, Eisenstat and
 Steihaug 1982, Inexact Newton methods)."""
 
-# So many sweeps take turns with at most so many steps on faces, and more while they are so many multiplications.
-_SWEEPS, _FACES, _SHORT = 20, 3, 1 << 16
+_SWEEPS, _FACES, _SHORT = 20, 3, 1 << 16  # So many sweeps, or of so many products, take turns with so many faces.
 # A step of Newton's method takes the time of so many multiplications, and so many for each value of the samples.
 _LEAST_WORK, _PASSES = 1 << 18, 1
 _SPARSE_INNER = 0.3  # It takes the place of `INNER` where a model of sparse rows costs no more than a few sweeps.

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris, make_classification, make_regression
 
-from fastsvm import LinearSVC, LinearSVR
+from fastsvm import LinearSVC, LinearSVR, LogisticRegression
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
 from fastsvm.solvers.linear_dual.augmented_lagrangian import FewSamples
@@ -105,3 +105,16 @@ def test_variables_that_jump_from_bound_to_bound():
     _, (beta,), found = solved(EpsilonInsensitive(0.0), Demands(target, np.ones(500), np.ones(1)), rows)
     assert 0 < (np.abs(beta) < 1).sum() <= 21  # at most as many as features
     assert abs(found.primal - found.dual)[0] <= 1e-12 * found.primal[0]
+
+
+@pytest.mark.parametrize("shape", [(120, 5), (60, 80)], ids=str)
+@pytest.mark.parametrize(
+    "model", [LinearSVC(loss="hinge"), LinearSVC(), LinearSVR(), LogisticRegression(C=10.0)], ids=str
+)
+def test_a_feature_may_be_in_another_unit(model, shape):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=shape)
+    y = (X[:, 1] + rng.normal(size=len(X)) > 0).astype(float)
+    X[:, 0] = 3e7 + 1e6 * X[:, 0]
+    model.fit(X, y)
+    assert model.solver_ == "weights" and model.duality_gap_ <= 1e-7 * model.objective_
