@@ -229,15 +229,16 @@ def _improve(rows, problem, limits, alpha, gradient):
     """
     tol, most_steps = limits.tol, limits.most_steps
     n, n_steps, since, wait, polished, best = alpha.size, 0, 0, limits.small_steps, 0, np.inf
-    kept, kept_gradient = np.empty(n), np.empty(n)
+    kept, kept_gradient, left = np.empty(n), np.empty(n), limits.polished_rows
     before = objective(problem, alpha, gradient)
     for _ in range(most_steps + limits.most_rounds + 2):  # each round takes a step or polishes, unless values overflow
         gap = violation(problem, alpha, gradient)
         if polished > 0 and gap <= best / 2:
             some, taken = 0, 0
         else:
-            some = limits.polished_rows if polished > 0 else min(limits.small_steps, most_steps - n_steps)
+            some = min(left, n_steps + n) if polished > 0 else min(limits.small_steps, most_steps - n_steps)
             taken = pair_steps(rows, problem, alpha, gradient, tol if polished == 0 else EXACT, some)
+            left -= taken * (polished > 0)
             gap = violation(problem, alpha, gradient)
         if polished == 0:
             n_steps, since = n_steps + taken, since + taken

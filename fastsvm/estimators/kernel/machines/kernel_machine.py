@@ -43,7 +43,6 @@ from fastsvm.estimators.kernel.prepare import Statement, enough_memory, prepare,
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, most_steps
 from fastsvm.kernel_matrix.expansion import PairCoefficients
-from fastsvm.kernel_matrix.pairwise import SPAN
 from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory, threads_within
@@ -51,7 +50,7 @@ from fastsvm.solvers.outer_loop import Limits, StopReason
 from fastsvm.sources import MemorySource, Source, is_stored, to_dense
 from fastsvm.tuning import current_tuning
 
-_FEW_ROWS = 8, SPAN  # So many rows are predicted without a pool of threads, by several decision functions or one.
+_FEW_ROWS, _FEW_VALUES = 8, 1 << 16  # So many rows, or kernel values, are predicted without a pool of threads.
 _RULES = KERNEL_RULES | {
     "tol": number(above=0),
     "cache_size": optional(number(above=0)),
@@ -309,7 +308,8 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         self._check_fitted()
         source = check_rows(self, samples_for(self, X, self.support_vectors_), reset=False)
         # Opening a pool would take as long as a few rows, which are one piece of work, and no product by BLAS.
-        is_brief = len(source) <= _FEW_ROWS[len(self.intercept_) == 1] and isinstance(self.kernel, str)
+        is_few = len(source) <= max(_FEW_ROWS, _FEW_VALUES // max(1, len(self.support_)))
+        is_brief = is_few and isinstance(self.kernel, str)
         with nullcontext(one_thread()) if is_brief else Pool.open(most=threads_within(self.memory)) as pool:
             predictor = Predictor.of_model(self, source, pool)
             results: list[np.ndarray] = []
