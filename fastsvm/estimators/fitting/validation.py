@@ -393,16 +393,16 @@ def _checked_labels(y: Column, of_classes: bool) -> np.ndarray:
 
 def _finite(y: np.ndarray, of_classes: bool) -> np.ndarray:
     """Return y; raise ValueError if a number is not finite."""
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
+    low, high = (0.0, 0.0) if of_classes else (float(y.min()), float(y.max()))
+    is_close = math.isfinite(high - low)
+    if (of_classes or not is_close) and y.dtype.kind == "f" and not np.isfinite(y).all():
         words = "labels must name classes" if of_classes else "targets must be finite numbers"
         raise ValueError(f"Input y contains NaN or infinity; {words}.")
-    if not of_classes:
-        low, high = float(y.min()), float(y.max())
-        if not np.isfinite(high - low):
-            raise ValueError(
-                f"The targets range from {low:g} to {high:g}, so that their differences overflow. Divide them by a "
-                "constant."
-            )
+    if not is_close:
+        raise ValueError(
+            f"The targets range from {low:g} to {high:g}, so that their differences overflow. Divide them by a "
+            "constant."
+        )
     return y
 
 

@@ -34,10 +34,11 @@ class KernelRegressor(Regressor, KernelMachine):
         total = nu * float(upper.sum()) / 2
 
         def problems(labels: np.ndarray, upper: np.ndarray) -> Problems:
-            rows = np.flatnonzero(labels == 0)
-            y, target = np.repeat([1.0, -1.0], len(rows)), data.y[rows]
-            targets = np.concatenate([target - epsilon, target + epsilon])
-            return Problems.only(rows, y, np.tile(upper[rows], 2), targets, total, 2 if nu > 0 else 1)
+            rows = (labels == 0).nonzero()[0]
+            ones, bound, target = np.ones(len(rows)), upper[rows], data.y[rows]
+            pairs = (ones, -ones), (bound, bound), (target - epsilon, target + epsilon)
+            y, bounds, targets = (np.concatenate(pair) for pair in pairs)
+            return Problems.only(rows, y, bounds, targets, total, 2 if nu > 0 else 1)
 
         labels = np.where(upper > 0, 0, -1)
 
