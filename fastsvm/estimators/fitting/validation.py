@@ -113,6 +113,8 @@ boolean = Rule(lambda value: type(value).__name__ in ("bool", "bool_"), "a bool"
 
 def _is_seed(value: object) -> bool:
     try:
+        if isinstance(value, Integral):  # of which to construct a generator takes as long as a small fit
+            return 0 <= int(value) < 2**32
         check_random_state(value)
     except ValueError:
         return False

@@ -73,9 +73,9 @@ class BaseSGD(LinearModel):
     max_iter : int, default=1000
         Largest number of epochs, which are passes over the samples that change the weights.
     tol : float or None, default=1e-3
-        The fit ends when the objective of the weights returned, computed over all rows, fell by at most ten times `tol`
-        while the number of epochs doubled, in units of the objective of the best constant. With the default, some
-        percent of that are left at most. None runs `max_iter` epochs.
+        The fit ends when the objective of the weights returned, computed over all rows, fell by at most `tol` an epoch,
+        or ten times `tol` in all, while the number of epochs doubled, in units of the objective of the best constant.
+        With the default, some percent of that are left after 100 epochs. None runs `max_iter` epochs.
     shuffle : bool, default=True
         Whether samples are processed in random order, a new one each epoch.
     epsilon : float, default=0.1
@@ -115,7 +115,7 @@ class BaseSGD(LinearModel):
     batch_size : "auto", int or None, default="auto"
         Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, but 8 for at
         most 256 rows, and else 1 where fewer than an eighth of the values are not zero, or with a loss of all classes
-        fewer than an eightieth.
+        fewer than an eightieth. In a partial fit, batches have fewer rows if it would take fewer than 64 steps.
     momentum : float, default=0.0
         Share of the last step that is added to a step, at least 0 and below 1. Sparse rows are then made dense, a
         batch at a time.

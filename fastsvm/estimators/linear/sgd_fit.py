@@ -27,6 +27,7 @@ from fastsvm.sources import Block, Source, check_finite, to_dense
 from fastsvm.tuning import SGDTuning, current_tuning
 
 _MOST_POINTS = 10_000  # A loss curve has at most so many points.
+_FAR = 1e9  # So many sizes of a score away, slopes are as steep as they get.
 _COPIES = 2  # Steps are taken on a copy of the weights. Of more copies, only the features that occur are touched.
 
 
@@ -83,18 +84,19 @@ class SGDMonitor(EpochMonitor):
         return super().observe(state, report)
 
     def _record(self, state: SGDState, report: Report) -> bool:
-        """Record the epochs of a step, of which only the last one has a time of its own."""
-        read = self._solver.problem.source.reads.nbytes
-        for epoch in self._solver.take_epochs():
-            self._records.append((epoch.number, time.perf_counter() - self._begin, *epoch[1:], np.nan, read))
+        """Record the epochs of a step, of which only the last one has a time that was measured."""
+        read, before = self._solver.problem.source.reads.nbytes, self._records[-1][1] if self._records else 0.0
+        *earlier, self._last = self._solver.take_epochs()
+        each = (time.perf_counter() - self._begin - before) / (len(earlier) + 1)
+        for k, epoch in enumerate(earlier, 1):
+            self._records.append((epoch.number, before + k * each, *epoch[1:], np.nan, read))
         return super()._record(state, report)
 
     def row(self, state: SGDState, report: Report) -> tuple[tuple, dict[str, str]]:
         """Return steps, objective, rate, validation score and bytes read."""
         score = self._solver.score if self._solver.validate is not None else np.nan
         read = self._solver.problem.source.reads.nbytes
-        values = state.n_steps, report.objective, self._solver.rate(state), score, read
-        return values, {"objective": f"{report.objective:.4g}"}
+        return (*self._last[1:], score, read), {"objective": f"{report.objective:.4g}"}
 
 
 class LearningRate(NamedTuple):
@@ -130,7 +132,7 @@ def solver_of(
     tuning = current_tuning().sgd
     if not partial and np.count_nonzero(task.weights) <= tuning.few_rows:
         task = merged(task, current_tuning().linear.small_values)
-    memory = parse_memory(estimator.memory)
+    memory = parse_memory(estimator.memory, 2 * task.source.tuning.loaded_share * task.source.nbytes)
     source, shift, scale = task.source.as_stored()
     weights = task.weights * (np.count_nonzero(task.weights) / task.total)
     validate = None
@@ -227,7 +229,10 @@ def _settings(
         lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept, tuning)
     penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.intercept_rate)
     usual = 1 if sparse else tuning.batch  # larger batches of sparse rows take no less time
-    usual = tuning.batch_of_few if n_rows <= tuning.few_rows else usual
+    if not whole:  # a pass over few rows needs more steps
+        usual = min(usual, max(1, n_rows // tuning.least_steps))
+    elif n_rows <= tuning.few_rows:
+        usual = tuning.batch_of_few
     size = estimator.batch_size
     size = n_rows if size is None else usual if size == "auto" else int(size)
     batch_size = min(size, n_rows)
@@ -311,7 +316,10 @@ def _first_rate(
         return unit * suitable_rate(lengths, loss, batch_size, tuning)
     if estimator.learning_rate == BY_FEATURE:  # for rows of length 1; the solver measures the features
         longest = suitable_rate(Lengths(1.0, 0.0, 1.0), loss, batch_size, tuning)
-        return unit * (longest if np.isinf(batch_size) else longest / tuning.caution)
+        if loss.bounded and np.isfinite(loss.curvature) and not loss.of_classes:
+            steepest = abs(float(loss_slope(loss, -_FAR * score, 1.0)))  # maybe far less than a score, as of "huber"
+            unit = max(1.0, FIRST_STEP * score / steepest / min(1.0, 0.5 / loss.curvature))
+        return unit * (longest if np.isinf(batch_size) else longest * tuning.boldness)
     if estimator.learning_rate == "optimal":  # that of scikit-learn, after Bottou: as if a typical weight were α^-¼
         typical = estimator.alpha**-0.25
         return typical if loss.of_classes else typical / max(1.0, float(loss_slope(loss, -typical, 1.0)))
