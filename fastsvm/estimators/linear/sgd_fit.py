@@ -43,7 +43,8 @@ class LossCurve(NamedTuple):
         """Return the curve with the losses of more batches."""
         size, rest = self.per_point, np.concatenate([self.rest, losses])
         whole = len(rest) // size * size
-        points = np.concatenate([self.points, rest[:whole].reshape(-1, size).mean(axis=1)])
+        more = rest[:whole].reshape(-1, size).mean(axis=1) if size > 1 else rest
+        points = np.concatenate([self.points, more])
         rest = rest[whole:]
         while len(points) > _MOST_POINTS:
             even = len(points) // 2 * 2
@@ -88,8 +89,7 @@ class SGDMonitor(EpochMonitor):
         read, before = self._solver.problem.source.reads.nbytes, self._records[-1][1] if self._records else 0.0
         *earlier, self._last = self._solver.take_epochs()
         each = (time.perf_counter() - self._begin - before) / (len(earlier) + 1)
-        for k, epoch in enumerate(earlier, 1):
-            self._records.append((epoch.number, before + k * each, *epoch[1:], np.nan, read))
+        self._records += [(n, before + k * each, *facts, np.nan, read) for k, (n, *facts) in enumerate(earlier, 1)]
         return super()._record(state, report)
 
     def row(self, state: SGDState, report: Report) -> tuple[tuple, dict[str, str]]:
@@ -285,11 +285,11 @@ def _usual_score(task: Task) -> float:
     used = task.weights > 0
     if task.of_classes or not used.any():
         return 1.0
-    targets, weights = task.targets[used], task.weights[used]
-    mean = np.average(targets, weights=weights)
+    targets, shares = task.targets[used], task.weights[used] / task.weights.sum()
+    mean = float(shares @ targets)
     largest = float(np.abs(targets - mean).max()) or 1.0  # whose square may overflow, or underflow
-    deviation = largest * np.average(((targets - mean) / largest) ** 2, weights=weights) ** 0.5
-    return float(deviation or abs(mean) or 1.0)
+    deviation = largest * float(shares @ ((targets - mean) / largest) ** 2) ** 0.5
+    return deviation or abs(mean) or 1.0
 
 
 def loss_of(estimator: BaseEstimator) -> Loss:

@@ -37,11 +37,12 @@ After
 import math
 from collections.abc import Callable, Generator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.linalg.row_products import product_type
 from fastsvm.losses import Loss
 from fastsvm.solvers.outer_loop import Memoryless, Report, copied
 from fastsvm.solvers.sgd.dense_steps import DenseModel, DenseSteps
@@ -71,15 +72,6 @@ _SLOWEST = 1e-6  # The fit ends below this adaptive rate, as in scikit-learn.
 _ROWS_AT_ONCE = 1 << 16  # Several epochs have so many rows, of which each counts for each score.
 
 
-class Epoch(NamedTuple):
-    """What is recorded of an epoch: its number, steps so far, the objective in its course, and its last rate."""
-
-    number: int
-    n_steps: int
-    objective: float
-    rate: float
-
-
 class SGD(Memoryless):
     """Gradient descent on mini-batches.
 
@@ -98,7 +90,7 @@ class SGD(Memoryless):
     ) -> None:
         self.problem, self.settings, self.pool, self.validate = problem, settings, pool, validate
         self.sees_each, self._n_epochs = sees_each, 1
-        self._ended: list[Epoch] = []
+        self._ended: list[tuple[int, int, float, float]] = []
         self.rows = np.flatnonzero(problem.weights > 0)
         self._losses: list[np.ndarray] = []
         self.score = np.nan
@@ -107,6 +99,7 @@ class SGD(Memoryless):
         self._steps: Any = kind(problem, settings, pool)
         self._features: tuple[FeatureLengths, FeatureRates] | None = None
         self._read_to: list[np.ndarray | None] = []
+        self._examined: SGDState | None = None  # The objective of this state was examined last.
         self._copies: list[DenseModel | SparseModel] = []
         self._n_weights = len(problem.balance) * problem.source.shape[1]
         self._sums, self._totals = np.zeros((1, 3)), np.zeros(1)  # of epochs: `StepPlan.ends`, and their losses
@@ -167,15 +160,11 @@ class SGD(Memoryless):
         begin = state.epoch - state.origin
         return most if settings.tol is None else min(most, next_examined(begin, settings.patience) - begin)
 
-    def _rate(self, n_steps: int, factor: float, slowness: float) -> float:
-        """Return the rate of the last of some steps; `slowness` is the sum of h."""
-        t, settings = max(0, n_steps - 1), self.settings
-        if settings.schedule.name == BY_FEATURE:
-            return 1 / max(slowness / self._n_weights + settings.penalty.l2 * (t + 1), 1e-300)
-        return factor * float(settings.schedule.rates(t, 1)[0])
+    def take_epochs(self) -> list[tuple[int, int, float, float]]:
+        """Return the epochs that ended since the last call: number, steps so far, objective in its course, last rate.
 
-    def take_epochs(self) -> list[Epoch]:
-        """Return what is recorded of the epochs that ended since the last call."""
+        If rates are by feature, this is their harmonic mean over the weights.
+        """
         ended, self._ended = self._ended, []
         return ended
 
@@ -244,10 +233,16 @@ class SGD(Memoryless):
         running = (self._totals if n_epochs > 1 else np.array([state.total])) / len(self.rows)
         for factor, penalties in ((penalty.l2 / 2, sums[:, 0]), (penalty.l1, sums[:, 1])):
             running += factor * penalties if factor > 0 else 0.0  # as sums may overflow
-        for k, (value, slowness) in enumerate(zip(running.tolist(), sums[:, 2].tolist(), strict=True)):
-            steps = state.n_steps - (n_epochs - 1 - k) * -(-len(self.rows) // self.settings.batch_size)
-            self._ended.append(Epoch(state.epoch + k + 1, steps, value, self._rate(steps, state.factor, slowness)))
-        return self._ended[-1].objective
+        settings, last = self.settings, np.arange(1 - n_epochs, 1)
+        steps = state.n_steps + last * -(-len(self.rows) // settings.batch_size)
+        if settings.schedule.name == BY_FEATURE:
+            rates = 1 / np.maximum(sums[:, 2] / self._n_weights + settings.penalty.l2 * steps, 1e-300)
+        else:
+            rates = state.factor * settings.schedule.rates(max(0, int(steps[0]) - 1), int(steps[-1] - steps[0]) + 1)
+            rates = rates[steps - steps[0]]
+        columns = state.epoch + n_epochs + last, steps, running, rates
+        self._ended += zip(*(column.tolist() for column in columns), strict=True)
+        return self._ended[-1][2]
 
     def _copy(self, model: DenseModel | SparseModel) -> DenseModel | SparseModel:
         """Return a copy that steps may change, in the memory of the copy before the last one: new memory is slow."""
@@ -316,6 +311,7 @@ class SGD(Memoryless):
         objective = self.objective(self.answer(state))
         fall = state.earlier_objective - objective
         state = state._replace(answer_objective=objective, earlier_objective=state.answer_objective)
+        self._examined = state
         return state, has_settled(fall, tol * self.unit, epochs)
 
     @cached_property
@@ -340,6 +336,8 @@ class SGD(Memoryless):
 
     def final_objective(self, state: SGDState) -> float:
         """Return the objective of what `finish` returns, from scores in float64."""
+        if self._examined is state and product_type(self.problem.source.dtype) == np.float64:
+            return state.answer_objective
         return self.objective(self._final(state), exact=True)
 
     def _final(self, state: SGDState) -> LinearFunction:
