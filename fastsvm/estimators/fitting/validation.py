@@ -44,6 +44,7 @@ _BESIDE = 16 << 20  # A fit may take so many bytes beyond its memory, as machine
 _MISSING = "NAType", "NaTType"  # types of pandas, which need not be installed
 # Programs match on the words of scikit-learn's messages, so these contain them.
 _ONE_WITH_WEIGHT = ". Invalid input - all samples with positive weights belong to the same class (sample_weight)."
+_PLAIN_KINDS = np.ndarray, sparse.csr_matrix, sparse.csr_array
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
 
@@ -231,7 +232,7 @@ def check_rows(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Source:
 
 def _is_plain(estimator: BaseEstimator, X: Samples, reset: bool) -> bool:
     """Return whether scikit-learn's checks would find nothing in X; they take as long as a small fit."""
-    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in _PLAIN_TYPES or X.size == 0:
+    if type(X) not in _PLAIN_KINDS or X.ndim != 2 or X.dtype not in _PLAIN_TYPES or 0 in X.shape:
         return False
     if hasattr(estimator, "feature_names_in_"):
         return False

@@ -89,7 +89,7 @@ def merged(task: Task, most_values: int) -> Task:
 
 
 def distinct(task: Task, most_values: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the numbers of the distinct rows in an order of their values, each with the total weight of its equals.
+    """Return the numbers of the distinct rows in sorted order, each with the total weight of its equals.
 
     Returns None for larger tasks, and for rows that are not finite, so that the solver says where.
     """
@@ -100,8 +100,12 @@ def distinct(task: Task, most_values: int) -> tuple[np.ndarray, np.ndarray] | No
     if not np.isfinite(rows).all():
         return None
     used = np.flatnonzero(task.weights > 0)
-    keyed = np.column_stack([task.targets[used], rows[used]]) + 0.0  # in which zeros have the same sign
-    words = keyed.view(f"S{keyed.itemsize * keyed.shape[1]}")[:, 0]  # their order is as good, and is found sooner
+    keyed = np.empty((len(used), d + 1))
+    np.add(task.targets[used], 0.0, out=keyed[:, 0])  # so that zeros have the same sign
+    np.add(rows if len(used) == n else rows[used], 0.0, out=keyed[:, 1:])
+    bits = keyed.view(np.int64)
+    sortable = np.where(bits < 0, ~bits, bits ^ np.int64(-(2**63))).byteswap()  # words in the order of the numbers
+    words = sortable.view(f"S{keyed.itemsize * (d + 1)}")[:, 0]
     order = words.argsort(kind="stable")
     first = np.flatnonzero(np.append(True, words[order[1:]] != words[order[:-1]]))
     return used[order[first]], np.add.reduceat(task.weights[used[order]], first)
