@@ -270,11 +270,9 @@ shape (n_samples, n_features)
                 state = solver.init(self._loaded(task))
             else:
                 state = solver.continued(last)
-            monitored = MonitoredFit(FitSession(self), 1, lambda state: {}, lambda state: None, state, [])
-            with closing(SGDMonitor(monitored, solver, curve)) as monitor:
-                state, _, _ = drive(solver, state, Limits(1, np.inf), monitor.observe)
+            state, _, _ = drive(solver, state, Limits(1, np.inf), lambda state, report: False)
             self.__dict__.update(names | self._weights(solver, state, task))
-        self._state, self._curve = state, monitor.curve
+        self._state, self._curve = state, curve.extended(np.concatenate(solver.take_losses()))
         self.loss_curve_ = self._curve.values()
 
     def _loaded(self, task: Task) -> LinearFunction | None:

@@ -147,13 +147,14 @@ def solver_of(
         problem = problem._replace(source=source.compressed(product_type(source.dtype), most))
         if merge and tuning.private and estimator.learning_rate == BY_FEATURE:
             problem = _with_merged_features(problem, _penalty(estimator, 1.0), memory, tuning)
-    settings = _settings(estimator, problem, task, memory, sparse, not partial)
+    score = _usual_score(task) if earlier is None else earlier.score
+    settings = _settings(estimator, problem, task.source, score, memory, sparse, not partial)
     settings = settings._replace(seed=seed if estimator.shuffle else None, tol=None if partial else settings.tol)
     if earlier is not None:
         schedule = earlier.schedule._replace(alpha=settings.schedule.alpha)
         rate = earlier.intercept_rate * estimator.fit_intercept
         penalty = settings.penalty._replace(intercept_rate=rate)
-        settings = settings._replace(schedule=schedule, penalty=penalty, score=earlier.score)
+        settings = settings._replace(schedule=schedule, penalty=penalty)
     return SGD(problem, settings, pool, validate, sees_each)
 
 
@@ -220,13 +221,13 @@ def suitable_rate(lengths: Lengths, loss: Loss, batch_size: float, tuning: SGDTu
 
 
 def _settings(
-    estimator: BaseEstimator, problem: SGDProblem, task: Task, memory: int, sparse: bool, whole: bool
+    estimator: BaseEstimator, problem: SGDProblem, source: Source, score: float, memory: int, sparse: bool, whole: bool
 ) -> SGDSettings:
-    """Return the settings for `whole` data, or for a part of them that others follow."""
-    source, n_rows, tuning = problem.source, int(np.count_nonzero(problem.weights)), current_tuning().sgd
+    """Return the settings for scores of a usual size, and `whole` data, or a part of them that others follow."""
+    n_rows, tuning = int(np.count_nonzero(problem.weights)), current_tuning().sgd
     lengths = None
     if estimator.learning_rate == "auto":
-        lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept, tuning)
+        lengths = Lengths.of(source, problem.weights, estimator.fit_intercept, tuning)
     penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.intercept_rate)
     usual = 1 if sparse else tuning.batch  # larger batches of sparse rows take no less time
     if not whole:  # a pass over few rows needs more steps
@@ -239,12 +240,12 @@ def _settings(
     everything = whole and batch_size == n_rows
     average = estimator.average
     averaged = 0 if isinstance(average, (bool, np.bool_)) else average
-    loss, score = loss_of(estimator), _usual_score(task)
+    loss = loss_of(estimator)
     alpha = float(estimator.alpha) if lengths is None else penalty.l2  # without ½‖w‖² there is no strong convexity
     first = _first_rate(estimator, lengths, np.inf if everything else batch_size, score, tuning)
     exact = everything and np.isfinite(loss.curvature)  # steps need not become shorter
     n_steps = np.inf if exact else max(1 if whole else tuning.stream_steps, -(-n_rows // batch_size))
-    window_rows = _window_rows(source, sparse, batch_size, memory, tuning)
+    window_rows = _window_rows(problem.source, sparse, batch_size, memory, tuning)
     return SGDSettings(
         loss=loss,
         penalty=penalty,

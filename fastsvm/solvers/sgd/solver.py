@@ -24,11 +24,11 @@ Memory
     24 n bytes.
 
 End
-    The full objective of the answer is computed after epochs whose numbers grow by √2. The fit ends if the objective
-    fell by no more than a tolerance an epoch, or ten in all, while the number of epochs doubled. An error of the order
-    1/epochs that is left then is as large as this fall, one of the order 1/√epochs 2.4 times as large. Such an estimate
-    fails with a constant rate, whose error does not vanish: it stalls. With validation samples, the fit ends if their
-    score stopped rising.
+    The full objective of the answer is computed after epochs whose numbers double, and then grow by √2. The fit ends if
+    the objective fell by no more than a tolerance an epoch, or ten in all, while the number of epochs doubled. An error
+    of the order 1/epochs that is left then is as large as this fall, one of the order 1/√epochs 2.4 times as large.
+    Such an estimate fails with a constant rate, whose error does not vanish: it stalls. With validation samples, the
+    fit ends if their score stopped rising.
 
 After
     Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos; Bottou (2012), Stochastic gradient descent tricks.
@@ -309,7 +309,7 @@ class SGD(Memoryless):
         if tol is None or next_examined(epochs - 1, patience) > epochs:
             return state, False
         objective = self.objective(self.answer(state))
-        fall = state.earlier_objective - objective
+        fall = (state.answer_objective if epochs == 2 * patience else state.earlier_objective) - objective
         state = state._replace(answer_objective=objective, earlier_objective=state.answer_objective)
         self._examined = state
         return state, has_settled(fall, tol * self.unit, epochs)
@@ -404,7 +404,7 @@ def has_settled(fall: float, tolerance: float, epochs: int) -> bool:
 
 
 def next_examined(epoch: int, patience: int) -> int:
-    """Return the next of the epochs whose numbers grow from `patience` by √2."""
-    if epoch < patience:
-        return patience
+    """Return the next of the epochs whose numbers grow from `patience` by 2, and then by √2."""
+    if epoch < 2 * patience:
+        return patience if epoch < patience else 2 * patience
     return math.ceil(patience * 2 ** ((math.floor(2 * math.log2(epoch / patience)) + 1) / 2))

@@ -55,7 +55,7 @@ def test_the_objective_of_a_hinge_comes_close_to_the_least(batch_size, two_300):
     alpha = 0.01
     dual = SVC(kernel="linear", C=1 / (alpha * len(X)), tol=1e-8).fit(X, y)
     wanted = objective("hinge", dual.coef_, dual.intercept_, X, 2.0 * y - 1, alpha)
-    model = made_sgd("hinge", alpha=alpha, batch_size=batch_size, tol=1e-5).fit(X, y)
+    model = made_sgd("hinge", alpha=alpha, batch_size=batch_size, tol=1e-6).fit(X, y)
     assert wanted * (1 - 1e-6) <= model.objective_ <= wanted * 1.001
 
 
