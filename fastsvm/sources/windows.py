@@ -30,13 +30,19 @@ def whole_epochs(source: Source, rows: np.ndarray, seed: tuple[int, int] | None,
     assert source.block is not None
     numbers = np.concatenate([rows] * count)
     if seed is not None:
-        _shuffle(numbers.reshape(count, len(rows)), *seed, 0)
+        _shuffle(numbers.reshape(count, len(rows)), seed, 0)
     return Window(source.block, numbers, numbers)
 
 
+def _shuffle(orders: np.ndarray, seed: tuple[int, int], window: int) -> None:
+    """Shuffle a window of each epoch in place."""
+    with np.errstate(over="ignore"):  # products of the generator overflow, which code that is not compiled says
+        _permute(orders, *seed, window)
+
+
 @jit
-def _shuffle(orders, seed, first, window):
-    """Shuffle a window of each epoch (Fisher and Yates), by SplitMix64 (Steele, Lea and Flood 2014)."""
+def _permute(orders, seed, first, window):
+    """Shuffle rows of an array (Fisher and Yates) by SplitMix64 (Steele, Lea and Flood 2014)."""
     for k in range(orders.shape[0]):
         order, state = orders[k], _mixed(_mixed(np.uint64(seed)) + np.uint64(first + k)) + np.uint64(window)
         for i in range(order.size - 1, 0, -1):
@@ -78,7 +84,7 @@ def windows(
             starts = np.random.default_rng(seed).permutation(starts)
         elif seed is not None:
             rows = rows.copy()
-            _shuffle(rows[None], *seed, 0)
+            _shuffle(rows[None], seed, 0)
         for start in starts[first:]:
             part = rows[start : start + n_rows]
             yield Window(source.block, part, part)
@@ -98,7 +104,7 @@ def windows(
         for k, (block, places, numbers) in ready:
             if seed is not None and not consecutive:
                 order = np.arange(len(places))
-                _shuffle(order[None], *seed, k)
+                _shuffle(order[None], seed, k)
                 places, numbers = places[order], numbers[order]
             yield Window(block, places, numbers)
 

@@ -27,7 +27,6 @@ from fastsvm.sources import Block, Source, check_finite, to_dense
 from fastsvm.tuning import SGDTuning, current_tuning
 
 _MOST_POINTS = 10_000  # A loss curve has at most so many points.
-_FAR = 1e9  # So many sizes of a score away, slopes are as steep as they get.
 _COPIES = 2  # Steps are taken on a copy of the weights. Of more copies, only the features that occur are touched.
 
 
@@ -229,11 +228,11 @@ def _settings(
     if estimator.learning_rate == "auto":
         lengths = Lengths.of(source, problem.weights, estimator.fit_intercept, tuning)
     penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.intercept_rate)
-    usual = 1 if sparse else tuning.batch  # larger batches of sparse rows take no less time
-    if not whole:  # a pass over few rows needs more steps
-        usual = min(usual, max(1, n_rows // tuning.least_steps))
-    elif n_rows <= tuning.few_rows:
-        usual = tuning.batch_of_few
+    usual = tuning.batch_of_few if n_rows <= tuning.few_rows else tuning.batch
+    if sparse:
+        usual = 1  # larger batches of sparse rows take no less time
+    elif not whole:
+        usual = min(usual, max(1, n_rows // tuning.least_steps))  # a pass over few rows needs more steps
     size = estimator.batch_size
     size = n_rows if size is None else usual if size == "auto" else int(size)
     batch_size = min(size, n_rows)
@@ -318,7 +317,7 @@ def _first_rate(
     if estimator.learning_rate == BY_FEATURE:  # for rows of length 1; the solver measures the features
         longest = suitable_rate(Lengths(1.0, 0.0, 1.0), loss, batch_size, tuning)
         if loss.bounded and np.isfinite(loss.curvature) and not loss.of_classes:
-            steepest = abs(float(loss_slope(loss, -_FAR * score, 1.0)))  # maybe far less than a score, as of "huber"
+            steepest = abs(float(loss_slope(loss, -1e9 * score, 1.0)))  # maybe far less than a score, as of "huber"
             unit = max(1.0, FIRST_STEP * score / steepest / min(1.0, 0.5 / loss.curvature))
         return unit * (longest if np.isinf(batch_size) else longest * tuning.boldness)
     if estimator.learning_rate == "optimal":  # that of scikit-learn, after Bottou: as if a typical weight were α^-¼

@@ -158,7 +158,6 @@ class DenseSteps:
     def __init__(self, problem: SGDProblem, settings: SGDSettings, pool: Pool) -> None:
         self.problem, self.settings, self.pool = problem, settings, pool
         self.dtype = product_type(problem.source.dtype)
-        self._buffers: dict[tuple[int, int], Buffers] = {}
 
     def model(self, last: LinearFunction, mean: LinearFunction, total: float) -> DenseModel:
         """Return a model with weights and an average, whose averaging weights sum to `total`."""
@@ -185,7 +184,7 @@ class DenseSteps:
         n_shares = -(-k // settings.tuning.scores) if apart else 1
         losses = np.zeros((n_shares, len(plan.rates) + 1))
         if n_shares == 1:
-            _steps(settings.loss, stored, rows, model, plan, self._memory(0, k), losses[0])
+            _steps(settings.loss, stored, rows, model, plan, self._buffers(k), losses[0])
             return losses[0]
         shares = list(pairwise(number * k // n_shares for number in range(n_shares + 1)))
         parts = [model.part(start, stop) for start, stop in shares]
@@ -193,22 +192,16 @@ class DenseSteps:
         def some(number: int, start: int, stop: int) -> None:
             of_scores = rows._replace(targets=rows.targets - start, balance=rows.balance[start:stop])
             own = plan._replace(ends=plan.ends[start:stop])
-            _steps(settings.loss, stored, of_scores, parts[number], own, self._memory(start, stop), losses[number])
+            _steps(settings.loss, stored, of_scores, parts[number], own, self._buffers(stop - start), losses[number])
 
         self.pool.run(some, [(number, *share) for number, share in enumerate(shares)])
         model.total[:] = parts[0].total
         return losses.sum(axis=0)
 
-    def _memory(self, start: int, stop: int) -> Buffers:
-        if (start, stop) not in self._buffers:
-            n, k, d = (
-                min(self.settings.batch_size, current_tuning().products.tile),
-                stop - start,
-                self.problem.source.shape[1],
-            )
-            shapes = (n, d), (n, k), (n, k), (k, d)
-            self._buffers[start, stop] = Buffers(*(np.empty(shape, self.dtype) for shape in shapes))
-        return self._buffers[start, stop]
+    def _buffers(self, n_scores: int) -> Buffers:
+        n, d = min(self.settings.batch_size, current_tuning().products.tile), self.problem.source.shape[1]
+        shapes = (n, d), (n, n_scores), (n, n_scores), (n_scores, d)
+        return Buffers(*(np.empty(shape, self.dtype) for shape in shapes))
 
 
 @jit

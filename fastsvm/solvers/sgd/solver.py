@@ -67,8 +67,6 @@ from fastsvm.tuning import SGDTuning
 _SLOWER = 5.0  # It divides the adaptive rate where progress ends, as in scikit-learn.
 _FALL = 10.0  # A fit may end if the objective fell by so many tolerances while its epochs doubled.
 _SLOWEST = 1e-6  # The fit ends below this adaptive rate, as in scikit-learn.
-
-
 _ROWS_AT_ONCE = 1 << 16  # Several epochs have so many rows, of which each counts for each score.
 
 
@@ -102,7 +100,7 @@ class SGD(Memoryless):
         self._examined: SGDState | None = None  # The objective of this state was examined last.
         self._copies: list[DenseModel | SparseModel] = []
         self._n_weights = len(problem.balance) * problem.source.shape[1]
-        self._sums, self._totals = np.zeros((1, 3)), np.zeros(1)  # of epochs: `StepPlan.ends`, and their losses
+        self._sums, self._totals = np.zeros((1, 3)), np.zeros(1)  # Of epochs they are `StepPlan.ends`, and the losses.
 
     def init(self, begin: LinearFunction | None = None) -> SGDState:
         """Return the state at the weights `begin`, by default zero."""
@@ -189,8 +187,7 @@ class SGD(Memoryless):
     def _process(self, state: SGDState, window: Window) -> SGDState:
         """Return the state after the steps of a window."""
         problem, settings, n = self.problem, self.settings, len(window.rows)
-        n_epochs = self._n_epochs
-        once = n // n_epochs
+        n_epochs, once = self._n_epochs, n // self._n_epochs
         n_batches, rest = divmod(state.pending + once, settings.batch_size)
         if rest and (settings.sparse or state.seen + once == len(self.rows)):
             n_batches, rest = n_batches + 1, 0
@@ -227,13 +224,13 @@ class SGD(Memoryless):
 
     def _end_epochs(self, state: SGDState) -> float:
         """Record the epochs that end, and return the objective in the course of the last one."""
-        n_epochs, penalty, sums = self._n_epochs, self.settings.penalty, self._sums[-self._n_epochs :]
+        settings, n_epochs, sums = self.settings, self._n_epochs, self._sums
         if not np.isfinite(sums[:, 1]).all():
             raise Diverged(OVERFLOW)
         running = (self._totals if n_epochs > 1 else np.array([state.total])) / len(self.rows)
-        for factor, penalties in ((penalty.l2 / 2, sums[:, 0]), (penalty.l1, sums[:, 1])):
+        for factor, penalties in ((settings.penalty.l2 / 2, sums[:, 0]), (settings.penalty.l1, sums[:, 1])):
             running += factor * penalties if factor > 0 else 0.0  # as sums may overflow
-        settings, last = self.settings, np.arange(1 - n_epochs, 1)
+        last = np.arange(1 - n_epochs, 1)
         steps = state.n_steps + last * -(-len(self.rows) // settings.batch_size)
         if settings.schedule.name == BY_FEATURE:
             rates = 1 / np.maximum(sums[:, 2] / self._n_weights + settings.penalty.l2 * steps, 1e-300)
