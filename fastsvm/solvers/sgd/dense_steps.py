@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401, compiled code calls it; loaded now, its pool is limited to one thread
 
 from fastsvm._compiled.compiler import inlined, jit
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
 from fastsvm.linalg.sparse_products import readable
@@ -169,12 +169,16 @@ class DenseSteps:
         return stored_rows(window)
 
     def lengths(
-        self, earlier: FeatureLengths | None, rows: StoredRows, numbers: np.ndarray, weights: np.ndarray
+        self, earlier: FeatureLengths | None, window: Window, stored: tuple[StoredRows, np.ndarray], weights: np.ndarray
     ) -> FeatureLengths:
-        """Return the lengths of features with more rows."""
-        kind, n_features = rows.values.dtype, self.problem.source.shape[1]
-        sums, buffer = np.zeros((n_features, 2)), np.empty((1, n_features), kind)
-        _add_squares(rows, numbers, weights, self.problem.mapping(kind), buffer, sums)
+        """Return the lengths of features with the first rows of a window."""
+        kind = stored[0].values.dtype
+        (shift, scale), sums = self.problem.mapping(kind), np.zeros((self.problem.source.shape[1], 2))
+        for start, stop in spans(len(weights), current_tuning().products.piece_rows):
+            X, weight = window.block.take(window.places[start:stop]).dense(kind), weights[start:stop]
+            X = (X - shift) * scale if scale.size else X
+            sums[:, 0] += weight @ (X != 0)
+            sums[:, 1] += weight @ np.square(X, dtype=np.float64)
         return added_lengths(earlier, weights, sums)
 
     def take(self, model: DenseModel, stored: StoredRows, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
@@ -202,21 +206,6 @@ class DenseSteps:
         n, d = min(self.settings.batch_size, current_tuning().products.tile), self.problem.source.shape[1]
         shapes = (n, d), (n, n_scores), (n, n_scores), (n_scores, d)
         return Buffers(*(np.empty(shape, self.dtype) for shape in shapes))
-
-
-@jit
-def _add_squares(stored: StoredRows, numbers, weights, mapping, buffer, sums):
-    """Add the weights of nonzero values and of their squares to the sums of each feature."""
-    x, (shift, scale) = buffer[0], mapping
-    for i in range(numbers.size):
-        load(stored, numbers[i : i + 1], buffer)
-        if scale.size:
-            for j in range(x.size):
-                x[j] = (x[j] - shift[j]) * scale[j]
-        for j in range(x.size):
-            value = np.float64(x[j])
-            sums[j, 0] += weights[i] if value != 0 else 0.0
-            sums[j, 1] += weights[i] * value * value
 
 
 @jit

@@ -198,7 +198,7 @@ class SGD(Memoryless):
         model, (stored, numbers) = self._copy(state.model), self._steps.rows(window)
         targets, weights = problem.targets[window.rows], problem.weights[window.rows]
         mapping = problem.mapping(self._steps.dtype)
-        state, features = self._with_rates(state, model, window, (stored, numbers[:once], weights[:once]))
+        state, features = self._with_rates(state, model, window, (stored, numbers), weights[:once])
         ends = np.zeros((len(problem.balance), n_epochs, 3))
         plan = StepPlan(
             settings.batch_size, rates, averaging_weights(before + 1 - settings.average_from), settings.penalty,
@@ -252,7 +252,7 @@ class SGD(Memoryless):
         return copy
 
     def _with_rates(
-        self, state: SGDState, model: DenseModel | SparseModel, window: Window, stored: Any
+        self, state: SGDState, model: DenseModel | SparseModel, window: Window, stored: Any, weights: np.ndarray
     ) -> tuple[SGDState, FeatureRates]:
         """Return the state and the rates that the rows of a window suggest; later epochs have the same rates."""
         settings, dtype = self.settings, self._steps.dtype
@@ -261,7 +261,7 @@ class SGD(Memoryless):
             return state, FeatureRates.none(dtype)
         begins = state.lengths is None
         if begins or settings.partial or state.epoch == 0:
-            lengths = self._steps.lengths(state.lengths, *stored)
+            lengths = self._steps.lengths(state.lengths, window, stored, weights)
             if not np.isfinite(lengths.squares).all():
                 self._raise_not_finite(window)
             state = state._replace(lengths=lengths)

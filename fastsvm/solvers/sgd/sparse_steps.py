@@ -149,9 +149,10 @@ class SparseSteps:
         return readable(window.block, window.places)
 
     def lengths(
-        self, earlier: FeatureLengths | None, block: CSRBlock, numbers: np.ndarray, weights: np.ndarray
+        self, earlier: FeatureLengths | None, window: Window, stored: tuple[CSRBlock, np.ndarray], weights: np.ndarray
     ) -> FeatureLengths:
-        """Return the lengths of features with more rows."""
+        """Return the lengths of features with the first rows of a window."""
+        block, numbers = stored[0], stored[1][: len(weights)]
         order = np.argsort(numbers, kind="stable")  # as they lie in memory, which is faster to read
         sums = np.zeros((block.n_features, 2))
         _add_squares(block, numbers[order], weights[order], sums)
