@@ -82,8 +82,11 @@ class SGDTuning(NamedTuple):
     batch: int = 32
     few_rows: int = 256
     batch_of_few: int = 8
-    # Partial fits have smaller mini-batches of dense rows, too, if they would take fewer steps.
+    # Partial fits have smaller mini-batches of dense rows, too, if they would take fewer steps: of more values than
+    # `few_values` in all, of `batch_of_values` rows at least.
     least_steps: int = 64
+    few_values: int = 1 << 16
+    batch_of_values: int = 4
     # A window of rows in memory has so many bytes, between two readings of the clock.
     window_bytes: int = 32 << 20
     # An epoch is taken to have so many steps where the amount of data is unknown.

@@ -115,7 +115,8 @@ class BaseSGD(LinearModel):
     batch_size : "auto", int or None, default="auto"
         Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 1 where fewer than an
         eighth of the values are not zero, or with a loss of all classes fewer than an eightieth, and else 32, but 8 for
-        at most 256 rows. In a partial fit, batches have fewer rows if it would take fewer than 64 steps.
+        at most 256 rows. In a partial fit, batches have fewer rows if it would take fewer than 64 steps, but 4 at least
+        of more than 65,536 values.
     momentum : float, default=0.0
         Share of the last step that is added to a step, at least 0 and below 1. Sparse rows are then made dense, a
         batch at a time.

@@ -231,8 +231,9 @@ def _settings(
     usual = tuning.batch_of_few if n_rows <= tuning.few_rows else tuning.batch
     if sparse:
         usual = 1  # larger batches of sparse rows take no less time
-    elif not whole:
-        usual = min(usual, max(1, n_rows // tuning.least_steps))  # a pass over few rows needs more steps
+    elif not whole:  # a pass over few rows needs more steps, which take long if rows have many values
+        least = 1 if n_rows * problem.source.shape[1] <= tuning.few_values else tuning.batch_of_values
+        usual = min(usual, max(least, n_rows // tuning.least_steps))
     size = estimator.batch_size
     size = n_rows if size is None else usual if size == "auto" else int(size)
     batch_size = min(size, n_rows)

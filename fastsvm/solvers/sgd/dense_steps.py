@@ -22,6 +22,7 @@ from fastsvm.sources import CSRBlock, Window
 from fastsvm.tuning import current_tuning
 
 _BYTES, _ROWS, _COLUMNS, _SPARSE = range(4)
+_VALUES_AT_ONCE = 1 << 14  # Lengths are sums over so many values, in memory that is not new.
 _UNSEEN = 16  # A shrinkage by the L2 penalty of fewer units of rounding is accumulated first.
 
 
@@ -174,7 +175,7 @@ class DenseSteps:
         """Return the lengths of features with the first rows of a window."""
         kind = stored[0].values.dtype
         (shift, scale), sums = self.problem.mapping(kind), np.zeros((self.problem.source.shape[1], 2))
-        for start, stop in spans(len(weights), current_tuning().products.piece_rows):
+        for start, stop in spans(len(weights), max(1, _VALUES_AT_ONCE // len(sums))):
             X, weight = window.block.take(window.places[start:stop]).dense(kind), weights[start:stop]
             X = (X - shift) * scale if scale.size else X
             sums[:, 0] += weight @ (X != 0)
