@@ -8,7 +8,7 @@ from fastsvm.losses import LOSSES, Hinge
 from fastsvm.solvers.sgd.learning_rates import Schedule
 from fastsvm.solvers.sgd.problem import Penalty, SGDProblem, SGDSettings
 from fastsvm.solvers.sgd.solver import SGD, uses_sparse_steps
-from fastsvm.sources import MemorySource
+from fastsvm.sources import MemorySource, whole_epochs
 from fastsvm.tuning import SGDTuning
 
 N, D, K = 70, 6, 3
@@ -64,7 +64,8 @@ def epochs(solver, n_epochs, state=None):
 
 def order_of(solver, n_epochs):
     """Return the order of the rows in each epoch."""
-    return [np.random.default_rng((solver.settings.seed, e)).permutation(solver.rows) for e in range(n_epochs)]
+    seeds = [(solver.settings.seed, epoch) for epoch in range(n_epochs)]
+    return [whole_epochs(solver.problem.source, solver.rows, seed, 1).rows for seed in seeds]
 
 
 def oracle(solver, name, X, n_epochs=3, **parameters):

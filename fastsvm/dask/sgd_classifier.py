@@ -94,9 +94,9 @@ class SGDClassifier(DecisionMixin, DistributedLinearSVM):
     Parameters
     ----------
     tol : float or None, default=1e-3
-        The fit ends when the objective of the averaged weights over all rows fell by at most `tol` times the objective
-        of zero weights while the number of rounds doubled, and by at most a tenth of itself unless it is below ten such
-        tolerances. None takes `max_iter` rounds.
+        The fit ends when the objective of the averaged weights over all rows fell by at most `tol` a round, or ten
+        times `tol` in all, while the number of rounds doubled, in units of the objective of the best constant. None
+        takes `max_iter` rounds.
     random_state : int, RandomState or None, default=None
         Seed of the order of the samples.
     learning_rate : {"adagrad", "auto", "optimal", "pegasos", "invscaling", "constant", "adaptive"}, default="adagrad"
@@ -180,7 +180,7 @@ class SGDClassifier(DecisionMixin, DistributedLinearSVM):
                 parts = tasks.gathered(tasks.each(f"objectives-{n_rounds}", _objectives_of_shard, rows, shared, mean))
                 objective, unit = (float(np.dot(shares, column)) for column in zip(*parts, strict=True))
                 records.append((n_rounds, time.perf_counter() - begin, objective, sent))
-                if self.tol is not None and has_settled(now.before - objective, self.tol * unit):
+                if self.tol is not None and has_settled(now.before - objective, self.tol * unit, n_rounds):
                     reason = StopReason.CONVERGED
                 elif late:
                     reason = StopReason.MAX_TIME

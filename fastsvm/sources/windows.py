@@ -1,14 +1,17 @@
 """Epochs over a source: its rows in random order, window by window."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import closing
 from itertools import cycle
 from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm._compiled.compiler import jit
 from fastsvm.sources.base import AHEAD, Source, read_ahead
 from fastsvm.sources.block import Block
+
+_GOLDEN, _FIRST, _SECOND = map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
 class Window(NamedTuple):
@@ -19,19 +22,46 @@ class Window(NamedTuple):
     rows: np.ndarray  # They are the numbers of the rows in the source.
 
 
-def whole_epochs(source: Source, rows: np.ndarray, seeds: Sequence[tuple[int, ...] | None]) -> Window | None:
-    """Return the `rows` of epochs with some seeds, one epoch after the other; None if they are not in memory."""
-    if source.block is None:
-        return None
-    orders = [rows if seed is None else np.random.default_rng(seed).permutation(rows) for seed in seeds]
-    numbers = np.concatenate([rows[:0], *orders])
+def whole_epochs(source: Source, rows: np.ndarray, seed: tuple[int, int] | None, count: int) -> Window:
+    """Return the `rows` of a source in memory in the order of some epochs, one after the other.
+
+    The second number of the seed is that of the first epoch.
+    """
+    assert source.block is not None
+    numbers = np.concatenate([rows] * count)
+    if seed is not None:
+        _shuffle(numbers.reshape(count, len(rows)), seed, 0)
     return Window(source.block, numbers, numbers)
+
+
+def _shuffle(orders: np.ndarray, seed: tuple[int, int], window: int) -> None:
+    """Shuffle a window of each epoch in place."""
+    with np.errstate(over="ignore"):  # products of the generator overflow, which code that is not compiled says
+        _permute(orders, *seed, window)
+
+
+@jit
+def _permute(orders, seed, first, window):
+    """Shuffle rows of an array (Fisher and Yates) by SplitMix64 (Steele, Lea and Flood 2014)."""
+    for k in range(orders.shape[0]):
+        order, state = orders[k], _mixed(_mixed(np.uint64(seed)) + np.uint64(first + k)) + np.uint64(window)
+        for i in range(order.size - 1, 0, -1):
+            state += _GOLDEN
+            other = np.int64((_mixed(state) >> np.uint64(32)) * np.uint64(i + 1) >> np.uint64(32))
+            order[i], order[other] = order[other], order[i]
+
+
+@jit
+def _mixed(z):
+    z = (z ^ (z >> np.uint64(30))) * _FIRST
+    z = (z ^ (z >> np.uint64(27))) * _SECOND
+    return z ^ (z >> np.uint64(31))
 
 
 def windows(
     source: Source,
     rows: np.ndarray,
-    seed: tuple[int, ...] | None,
+    seed: tuple[int, int] | None,
     n_rows: int,
     first: int = 0,
     buffers: list | None = None,
@@ -48,7 +78,8 @@ def windows(
         if seed is not None and consecutive:
             starts = np.random.default_rng(seed).permutation(starts)
         elif seed is not None:
-            rows = np.random.default_rng(seed).permutation(rows)
+            rows = rows.copy()
+            _shuffle(rows[None], seed, 0)
         for start in starts[first:]:
             part = rows[start : start + n_rows]
             yield Window(source.block, part, part)
@@ -67,7 +98,8 @@ def windows(
     with closing(read_ahead(items)) as ready:  # else a garbage collection could close it within the lock of HDF5
         for k, (block, places, numbers) in ready:
             if seed is not None and not consecutive:
-                order = np.random.default_rng((*seed, k)).permutation(len(places))
+                order = np.arange(len(places))
+                _shuffle(order[None], seed, k)
                 places, numbers = places[order], numbers[order]
             yield Window(block, places, numbers)
 

@@ -82,6 +82,11 @@ class SGDTuning(NamedTuple):
     batch: int = 32
     few_rows: int = 256
     batch_of_few: int = 8
+    # Partial fits have smaller mini-batches of dense rows, too, if they would take fewer steps: of more values than
+    # `few_values` in all, of `batch_of_values` rows at least.
+    least_steps: int = 64
+    few_values: int = 1 << 16
+    batch_of_values: int = 4
     # A window of rows in memory has so many bytes, between two readings of the clock.
     window_bytes: int = 32 << 20
     # An epoch is taken to have so many steps where the amount of data is unknown.
@@ -95,8 +100,9 @@ class SGDTuning(NamedTuple):
     longest: float = 100 / 3
     # The square of the constant feature, whose weight is the intercept, is this share of the rows' squared norm.
     intercept_share: float = 0.1
-    # First rates by feature are divided by this. CIFAR-10 would have a larger one, random walks a smaller one.
-    caution: float = 3.0
+    # First rates by feature are multiplied by this. With a third of 1, fits of all tables took twice the epochs and
+    # ended at larger objectives; with 10, single passes over few rows went wrong.
+    boldness: float = 10 / 3
 
 
 class NystroemTuning(NamedTuple):

@@ -76,10 +76,10 @@ def test_the_report_for_people_names_the_certificate(iris, tmp_path, capsys):
 
 @pytest.mark.parametrize("kind", ["one-class", "linear-one-class"])
 def test_one_class_needs_no_labels(kind, tmp_path, capsys):
-    model, rows = tmp_path / "m", np.random.default_rng(0).normal(size=(60, 2))
+    model, rows = tmp_path / "m", np.random.default_rng(0).normal(2, size=(60, 2))
     with h5py.File(tmp_path / "rows.h5", "w") as file, h5py.File(tmp_path / "known.h5", "w") as known:
         file["X"] = known["X"] = rows
-        known["y"] = np.where(rows[:, 0] > 1, -1, 1)
+        known["y"] = np.where(rows[:, 0] > 3, -1, 1)
     trained = report(capsys, "train", tmp_path / "rows.h5", "-o", model, "--model", kind, "--nu", "0.3")
     assert trained["converged"] and trained["accuracy"] is trained["r2"] is None
     assert report(capsys, "predict", model, tmp_path / "rows.h5", "-o", tmp_path / "out.h5")["accuracy"] is None
@@ -87,7 +87,7 @@ def test_one_class_needs_no_labels(kind, tmp_path, capsys):
         found = file["prediction"][:]
     assert set(found) == {-1, 1}
     evaluated = report(capsys, "evaluate", model, tmp_path / "known.h5")
-    assert evaluated["accuracy"] == pytest.approx(np.mean(found == np.where(rows[:, 0] > 1, -1, 1)))
+    assert evaluated["accuracy"] == pytest.approx(np.mean(found == np.where(rows[:, 0] > 3, -1, 1)))
     code, _, err = run(capsys, "train", tmp_path / "known.h5", "--model", kind, "--holdout", "0.2")
     assert code != 0 and "learns no labels" in err
 

@@ -8,7 +8,7 @@ import pytest
 from csr_group import write_csr
 from scipy import sparse
 
-from fastsvm.sources import MemorySource, ScaledSource, SubsetSource, as_source, windows
+from fastsvm.sources import MemorySource, ScaledSource, SubsetSource, as_source, whole_epochs, windows
 
 N, D = 137, 4
 VALUES = np.random.default_rng(0).normal(size=(N, D)).astype(np.float32)
@@ -228,3 +228,20 @@ def test_windows_of_a_subset_are_as_long_as_the_chunks_of_its_file(file, choose)
     source = SubsetSource(as_source(file["chunked"]), np.arange(1, N))
     lengths = [len(window.rows) for window in windows(source, np.arange(N - 1), SEED, 1)]
     assert sum(lengths) == N - 1 and lengths.count(3) >= len(lengths) - 1
+
+
+def test_several_epochs_are_those_that_come_one_after_the_other():
+    source, rows = MemorySource.of(np.zeros((20, 1))), np.arange(3, 17)
+    several = whole_epochs(source, rows, (7, 2), 5).rows.reshape(5, -1)
+    for epoch, order in enumerate(several):
+        np.testing.assert_array_equal(order, whole_epochs(source, rows, (7, 2 + epoch), 1).rows)
+        np.testing.assert_array_equal(np.sort(order), rows)
+
+
+def test_orders_of_epochs_are_random():
+    n, count = 6, 6000
+    orders = whole_epochs(MemorySource.of(np.zeros((n, 1))), np.arange(n), (0, 0), count).rows.reshape(count, n)
+    places = np.array([np.bincount(column, minlength=n) for column in orders.T])
+    assert (np.abs(places - count / n) < 4.5 * (count / n) ** 0.5).all()
+    moved = np.bincount((orders[1:, 0] - orders[:-1, 0]) % n, minlength=n)  # from an epoch to the next
+    assert (np.abs(moved - count / n) < 4.5 * (count / n) ** 0.5).all()

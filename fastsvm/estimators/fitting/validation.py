@@ -44,6 +44,7 @@ _BESIDE = 16 << 20  # A fit may take so many bytes beyond its memory, as machine
 _MISSING = "NAType", "NaTType"  # types of pandas, which need not be installed
 # Programs match on the words of scikit-learn's messages, so these contain them.
 _ONE_WITH_WEIGHT = ". Invalid input - all samples with positive weights belong to the same class (sample_weight)."
+_PLAIN_KINDS = np.ndarray, sparse.csr_matrix, sparse.csr_array
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
 
@@ -113,6 +114,8 @@ boolean = Rule(lambda value: type(value).__name__ in ("bool", "bool_"), "a bool"
 
 def _is_seed(value: object) -> bool:
     try:
+        if isinstance(value, Integral):  # of which to construct a generator takes as long as a small fit
+            return 0 <= int(value) < 2**32
         check_random_state(value)
     except ValueError:
         return False
@@ -222,8 +225,9 @@ def check_rows(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Source:
 
 def _is_plain(estimator: BaseEstimator, X: Samples, reset: bool) -> bool:
     """Return whether scikit-learn's checks would find nothing in X; they take as long as a small fit."""
-    is_known = type(X) in (np.ndarray, sparse.csr_matrix, sparse.csr_array) and X.dtype in _PLAIN_TYPES
-    if not is_known or X.ndim != 2 or 0 in X.shape or hasattr(estimator, "feature_names_in_"):
+    if type(X) not in _PLAIN_KINDS or X.ndim != 2 or X.dtype not in _PLAIN_TYPES or 0 in X.shape:
+        return False
+    if hasattr(estimator, "feature_names_in_"):
         return False
     return reset or X.shape[1] == estimator.n_features_in_
 

@@ -73,9 +73,9 @@ class BaseSGD(LinearModel):
     max_iter : int, default=1000
         Largest number of epochs, which are passes over the samples that change the weights.
     tol : float or None, default=1e-3
-        The fit ends when the objective of the weights returned, computed over all rows, fell by at most ten times `tol`
-        while the number of epochs doubled, in units of the objective of the best constant. With the default, some
-        percent of that are left at most. None runs `max_iter` epochs.
+        The fit ends when the objective of the weights returned, computed over all rows, fell by at most `tol` an epoch,
+        or ten times `tol` in all, while the number of epochs doubled, in units of the objective of the best constant.
+        With the default, some percent of that are left after 100 epochs. None runs `max_iter` epochs.
     shuffle : bool, default=True
         Whether samples are processed in random order, a new one each epoch.
     epsilon : float, default=0.1
@@ -113,9 +113,10 @@ class BaseSGD(LinearModel):
         2013, section 4); an int is the number of rows to be visited before it begins. False returns the weights after
         the last step.
     batch_size : "auto", int or None, default="auto"
-        Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, but 8 for at
-        most 256 rows, and else 1 where fewer than an eighth of the values are not zero, or with a loss of all classes
-        fewer than an eightieth.
+        Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 1 where fewer than an
+        eighth of the values are not zero, or with a loss of all classes fewer than an eightieth, and else 32, but 8 for
+        at most 256 rows. In a partial fit, batches have fewer rows if it would take fewer than 64 steps, but 4 at least
+        of more than 65,536 values.
     momentum : float, default=0.0
         Share of the last step that is added to a step, at least 0 and below 1. Sparse rows are then made dense, a
         batch at a time.
@@ -270,11 +271,9 @@ shape (n_samples, n_features)
                 state = solver.init(self._loaded(task))
             else:
                 state = solver.continued(last)
-            monitored = MonitoredFit(FitSession(self), 1, lambda state: {}, lambda state: None, state, [])
-            with closing(SGDMonitor(monitored, solver, curve)) as monitor:
-                state, _, _ = drive(solver, state, Limits(1, np.inf), monitor.observe)
+            state, _, _ = drive(solver, state, Limits(1, np.inf), lambda state, report: False)
             self.__dict__.update(names | self._weights(solver, state, task))
-        self._state, self._curve = state, monitor.curve
+        self._state, self._curve = state, curve.extended(np.concatenate(solver.take_losses()))
         self.loss_curve_ = self._curve.values()
 
     def _loaded(self, task: Task) -> LinearFunction | None:

@@ -170,10 +170,12 @@ shape (n_samples, n_features)
                 "weights with sklearn.utils.compute_class_weight and pass them as a dict."
             )
         data = check_training_set(self, X, y, sample_weight, reset=first)
-        unknown = np.setdiff1d(data.y, every)
+        places = np.searchsorted(every, data.y)
+        unknown = data.y[every[np.minimum(places, len(every) - 1)] != data.y]
         if len(unknown):
+            unknown = np.unique(unknown)
             raise ValueError(f"y contains labels that are not in classes: {unknown.tolist()}; {every.tolist()} are.")
-        labels = np.where(data.weight > 0, np.searchsorted(every, data.y), -1)
+        labels = np.where(data.weight > 0, places, -1)
         source = self._scaled(data.source, data.weight, again=not first)
         self._partial_fit(self._task_of(source, labels, data.weight, every), {"classes_": every})
         return self

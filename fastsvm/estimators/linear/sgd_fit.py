@@ -42,7 +42,8 @@ class LossCurve(NamedTuple):
         """Return the curve with the losses of more batches."""
         size, rest = self.per_point, np.concatenate([self.rest, losses])
         whole = len(rest) // size * size
-        points = np.concatenate([self.points, rest[:whole].reshape(-1, size).mean(axis=1)])
+        more = rest[:whole].reshape(-1, size).mean(axis=1) if size > 1 else rest
+        points = np.concatenate([self.points, more])
         rest = rest[whole:]
         while len(points) > _MOST_POINTS:
             even = len(points) // 2 * 2
@@ -83,18 +84,18 @@ class SGDMonitor(EpochMonitor):
         return super().observe(state, report)
 
     def _record(self, state: SGDState, report: Report) -> bool:
-        """Record the epochs of a step, of which only the last one has a time of its own."""
-        read = self._solver.problem.source.reads.nbytes
-        for epoch in self._solver.take_epochs():
-            self._records.append((epoch.number, time.perf_counter() - self._begin, *epoch[1:], np.nan, read))
+        """Record the epochs of a step, of which only the last one has a time that was measured."""
+        read, before = self._solver.problem.source.reads.nbytes, self._records[-1][1] if self._records else 0.0
+        *earlier, self._last = self._solver.take_epochs()
+        each = (time.perf_counter() - self._begin - before) / (len(earlier) + 1)
+        self._records += [(n, before + k * each, *facts, np.nan, read) for k, (n, *facts) in enumerate(earlier, 1)]
         return super()._record(state, report)
 
     def row(self, state: SGDState, report: Report) -> tuple[tuple, dict[str, str]]:
         """Return steps, objective, rate, validation score and bytes read."""
         score = self._solver.score if self._solver.validate is not None else np.nan
         read = self._solver.problem.source.reads.nbytes
-        values = state.n_steps, report.objective, self._solver.rate(state), score, read
-        return values, {"objective": f"{report.objective:.4g}"}
+        return (*self._last[1:], score, read), {"objective": f"{report.objective:.4g}"}
 
 
 class LearningRate(NamedTuple):
@@ -130,7 +131,7 @@ def solver_of(
     tuning = current_tuning().sgd
     if not partial and np.count_nonzero(task.weights) <= tuning.few_rows:
         task = merged(task, current_tuning().linear.small_values)
-    memory = parse_memory(estimator.memory)
+    memory = parse_memory(estimator.memory, 2 * task.source.tuning.loaded_share * task.source.nbytes)
     source, shift, scale = task.source.as_stored()
     weights = task.weights * (np.count_nonzero(task.weights) / task.total)
     validate = None
@@ -145,13 +146,14 @@ def solver_of(
         problem = problem._replace(source=source.compressed(product_type(source.dtype), most))
         if merge and tuning.private and estimator.learning_rate == BY_FEATURE:
             problem = _with_merged_features(problem, _penalty(estimator, 1.0), memory, tuning)
-    settings = _settings(estimator, problem, task, memory, sparse, not partial)
+    score = _usual_score(task) if earlier is None else earlier.score
+    settings = _settings(estimator, problem, task.source, score, memory, sparse, not partial)
     settings = settings._replace(seed=seed if estimator.shuffle else None, tol=None if partial else settings.tol)
     if earlier is not None:
         schedule = earlier.schedule._replace(alpha=settings.schedule.alpha)
         rate = earlier.intercept_rate * estimator.fit_intercept
         penalty = settings.penalty._replace(intercept_rate=rate)
-        settings = settings._replace(schedule=schedule, penalty=penalty, score=earlier.score)
+        settings = settings._replace(schedule=schedule, penalty=penalty)
     return SGD(problem, settings, pool, validate, sees_each)
 
 
@@ -218,28 +220,32 @@ def suitable_rate(lengths: Lengths, loss: Loss, batch_size: float, tuning: SGDTu
 
 
 def _settings(
-    estimator: BaseEstimator, problem: SGDProblem, task: Task, memory: int, sparse: bool, whole: bool
+    estimator: BaseEstimator, problem: SGDProblem, source: Source, score: float, memory: int, sparse: bool, whole: bool
 ) -> SGDSettings:
-    """Return the settings for `whole` data, or for a part of them that others follow."""
-    source, n_rows, tuning = problem.source, int(np.count_nonzero(problem.weights)), current_tuning().sgd
+    """Return the settings for scores of a usual size, and `whole` data, or a part of them that others follow."""
+    n_rows, tuning = int(np.count_nonzero(problem.weights)), current_tuning().sgd
     lengths = None
     if estimator.learning_rate == "auto":
-        lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept, tuning)
+        lengths = Lengths.of(source, problem.weights, estimator.fit_intercept, tuning)
     penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.intercept_rate)
-    usual = 1 if sparse else tuning.batch  # larger batches of sparse rows take no less time
-    usual = tuning.batch_of_few if n_rows <= tuning.few_rows else usual
+    usual = tuning.batch_of_few if n_rows <= tuning.few_rows else tuning.batch
+    if sparse:
+        usual = 1  # larger batches of sparse rows take no less time
+    elif not whole:  # a pass over few rows needs more steps, which take long if rows have many values
+        least = 1 if n_rows * problem.source.shape[1] <= tuning.few_values else tuning.batch_of_values
+        usual = min(usual, max(least, n_rows // tuning.least_steps))
     size = estimator.batch_size
     size = n_rows if size is None else usual if size == "auto" else int(size)
     batch_size = min(size, n_rows)
     everything = whole and batch_size == n_rows
     average = estimator.average
     averaged = 0 if isinstance(average, (bool, np.bool_)) else average
-    loss, score = loss_of(estimator), _usual_score(task)
+    loss = loss_of(estimator)
     alpha = float(estimator.alpha) if lengths is None else penalty.l2  # without ½‖w‖² there is no strong convexity
     first = _first_rate(estimator, lengths, np.inf if everything else batch_size, score, tuning)
     exact = everything and np.isfinite(loss.curvature)  # steps need not become shorter
     n_steps = np.inf if exact else max(1 if whole else tuning.stream_steps, -(-n_rows // batch_size))
-    window_rows = _window_rows(source, sparse, batch_size, memory, tuning)
+    window_rows = _window_rows(problem.source, sparse, batch_size, memory, tuning)
     return SGDSettings(
         loss=loss,
         penalty=penalty,
@@ -280,11 +286,11 @@ def _usual_score(task: Task) -> float:
     used = task.weights > 0
     if task.of_classes or not used.any():
         return 1.0
-    targets, weights = task.targets[used], task.weights[used]
-    mean = np.average(targets, weights=weights)
+    targets, shares = task.targets[used], task.weights[used] / task.weights.sum()
+    mean = float(shares @ targets)
     largest = float(np.abs(targets - mean).max()) or 1.0  # whose square may overflow, or underflow
-    deviation = largest * np.average(((targets - mean) / largest) ** 2, weights=weights) ** 0.5
-    return float(deviation or abs(mean) or 1.0)
+    deviation = largest * float(shares @ ((targets - mean) / largest) ** 2) ** 0.5
+    return deviation or abs(mean) or 1.0
 
 
 def loss_of(estimator: BaseEstimator) -> Loss:
@@ -311,7 +317,10 @@ def _first_rate(
         return unit * suitable_rate(lengths, loss, batch_size, tuning)
     if estimator.learning_rate == BY_FEATURE:  # for rows of length 1; the solver measures the features
         longest = suitable_rate(Lengths(1.0, 0.0, 1.0), loss, batch_size, tuning)
-        return unit * (longest if np.isinf(batch_size) else longest / tuning.caution)
+        if loss.bounded and np.isfinite(loss.curvature) and not loss.of_classes:
+            steepest = abs(float(loss_slope(loss, -1e9 * score, 1.0)))  # maybe far less than a score, as of "huber"
+            unit = max(1.0, FIRST_STEP * score / steepest / min(1.0, 0.5 / loss.curvature))
+        return unit * (longest if np.isinf(batch_size) else longest * tuning.boldness)
     if estimator.learning_rate == "optimal":  # that of scikit-learn, after Bottou: as if a typical weight were α^-¼
         typical = estimator.alpha**-0.25
         return typical if loss.of_classes else typical / max(1.0, float(loss_slope(loss, -typical, 1.0)))

@@ -1,6 +1,7 @@
 """What a linear model is to learn: a loss, from rows, labels and weights."""
 
 import hashlib
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,8 +68,9 @@ def fingerprint(task: Task) -> str:
 
 
 def seed_of(estimator: BaseEstimator) -> int:
-    """Return a seed drawn by the estimator's random_state."""
-    return int(check_random_state(estimator.random_state).randint(2**31 - 1))
+    """Return the estimator's random_state if it is a number, else a seed that it draws."""
+    given = estimator.random_state  # to construct a generator takes as long as some epochs of few rows
+    return int(given) if isinstance(given, Integral) else int(check_random_state(given).randint(2**31 - 1))
 
 
 def merged(task: Task, most_values: int) -> Task:
@@ -98,9 +100,15 @@ def distinct(task: Task, most_values: int) -> tuple[np.ndarray, np.ndarray] | No
     if not np.isfinite(rows).all():
         return None
     used = np.flatnonzero(task.weights > 0)
-    keyed = np.column_stack([task.targets[used], rows[used]])
-    _, first, inverse = np.unique(keyed, axis=0, return_index=True, return_inverse=True)
-    return used[first], np.bincount(inverse.ravel(), task.weights[used])
+    keyed = np.empty((len(used), d + 1))
+    np.add(task.targets[used], 0.0, out=keyed[:, 0])  # so that zeros have the same sign
+    np.add(rows if len(used) == n else rows[used], 0.0, out=keyed[:, 1:])
+    bits = keyed.view(np.int64)
+    sortable = np.where(bits < 0, ~bits, bits ^ np.int64(-(2**63))).byteswap()  # words in the order of the numbers
+    words = sortable.view(f"S{keyed.itemsize * (d + 1)}")[:, 0]
+    order = words.argsort(kind="stable")
+    first = np.flatnonzero(np.append(True, words[order[1:]] != words[order[:-1]]))
+    return used[order[first]], np.add.reduceat(task.weights[used[order]], first)
 
 
 # --- the parameter `loss` --------------------------------------------------------------------------------

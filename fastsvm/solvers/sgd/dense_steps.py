@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401, compiled code calls it; loaded now, its pool is limited to one thread
 
 from fastsvm._compiled.compiler import inlined, jit
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
 from fastsvm.linalg.sparse_products import readable
@@ -22,6 +22,7 @@ from fastsvm.sources import CSRBlock, Window
 from fastsvm.tuning import current_tuning
 
 _BYTES, _ROWS, _COLUMNS, _SPARSE = range(4)
+_VALUES_AT_ONCE = 1 << 14  # Lengths are sums over so many values, in memory that is not new.
 _UNSEEN = 16  # A shrinkage by the L2 penalty of fewer units of rounding is accumulated first.
 
 
@@ -88,10 +89,6 @@ class DenseModel(NamedTuple):
             self.leader[:] = self.coef * (self.slowness + accrued) + np.sign(self.coef) * due
         self.penalties[:] = wanted
 
-    def slowness_of_weights(self) -> np.ndarray:
-        """Return h of all weights."""
-        return self.slowness
-
     def last(self) -> LinearFunction:
         """Return the weights of the last step."""
         return LinearFunction(self.coef.astype(np.float64), self.intercept.astype(np.float64))
@@ -148,34 +145,20 @@ def stored_rows(window: Window) -> tuple[StoredRows, np.ndarray]:
 
 
 class Buffers(NamedTuple):
-    """Buffers for a few rows: the dense rows, their scores, the slopes of their losses, and their gradient.
-
-    `ends`, shape (n_scores, n_epochs, 2, n_features), takes the weights at the end of each of several epochs, and h.
-    """
+    """Buffers for a few rows: the dense rows, their scores, the slopes of their losses, and their gradient."""
 
     rows: np.ndarray
     scores: np.ndarray
     slopes: np.ndarray
     part: np.ndarray
-    ends: np.ndarray
-
-    @classmethod
-    def of(cls, n_rows: int, n_features: int, n_scores: int, dtype: np.dtype) -> "Buffers":
-        """Return buffers for `n_rows` rows."""
-        scores, part, ends = (n_rows, n_scores), (n_scores, n_features), (n_scores, 0, 2, n_features)
-        return cls(*(np.empty(shape, dtype) for shape in ((n_rows, n_features), scores, scores, part, ends)))
 
 
 class DenseSteps:
     """Takes the steps of windows on a `DenseModel`; threads share scores whose losses are apart."""
 
-    takes_epochs = True  # A window may have several epochs.
-
     def __init__(self, problem: SGDProblem, settings: SGDSettings, pool: Pool) -> None:
         self.problem, self.settings, self.pool = problem, settings, pool
         self.dtype = product_type(problem.source.dtype)
-        self._buffers: dict[tuple[int, int], Buffers] = {}
-        self.ends = np.empty((0, 0, 2, 0), self.dtype)
 
     def model(self, last: LinearFunction, mean: LinearFunction, total: float) -> DenseModel:
         """Return a model with weights and an average, whose averaging weights sum to `total`."""
@@ -187,57 +170,43 @@ class DenseSteps:
         return stored_rows(window)
 
     def lengths(
-        self, earlier: FeatureLengths | None, rows: StoredRows, numbers: np.ndarray, weights: np.ndarray
+        self, earlier: FeatureLengths | None, window: Window, stored: tuple[StoredRows, np.ndarray], weights: np.ndarray
     ) -> FeatureLengths:
-        """Return the lengths of features with more rows."""
-        mapping, n_features = self.problem.mapping(rows.values.dtype), self.problem.source.shape[1]
-
-        def add(start: int, stop: int, sums: np.ndarray) -> None:
-            buffer = np.empty((1, n_features), rows.values.dtype)
-            _add_squares(rows, numbers[start:stop], weights[start:stop], mapping, buffer, sums)
-
-        return added_lengths(earlier, add, weights, n_features, self.pool)
+        """Return the lengths of features with the first rows of a window."""
+        kind = stored[0].values.dtype
+        (shift, scale), sums = self.problem.mapping(kind), np.zeros((self.problem.source.shape[1], 2))
+        for start, stop in spans(len(weights), max(1, _VALUES_AT_ONCE // len(sums))):
+            X, weight = window.block.take(window.places[start:stop]).dense(kind), weights[start:stop]
+            X = (X - shift) * scale if scale.size else X
+            sums[:, 0] += weight @ (X != 0)
+            sums[:, 1] += weight @ np.square(X, dtype=np.float64)
+        return added_lengths(earlier, weights, sums)
 
     def take(self, model: DenseModel, stored: StoredRows, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
         k, settings = len(rows.balance), self.settings
         apart = settings.tuning.apart and not settings.loss.of_classes and settings.penalty.clip == np.inf
         n_shares = -(-k // settings.tuning.scores) if apart else 1
-        shares = list(pairwise(np.linspace(0, k, n_shares + 1).astype(int).tolist()))
-        losses = np.zeros((len(shares), len(plan.rates) + 1))
+        losses = np.zeros((n_shares, len(plan.rates) + 1))
+        if n_shares == 1:
+            _steps(settings.loss, stored, rows, model, plan, self._buffers(k), losses[0])
+            return losses[0]
+        shares = list(pairwise(number * k // n_shares for number in range(n_shares + 1)))
         parts = [model.part(start, stop) for start, stop in shares]
 
         def some(number: int, start: int, stop: int) -> None:
             of_scores = rows._replace(targets=rows.targets - start, balance=rows.balance[start:stop])
-            memory = self._memory(start, stop)._replace(ends=self.ends[start:stop])
-            _steps(settings.loss, stored, of_scores, parts[number], plan, memory, losses[number])
+            own = plan._replace(ends=plan.ends[start:stop])
+            _steps(settings.loss, stored, of_scores, parts[number], own, self._buffers(stop - start), losses[number])
 
-        n_epochs = max(1, len(rows.numbers) // plan.epoch_rows)
-        self.ends = np.zeros((k, n_epochs if n_epochs > 1 else 0, 2, model.coef.shape[1]), self.dtype)
         self.pool.run(some, [(number, *share) for number, share in enumerate(shares)])
         model.total[:] = parts[0].total
         return losses.sum(axis=0)
 
-    def _memory(self, start: int, stop: int) -> Buffers:
-        if (start, stop) not in self._buffers:
-            n_rows = min(self.settings.batch_size, current_tuning().products.tile)
-            self._buffers[start, stop] = Buffers.of(n_rows, self.problem.source.shape[1], stop - start, self.dtype)
-        return self._buffers[start, stop]
-
-
-@jit
-def _add_squares(stored: StoredRows, numbers, weights, mapping, buffer, sums):
-    """Add the weights of nonzero values and of their squares to the sums of each feature."""
-    x, (shift, scale) = buffer[0], mapping
-    for i in range(numbers.size):
-        load(stored, numbers[i : i + 1], buffer)
-        if scale.size:
-            for j in range(x.size):
-                x[j] = (x[j] - shift[j]) * scale[j]
-        for j in range(x.size):
-            value = np.float64(x[j])
-            sums[j, 0] += weights[i] if value != 0 else 0.0
-            sums[j, 1] += weights[i] * value * value
+    def _buffers(self, n_scores: int) -> Buffers:
+        n, d = min(self.settings.batch_size, current_tuning().products.tile), self.problem.source.shape[1]
+        shapes = (n, d), (n, n_scores), (n, n_scores), (n_scores, d)
+        return Buffers(*(np.empty(shape, self.dtype) for shape in shapes))
 
 
 @jit
@@ -402,12 +371,20 @@ def _steps(
         losses[s] = _accumulate(loss, stored, rows, (start, stop), pending == 0, model, buffers)
         if s < plan.rates.size:
             _update(model, pending + stop - start, plan, s)
-        if stop == (epoch + 1) * plan.epoch_rows and epoch < buffers.ends.shape[1]:
-            for c in range(model.coef.shape[0]):
-                buffers.ends[c, epoch, 0] = model.coef[c]
-                if model.slowness.size:
-                    buffers.ends[c, epoch, 1] = model.slowness[c]
+        if stop == (epoch + 1) * plan.epoch_rows and epoch < plan.ends.shape[1]:
+            _write_end(model, plan.ends[:, epoch])
         start, pending = stop, 0
+
+
+@jit
+def _write_end(model, ends):
+    """Write the sums that a `StepPlan` asks for."""
+    for c in range(ends.shape[0]):
+        for j in range(model.coef.shape[1]):
+            w = np.float64(model.coef[c, j])
+            ends[c, 0] += w * w
+            ends[c, 1] += abs(w)
+            ends[c, 2] += model.slowness[c, j] if model.slowness.size else 0.0
 
 
 @jit

@@ -29,14 +29,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 
 BY_FEATURE = "adagrad"
 """The schedule whose rates depend on the gradients and lengths of the features."""
 
 _EARLY = 4  # After one epoch, "auto" is below half of the first rate.
-_PARTS = 2  # A window has so many parts, whose sums are added in order, so that bits do not depend on the threads.
 FIRST_STEP = 0.3
 """The first step changes a score by so many sizes of a score: that of the intercept, and those of one rate for all."""
 
@@ -166,22 +164,9 @@ class FeatureRates(NamedTuple):
         return cls(np.empty(0, dtype), np.empty(0, dtype), 0.0)
 
 
-def added_lengths(
-    lengths: FeatureLengths | None,
-    add: Callable[[int, int, np.ndarray], None],
-    weights: np.ndarray,
-    n_features: int,
-    pool: Pool,
-) -> FeatureLengths:
-    """Return the lengths with more rows, of which each has a weight.
-
-    `add(start, stop, sums)` adds the counts and squares of some of them to sums, shape (n_features, 2).
-    """
-    runs = list(spans(len(weights), max(1, -(-len(weights) // _PARTS))))
-    sums = np.zeros((len(runs), n_features, 2))
-    pool.run(lambda k, start, stop: add(start, stop, sums[k]), [(k, *run) for k, run in enumerate(runs)])
-    counts, squares = sums.sum(axis=0).T.copy()
-    n_rows = float(weights.sum())
+def added_lengths(lengths: FeatureLengths | None, weights: np.ndarray, sums: np.ndarray) -> FeatureLengths:
+    """Return the lengths with more rows, of which each has a weight; `sums` has their counts and squares as columns."""
+    n_rows, (counts, squares) = float(weights.sum()), sums.T.copy()
     if lengths is None:
         return FeatureLengths(n_rows, counts, squares)
     return FeatureLengths(lengths.n_rows + n_rows, lengths.counts + counts, lengths.squares + squares)

@@ -103,6 +103,7 @@ class StepPlan(NamedTuple):
     before: int  # So many steps were taken before.
     features: FeatureRates
     epoch_rows: int  # A batch ends where so many rows end, if the window has several epochs.
+    ends: np.ndarray  # Each score gets Σ w², Σ |w| and Σ h at the end of each of these epochs, shape (n_scores, n, 3).
 
 
 @storable("sgd progress")

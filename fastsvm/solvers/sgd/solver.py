@@ -24,10 +24,11 @@ Memory
     24 n bytes.
 
 End
-    The full objective of the answer is computed after epochs whose numbers grow by √2. The fit ends if the objective
-    fell by no more than ten tolerances while the number of epochs doubled. An error of the order 1/epochs that is left
-    then is as large as this fall, one of the order 1/√epochs 2.4 times as large. Such an estimate fails with a constant
-    rate, whose error does not vanish: it stalls. With validation samples, the fit ends if their score stopped rising.
+    The full objective of the answer is computed after epochs whose numbers double, and then grow by √2. The fit ends if
+    the objective fell by no more than a tolerance an epoch, or ten in all, while the number of epochs doubled. An error
+    of the order 1/epochs that is left then is as large as this fall, one of the order 1/√epochs 2.4 times as large.
+    Such an estimate fails with a constant rate, whose error does not vanish: it stalls. With validation samples, the
+    fit ends if their score stopped rising.
 
 After
     Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos; Bottou (2012), Stochastic gradient descent tricks.
@@ -36,11 +37,12 @@ After
 import math
 from collections.abc import Callable, Generator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.linalg.row_products import product_type
 from fastsvm.losses import Loss
 from fastsvm.solvers.outer_loop import Memoryless, Report, copied
 from fastsvm.solvers.sgd.dense_steps import DenseModel, DenseSteps
@@ -63,20 +65,9 @@ from fastsvm.sources import Window, check_finite, whole_epochs, windows
 from fastsvm.tuning import SGDTuning
 
 _SLOWER = 5.0  # It divides the adaptive rate where progress ends, as in scikit-learn.
-_FALL = 10.0  # A fit ends if the objective fell by so many tolerances while its epochs doubled, from ten epochs on.
+_FALL = 10.0  # A fit may end if the objective fell by so many tolerances while its epochs doubled.
 _SLOWEST = 1e-6  # The fit ends below this adaptive rate, as in scikit-learn.
-
-
-_VALUES_AT_ONCE = 1 << 16  # So many rows, and weights at their ends, are those of several epochs.
-
-
-class Epoch(NamedTuple):
-    """What is recorded of an epoch: its number, steps so far, the objective in its course, and its last rate."""
-
-    number: int
-    n_steps: int
-    objective: float
-    rate: float
+_ROWS_AT_ONCE = 1 << 16  # Several epochs have so many rows, of which each counts for each score.
 
 
 class SGD(Memoryless):
@@ -97,7 +88,7 @@ class SGD(Memoryless):
     ) -> None:
         self.problem, self.settings, self.pool, self.validate = problem, settings, pool, validate
         self.sees_each, self._n_epochs = sees_each, 1
-        self._ended: list[Epoch] = []
+        self._ended: list[tuple[int, int, float, float]] = []
         self.rows = np.flatnonzero(problem.weights > 0)
         self._losses: list[np.ndarray] = []
         self.score = np.nan
@@ -106,7 +97,10 @@ class SGD(Memoryless):
         self._steps: Any = kind(problem, settings, pool)
         self._features: tuple[FeatureLengths, FeatureRates] | None = None
         self._read_to: list[np.ndarray | None] = []
+        self._examined: SGDState | None = None  # The objective of this state was examined last.
         self._copies: list[DenseModel | SparseModel] = []
+        self._n_weights = len(problem.balance) * problem.source.shape[1]
+        self._sums, self._totals = np.zeros((1, 3)), np.zeros(1)  # Of epochs they are `StepPlan.ends`, and the losses.
 
     def init(self, begin: LinearFunction | None = None) -> SGDState:
         """Return the state at the weights `begin`, by default zero."""
@@ -150,40 +144,25 @@ class SGD(Memoryless):
         if state.seen < self._n_epochs * len(self.rows):
             return state, self._report(state.total / max(1, state.seen))
         self._windows = None
-        running = state.total / len(self.rows) + self._penalty(_finite(state.model.last()).coef)
+        running = self._end_epochs(state)
         state = state._replace(epoch=state.epoch + self._n_epochs, window=0, seen=0, total=0.0)
         return self._decide(state, running)
 
     def _epochs_at_once(self, state: SGDState, most: int) -> int:
         """Return how many epochs are one window: those until the objective is examined, of few rows in memory."""
         settings, n = self.settings, len(self.rows)
-        is_first = state.epoch == 0 or state.window > 0 or state.seen > 0  # it measures the features, or is resumed
-        is_alone = self.sees_each or is_first or self.validate is not None or not settings.tuning.together
-        if is_alone or not self._steps.takes_epochs or whole_epochs(self.problem.source, self.rows, []) is None:
-            return 1
-        n_values = n + state.model.coef.size  # of what is kept for each epoch
-        most = min(most, max(1, min(settings.window_rows, _VALUES_AT_ONCE) // n_values))
+        is_alone = self.sees_each or self.validate is not None or not settings.tuning.together
+        if is_alone or state.window > 0 or state.seen > 0 or self.problem.source.stored_bytes > 0:
+            return 1  # also of an epoch that was interrupted
+        most = max(1, min(most, settings.window_rows // n, _ROWS_AT_ONCE // (n * len(self.problem.balance))))
         begin = state.epoch - state.origin
-        for count in range(1, most):
-            if settings.tol is not None and is_examined(begin + count, settings.patience):
-                return count
-        return most
+        return most if settings.tol is None else min(most, next_examined(begin, settings.patience) - begin)
 
-    def rate(self, state: SGDState) -> float:
-        """Return the rate of the last step; if rates are by feature, their harmonic mean over the weights."""
-        by_feature = self.settings.schedule.name == BY_FEATURE
-        slowness = float(state.model.slowness_of_weights().mean(dtype=np.float64)) if by_feature else 0.0
-        return self._rate(state.n_steps, state.factor, slowness)
+    def take_epochs(self) -> list[tuple[int, int, float, float]]:
+        """Return the epochs that ended since the last call: number, steps so far, objective in its course, last rate.
 
-    def _rate(self, n_steps: int, factor: float, slowness: float) -> float:
-        """Return the rate of the last of some steps; `slowness` is the mean of h."""
-        t, settings = max(0, n_steps - 1), self.settings
-        if settings.schedule.name == BY_FEATURE:
-            return 1 / max(slowness + settings.penalty.l2 * (t + 1), 1e-300)
-        return factor * float(settings.schedule.rates(t, 1)[0])
-
-    def take_epochs(self) -> "list[Epoch]":
-        """Return what is known of the epochs since the last call that ended before the last one did."""
+        If rates are by feature, this is their harmonic mean over the weights.
+        """
         ended, self._ended = self._ended, []
         return ended
 
@@ -199,38 +178,31 @@ class SGD(Memoryless):
             self._windows = None
 
     def _epoch(self, state: SGDState) -> Generator[Window, None, None]:
-        settings = self.settings
+        source, settings = self.problem.source, self.settings
         seed = None if settings.seed is None else (settings.seed, state.epoch)
         if self._n_epochs > 1:
-            return self._several_epochs(state)
-        return windows(self.problem.source, self.rows, seed, settings.window_rows, state.window, self._read_to)
-
-    def _several_epochs(self, state: SGDState) -> Generator[Window, None, None]:
-        """Yield the rows of some epochs, one after the other, as one window."""
-        seed = self.settings.seed
-        seeds = [None if seed is None else (seed, state.epoch + k) for k in range(self._n_epochs)]
-        window = whole_epochs(self.problem.source, self.rows, seeds)
-        assert window is not None
-        yield window
+            return (window for window in [whole_epochs(source, self.rows, seed, self._n_epochs)])
+        return windows(source, self.rows, seed, settings.window_rows, state.window, self._read_to)
 
     def _process(self, state: SGDState, window: Window) -> SGDState:
         """Return the state after the steps of a window."""
         problem, settings, n = self.problem, self.settings, len(window.rows)
-        n_epochs, n_used = self._n_epochs, len(self.rows)
-        n_batches, rest = divmod(state.pending + n // n_epochs, settings.batch_size)
-        if rest and (settings.sparse or state.seen + n // n_epochs == n_used):
+        n_epochs, once = self._n_epochs, n // self._n_epochs
+        n_batches, rest = divmod(state.pending + once, settings.batch_size)
+        if rest and (settings.sparse or state.seen + once == len(self.rows)):
             n_batches, rest = n_batches + 1, 0
-        last = n // n_epochs + state.pending - (n_batches - 1) * settings.batch_size - rest  # rows of the last batch
+        last = once + state.pending - (n_batches - 1) * settings.batch_size - rest  # rows of the last batch
         n_batches *= n_epochs
         before = state.n_steps + np.arange(n_batches)
         rates = state.factor * settings.schedule.rates(state.n_steps, n_batches)
         model, (stored, numbers) = self._copy(state.model), self._steps.rows(window)
         targets, weights = problem.targets[window.rows], problem.weights[window.rows]
         mapping = problem.mapping(self._steps.dtype)
-        state, features = self._with_rates(state, model, window, (stored, numbers, weights))
+        state, features = self._with_rates(state, model, window, (stored, numbers), weights[:once])
+        ends = np.zeros((len(problem.balance), n_epochs, 3))
         plan = StepPlan(
             settings.batch_size, rates, averaging_weights(before + 1 - settings.average_from), settings.penalty,
-            state.pending, state.n_steps, features, n_used if n_epochs > 1 else max(1, n),
+            state.pending, state.n_steps, features, max(1, once), ends,
         )  # fmt: skip
         rows = OrderedRows(numbers, targets, weights, problem.balance, *mapping)
         losses = self._steps.take(model, stored, rows, plan)
@@ -242,28 +214,32 @@ class SGD(Memoryless):
         if n_batches:
             sizes[n_batches // n_epochs - 1 :: n_batches // n_epochs] = last
         self._losses.append(losses[:n_batches] / sizes)
+        self._sums = ends.sum(axis=0)
         if n_epochs > 1:
-            total = self._end_epochs(state, losses[:n_batches].reshape(n_epochs, -1).sum(axis=1))
+            self._totals = losses[:n_batches].reshape(n_epochs, -1).sum(axis=1)
         return state._replace(
             model=model, window=state.window + 1, n_steps=state.n_steps + n_batches, seen=state.seen + n, pending=rest,
             total=state.total + total, pending_loss=float(losses[n_batches]),
         )  # fmt: skip
 
-    def _end_epochs(self, state: SGDState, totals: np.ndarray) -> float:
-        """Record all of several epochs but the last one, and return the sum of losses of that."""
-        n_steps, penalty = -(-len(self.rows) // self.settings.batch_size), self.settings.penalty
-        coef, slowness = self._steps.ends.astype(np.float64).transpose(2, 1, 0, 3)
-        running = totals / len(self.rows)
-        if penalty.l2 > 0:
-            running += penalty.l2 / 2 * np.einsum("ecj,ecj->e", coef, coef)  # which may overflow
-        if penalty.l1 > 0:
-            running += penalty.l1 * np.abs(coef).sum(axis=(1, 2))
-        means = slowness.mean(axis=(1, 2)).tolist()
-        for k, objective_of_epoch in enumerate(running[:-1].tolist()):
-            steps = state.n_steps + (k + 1) * n_steps
-            rate = self._rate(steps, state.factor, means[k])
-            self._ended.append(Epoch(state.epoch + k + 1, steps, objective_of_epoch, rate))
-        return float(totals[-1])
+    def _end_epochs(self, state: SGDState) -> float:
+        """Record the epochs that end, and return the objective in the course of the last one."""
+        settings, n_epochs, sums = self.settings, self._n_epochs, self._sums
+        if not np.isfinite(sums[:, 1]).all():
+            raise Diverged(OVERFLOW)
+        running = (self._totals if n_epochs > 1 else np.array([state.total])) / len(self.rows)
+        for factor, penalties in ((settings.penalty.l2 / 2, sums[:, 0]), (settings.penalty.l1, sums[:, 1])):
+            running += factor * penalties if factor > 0 else 0.0  # as sums may overflow
+        last = np.arange(1 - n_epochs, 1)
+        steps = state.n_steps + last * -(-len(self.rows) // settings.batch_size)
+        if settings.schedule.name == BY_FEATURE:
+            rates = 1 / np.maximum(sums[:, 2] / self._n_weights + settings.penalty.l2 * steps, 1e-300)
+        else:
+            rates = state.factor * settings.schedule.rates(max(0, int(steps[0]) - 1), int(steps[-1] - steps[0]) + 1)
+            rates = rates[steps - steps[0]]
+        columns = state.epoch + n_epochs + last, steps, running, rates
+        self._ended += zip(*(column.tolist() for column in columns), strict=True)
+        return self._ended[-1][2]
 
     def _copy(self, model: DenseModel | SparseModel) -> DenseModel | SparseModel:
         """Return a copy that steps may change, in the memory of the copy before the last one: new memory is slow."""
@@ -276,7 +252,7 @@ class SGD(Memoryless):
         return copy
 
     def _with_rates(
-        self, state: SGDState, model: DenseModel | SparseModel, window: Window, stored: Any
+        self, state: SGDState, model: DenseModel | SparseModel, window: Window, stored: Any, weights: np.ndarray
     ) -> tuple[SGDState, FeatureRates]:
         """Return the state and the rates that the rows of a window suggest; later epochs have the same rates."""
         settings, dtype = self.settings, self._steps.dtype
@@ -285,7 +261,7 @@ class SGD(Memoryless):
             return state, FeatureRates.none(dtype)
         begins = state.lengths is None
         if begins or settings.partial or state.epoch == 0:
-            lengths = self._steps.lengths(state.lengths, *stored)
+            lengths = self._steps.lengths(state.lengths, window, stored, weights)
             if not np.isfinite(lengths.squares).all():
                 self._raise_not_finite(window)
             state = state._replace(lengths=lengths)
@@ -326,9 +302,14 @@ class SGD(Memoryless):
             answer = self.answer(state)
             self.score = self.validate(self._whole(answer))
             return validated(state, answer, self.score, tol, patience)
-        if tol is None or not is_examined(state.epoch - state.origin, patience):
+        epochs = state.epoch - state.origin
+        if tol is None or next_examined(epochs - 1, patience) > epochs:
             return state, False
-        return examined(state, self.objective(self.answer(state)), tol * self.unit)
+        objective = self.objective(self.answer(state))
+        fall = (state.answer_objective if epochs == 2 * patience else state.earlier_objective) - objective
+        state = state._replace(answer_objective=objective, earlier_objective=state.answer_objective)
+        self._examined = state
+        return state, has_settled(fall, tol * self.unit, epochs)
 
     @cached_property
     def unit(self) -> float:
@@ -352,6 +333,8 @@ class SGD(Memoryless):
 
     def final_objective(self, state: SGDState) -> float:
         """Return the objective of what `finish` returns, from scores in float64."""
+        if self._examined is state and product_type(self.problem.source.dtype) == np.float64:
+            return state.answer_objective
         return self.objective(self._final(state), exact=True)
 
     def _final(self, state: SGDState) -> LinearFunction:
@@ -412,21 +395,13 @@ def validated(
     return (state, False) if stale < patience else (state._replace(stale=0), True)
 
 
-def examined(state: SGDState, objective: float, tolerance: float) -> tuple[SGDState, bool]:
-    """Return the state after a look at the objective, and whether it stopped falling."""
-    fall = state.earlier_objective - objective
-    state = state._replace(answer_objective=objective, earlier_objective=state.answer_objective)
-    return state, has_settled(fall, tolerance)
+def has_settled(fall: float, tolerance: float, epochs: int) -> bool:
+    """Return whether an objective that fell so much while the epochs doubled to `epochs` is near its least value."""
+    return abs(fall) <= max(_FALL, epochs / 2) * tolerance or (tolerance == 0 and fall <= 0)
 
 
-def has_settled(fall: float, tolerance: float) -> bool:
-    """Return whether an objective that fell so much while the epochs doubled is near its least value."""
-    return abs(fall) <= _FALL * tolerance or (tolerance == 0 and fall <= 0)
-
-
-def is_examined(epoch: int, patience: int) -> bool:
-    """Return whether the epochs have just grown to `patience` times some power of √2."""
-    if epoch <= patience:
-        return epoch == patience
-    before, now = (math.floor(2 * math.log2(number / patience)) for number in (epoch - 1, epoch))
-    return now > before
+def next_examined(epoch: int, patience: int) -> int:
+    """Return the next of the epochs whose numbers grow from `patience` by 2, and then by √2."""
+    if epoch < 2 * patience:
+        return patience if epoch < patience else 2 * patience
+    return math.ceil(patience * 2 ** ((math.floor(2 * math.log2(epoch / patience)) + 1) / 2))

@@ -93,7 +93,7 @@ class SparseModel(NamedTuple):
         self.intercept[:], self.intercept_sum[:] = last.intercept, total * mean.intercept
         share, slow = self.pairs[:, :, _SHARE], np.zeros(())
         if self.table.size:
-            share, slow = self.table[:, :, _V_SHARE], self.slowness_of_weights()
+            share, slow = self.table[:, :, _V_SHARE], self.pairs[:, :, _SLOW]
             self.table[:, :, _SLOW_SHARE] = 0.0
         if not (last.coef.any() or mean.coef.any()):
             self.pairs[:, :, _V] = share[:] = 0.0
@@ -131,17 +131,11 @@ class SparseModel(NamedTuple):
         _write_mean(self, coef)
         return LinearFunction(coef, self.intercept_sum / max(total, _TINY)), total
 
-    def slowness_of_weights(self) -> np.ndarray:
-        """Return h of all weights."""
-        return self.pairs[:, :, _SLOW]
-
 
 class SparseSteps:
     """Takes the steps of windows on a `SparseModel`; threads share scores whose losses are apart."""
 
     dtype = np.dtype(np.float64)
-
-    takes_epochs = False
 
     def __init__(self, problem: SGDProblem, settings: SGDSettings, pool: Pool) -> None:
         self.problem, self.settings, self.pool = problem, settings, pool
@@ -155,16 +149,14 @@ class SparseSteps:
         return readable(window.block, window.places)
 
     def lengths(
-        self, earlier: FeatureLengths | None, block: CSRBlock, numbers: np.ndarray, weights: np.ndarray
+        self, earlier: FeatureLengths | None, window: Window, stored: tuple[CSRBlock, np.ndarray], weights: np.ndarray
     ) -> FeatureLengths:
-        """Return the lengths of features with more rows."""
+        """Return the lengths of features with the first rows of a window."""
+        block, numbers = stored[0], stored[1][: len(weights)]
         order = np.argsort(numbers, kind="stable")  # as they lie in memory, which is faster to read
-        numbers, weights = numbers[order], weights[order]
-
-        def add(start: int, stop: int, sums: np.ndarray) -> None:
-            _add_squares(block, numbers[start:stop], weights[start:stop], sums)
-
-        return added_lengths(earlier, add, weights, block.n_features, self.pool)
+        sums = np.zeros((block.n_features, 2))
+        _add_squares(block, numbers[order], weights[order], sums)
+        return added_lengths(earlier, weights, sums)
 
     def take(self, model: SparseModel, block: CSRBlock, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
@@ -180,13 +172,14 @@ class SparseSteps:
         sums, parts = np.zeros((k, len(plan.rates) + 1)), [model.part(*share) for share in shares]
 
         def some(number: int, start: int, stop: int) -> None:
+            own = plan._replace(ends=plan.ends[start:stop])
             if by_row:
-                _row_steps(loss, block, rows, parts[number], plan, start, sums[start:stop])
+                _row_steps(loss, block, rows, parts[number], own, start, sums[start:stop])
                 return
             is_own = rows.targets == start
             factors = np.where(is_own, rows.balance[start] * rows.weights, rows.weights)
             alone = rows._replace(targets=np.where(is_own, 1.0, -1.0), weights=factors, balance=np.ones(1))
-            _batch_steps(loss, block, alone, parts[number], plan, sums[start])
+            _batch_steps(loss, block, alone, parts[number], own, sums[start])
 
         self.pool.run(some, [(number, *share) for number, share in enumerate(shares)])
         model.scalars[:] = parts[0].scalars
@@ -305,6 +298,8 @@ def _row_steps(
             _count(scalars, plan.averaging[s] * scale, plan.averaging[s])
         for c in range(k):
             model.intercept_sum[c] += plan.averaging[s] * intercept[c]
+        if (s + 1) % plan.epoch_rows == 0 and s < plan.ends.shape[1] * plan.epoch_rows:
+            _write_end(model, plan.ends[:, s // plan.epoch_rows])
 
 
 # --- batches of several rows, and losses of all scores ---------------------------------------------------
@@ -314,16 +309,16 @@ def _row_steps(
 def _batch_steps(
     loss: Loss, block: CSRBlock, rows: OrderedRows, model: SparseModel, plan: StepPlan, losses: np.ndarray
 ) -> None:
-    """Take a step on each batch, in order; the last batch may have fewer rows.
+    """Take a step on each batch, in order; the last batch of an epoch may have fewer rows.
 
     `losses`, shape (n_steps + 1,), are overwritten, but for the last, by the sums of losses of the batches. They are
     NaN if a score is not finite.
     """
-    k = model.intercept.size
+    k, start = model.intercept.size, 0
     scores, slopes = np.empty((plan.batch_size, k)), np.empty((plan.batch_size, k))
     for s in range(plan.rates.size):
-        start = s * plan.batch_size
-        n = min(plan.batch_size, rows.numbers.size - start)
+        epoch = start // plan.epoch_rows
+        n = min(plan.batch_size, rows.numbers.size - start, (epoch + 1) * plan.epoch_rows - start)
         numbers = rows.numbers[start : start + n]
         if not _write_scores(block, numbers, model, scores):
             losses[s] = np.nan
@@ -331,6 +326,9 @@ def _batch_steps(
         targets, weights = rows.targets[start : start + n], rows.weights[start : start + n]
         losses[s] = add_losses(loss, scores[:n], targets, weights, rows.balance, slopes[:n])
         _step(model, block, numbers, slopes[:n], losses[s] / n, plan, s)
+        start += n
+        if start == (epoch + 1) * plan.epoch_rows and epoch < plan.ends.shape[1]:
+            _write_end(model, plan.ends[:, epoch])
 
 
 @jit_in_order
@@ -545,6 +543,18 @@ def _write_last(model, out):
         for j in range(out.shape[1]):
             slow = pairs[c, j, _SLOW] if is_adaptive else 0.0
             out[c, j] = _shrunk(pairs[c, j, _V], due) / max(slow + accrued, _TINY)
+
+
+@jit
+def _write_end(model, ends):
+    """Write the sums that a `StepPlan` asks for."""
+    coef, is_adaptive = np.empty(model.pairs.shape[:2]), model.table.shape[2] > 0
+    _write_last(model, coef)
+    for c in range(ends.shape[0]):
+        for j in range(coef.shape[1]):
+            ends[c, 0] += coef[c, j] ** 2
+            ends[c, 1] += abs(coef[c, j])
+            ends[c, 2] += model.pairs[c, j, _SLOW] if is_adaptive else 0.0
 
 
 @jit

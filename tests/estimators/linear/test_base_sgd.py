@@ -55,7 +55,7 @@ def test_the_objective_of_a_hinge_comes_close_to_the_least(batch_size, two_300):
     alpha = 0.01
     dual = SVC(kernel="linear", C=1 / (alpha * len(X)), tol=1e-8).fit(X, y)
     wanted = objective("hinge", dual.coef_, dual.intercept_, X, 2.0 * y - 1, alpha)
-    model = made_sgd("hinge", alpha=alpha, batch_size=batch_size, tol=1e-5).fit(X, y)
+    model = made_sgd("hinge", alpha=alpha, batch_size=batch_size, tol=1e-6).fit(X, y)
     assert wanted * (1 - 1e-6) <= model.objective_ <= wanted * 1.001
 
 
@@ -153,7 +153,7 @@ def test_rows_of_weight_zero_are_left_out(three_300):
 
 
 def test_a_larger_tolerance_ends_earlier(two_300):
-    epochs = [made_sgd("log_loss", tol=tol).fit(*two_300).n_iter_ for tol in (1e-2, 1e-4, 1e-6)]
+    epochs = [made_sgd("log_loss", tol=tol).fit(*two_300).n_iter_ for tol in (1e-2, 1e-5, 1e-7)]
     assert epochs[0] < epochs[1] < epochs[2]
     few, many = (made_sgd("log_loss", n_iter_no_change=n).fit(*two_300).n_iter_ for n in (2, 20))
     assert few < many

@@ -113,7 +113,7 @@ def test_a_loaded_model_takes_partial_fits(layout, two_300, tmp_path):
 
 def test_partial_fits_of_all_rows_are_epochs(two_300):
     X, y = two_300
-    parameters = {"learning_rate": "invscaling", "eta0": 0.3, "alpha": 0.01}
+    parameters = {"learning_rate": "invscaling", "eta0": 0.3, "alpha": 0.01, "batch_size": 32}
     model = made_sgd("log_loss", **parameters)
     for _ in range(4):
         model.partial_fit(X, y, classes=[0, 1])
@@ -164,7 +164,7 @@ def test_partial_fits_know_all_classes(three_300):
 
 def test_partial_fits_on_what_was_fitted(two_300):
     X, y = two_300
-    parameters = {"alpha": 0.01, "max_iter": 3, "tol": None}
+    parameters = {"alpha": 0.01, "max_iter": 3, "tol": None, "batch_size": 32}
     model = made_sgd("log_loss", **parameters).fit(X, y)
     wanted = made_sgd("log_loss", **parameters | {"max_iter": 4}).fit(X, y)
     assert_same(model.partial_fit(X, y), wanted, 1e-14)

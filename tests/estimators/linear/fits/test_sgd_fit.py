@@ -74,7 +74,7 @@ def test_a_fit_ends_when_time_is_over(two_300):
     with pytest.warns(ConvergenceWarning, match="max_time"):
         model = made_sgd("log_loss", max_time=1e-6).fit(*two_300)
     assert model.stop_reason_ == "max_time"
-    assert model.n_iter_ == 1
+    assert model.n_iter_ == model.n_iter_no_change  # few rows have several epochs in a window
     assert model.predict(two_300[0]).shape == (300,)
 
 
@@ -217,6 +217,7 @@ def test_an_interrupt_after_a_window_resumes_to_the_same_bits(two_300, monkeypat
         return after
 
     monkeypatch.setattr(SGD, "_process", interrupted)
+    monkeypatch.setattr(SGD, "_epochs_at_once", lambda self, state, most: 1)
     model = SGDClassifier(warm_start=True, **parameters)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
