@@ -30,7 +30,7 @@ Y = (X[:, 0] + np.random.default_rng(1).normal(size=600) > 0).astype(int)
 def test_warning_is_of_the_line_that_calls_the_fit(model):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(X + 2, Y)
+        model.fit(X + 1, Y)
     told = [each for each in caught if issubclass(each.category, ConvergenceWarning)]
     assert told and {each.filename for each in told} == {__file__}
 

@@ -36,7 +36,7 @@ def killed(kind, name, at):
 IN_A_FILE = 400_000  # bytes of memory: half of it does not hold the features in float16
 PHASES = {
     "features": 'killed(landmarks.FeatureMap, "write", 1)',
-    "ascent": 'killed(JobCheckpointer, "observe", 12)',
+    "ascent": 'killed(JobCheckpointer, "observe", 6)',
     "refinement": 'killed(nystroem_machine, "_taken", 1)',
 }
 
