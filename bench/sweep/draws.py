@@ -57,7 +57,7 @@ class Draw:
     scaling : {"standardised", "none", "units", "huge"}
         "units" differ by factors of up to 100,000, and one column of "huge" is 3e7 ± 1e6.
     storage : {"float64", "float32", "csr", "hdf5"}
-        What fastsvm is given. scikit-learn gets an array or a CSR matrix instead of a file.
+        What fastsvm is given. For scikit-learn, h5py reads a file into an array or a CSR matrix, which is timed.
     given : dict
         Parameters of both. A number `gamma` is a factor of what "scale" is.
     peer : str

@@ -50,12 +50,12 @@ def measured(draw: Draw, say: Callable[[str, str], None] = _ignore, enough_s: fl
     pair = pair_of(draw, data.X)
     found: dict[str, Any] = {"draw": asdict(draw), "line": draw.line()}
     sides, errors = {}, {}
-    with as_stored(draw, data) as stored:
-        for name, make, X in (("ours", pair.ours, stored), ("theirs", pair.theirs, data.X)):
+    with as_stored(draw, data) as (stored, read):
+        for name, make, samples_of in (("ours", pair.ours, lambda: stored), ("theirs", pair.theirs, read)):
             took = [f"{one} took {side.seconds:.3g} s" for one, side in sides.items()]
             say("hung" if name == "ours" else "refused", ", ".join([*took, f"{name} runs"]))
             try:
-                sides[name] = _side(draw, data, make, X, enough_s)
+                sides[name] = _side(draw, data, make, samples_of, enough_s)
             except Exception as error:  # whatever a library raises is a finding
                 errors[name] = _said(error)
         found |= {name: _facts(side) for name, side in sides.items()} | {"errors": errors}
@@ -85,14 +85,14 @@ def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _side(draw: Draw, data: Data, make: Callable[[], Any], X: Any, enough_s: float) -> _Side:
+def _side(draw: Draw, data: Data, make: Callable[[], Any], read: Callable[[], Any], enough_s: float) -> _Side:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if draw.rows:
-            model = _fit(make, X, data.y, draw)
+            model = _fit(make, read, data.y, draw)
             action = partial(getattr(model, draw.task), data.X_test[: draw.rows])
         else:
-            action = partial(_pass if draw.task == "partial_fit" else _fit, make, X, data.y, draw)
+            action = partial(_pass if draw.task == "partial_fit" else _fit, make, read, data.y, draw)
         output = action()
         seconds, output = _best(action, enough_s)
     model = model if draw.rows else output
@@ -100,12 +100,13 @@ def _side(draw: Draw, data: Data, make: Callable[[], Any], X: Any, enough_s: flo
     return _Side(seconds, model, output, said)
 
 
-def _fit(make: Callable[[], Any], X: Any, y: np.ndarray, draw: Draw) -> Any:
-    return make().fit(X) if draw.estimator in ONE_CLASS else make().fit(X, y)
+def _fit(make: Callable[[], Any], read: Callable[[], Any], y: np.ndarray, draw: Draw) -> Any:
+    return make().fit(read()) if draw.estimator in ONE_CLASS else make().fit(read(), y)
 
 
-def _pass(make: Callable[[], Any], X: Any, y: np.ndarray, draw: Draw) -> Any:
+def _pass(make: Callable[[], Any], read: Callable[[], Any], y: np.ndarray, draw: Draw) -> Any:
     """Return a model that saw all samples once, in some batches."""
+    X = read()
     model, given = make(), {"classes": np.unique(y)} if draw.classes else {}
     for rows in np.array_split(np.arange(len(y)), _BATCHES):
         part = slice(rows[0], rows[-1] + 1)

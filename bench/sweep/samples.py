@@ -1,6 +1,6 @@
 """How are the samples of a draw made up, and stored? From its seed and number alone."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,21 +39,33 @@ def samples(draw: Draw) -> Data:
     elif draw.classes:
         _mix(rng, y[: draw.n])
     X = _scaled(rng, draw, X)
+    if sparse.issparse(X):
+        X.sort_indices()  # as scikit-learn's scalers leave them, and products of matrices do not
     X = X.astype(np.float32 if draw.storage == "float32" else np.float64, copy=False)
     return Data(X[: draw.n], y[: draw.n], X[draw.n :], y[draw.n :])
 
 
 @contextmanager
-def as_stored(draw: Draw, data: Data) -> Iterator[Any]:
-    """Yield the samples to learn from as fastsvm is given them: the same, or a file of them that is open."""
+def as_stored(draw: Draw, data: Data) -> Iterator[tuple[Any, Callable[[], Any]]]:
+    """Yield the samples to learn from as fastsvm is given them, and a function that returns those for scikit-learn.
+
+    fastsvm is given the same, or a file that is open. Of a file, the function reads all samples with h5py.
+    """
     if draw.storage != "hdf5":
-        yield data.X
+        yield data.X, lambda: data.X
         return
     with TemporaryDirectory() as folder:
         path = Path(folder) / "samples.h5"
         _write(path, data.X)
-        with fastsvm.open_hdf5(path) as opened:
-            yield opened
+        with fastsvm.open_hdf5(path) as opened, h5py.File(path) as file:
+            yield opened, lambda: _read(file["X"])
+
+
+def _read(stored: Any) -> Any:
+    if isinstance(stored, h5py.Dataset):
+        return stored[:]
+    parts = (stored[name][:] for name in ("data", "indices", "indptr"))
+    return sparse.csr_matrix(tuple(parts), stored.attrs["shape"])
 
 
 def _write(path: Path, X: Any) -> None:
