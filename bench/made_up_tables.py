@@ -7,7 +7,10 @@ import numpy as np
 
 from bench.harness.data import Data, standardised
 
-__all__ = ["arcs", "board", "districts", "friedman", "houses", "long_features", "mixture", "one_hot", "sums", "walks"]
+__all__ = [
+    "arcs", "board", "centres", "districts", "friedman", "houses", "long_features", "mixture", "one_hot", "sums",
+    "walks",
+]  # fmt: skip
 
 
 def board(n: int = 50_000) -> Data:
@@ -24,6 +27,19 @@ def mixture(n: int = 15_000) -> Data:
     mixing = [np.eye(10) + rng.normal(size=(10, 10)) / 3 for _ in range(2)]
     tails, cloud = rng.standard_t(3, (n, 10)) @ mixing[0], 1.5 * rng.normal(size=(n, 10)) @ mixing[1] + 0.7
     return _split(np.where(y[:, None] == 1, tails, cloud), y)
+
+
+def centres(n: int, n_features: int) -> Data:
+    """Return samples around five centres of each of two classes, which overlap, for searches of C.
+
+    The centres differ in half of the features each. TorchKM (2026) was measured on such tables.
+    """
+    rng = np.random.default_rng(0)
+    y, middle = rng.integers(0, 2, n), n_features // 2
+    around = rng.standard_normal((2, 5, n_features))
+    around[0, :, :middle] += 2
+    around[1, :, n_features - middle :] += 2
+    return _split(around[y, rng.integers(0, 5, n)] + 3 * rng.standard_normal((n, n_features)), y)
 
 
 def districts(n: int) -> tuple[np.ndarray, np.ndarray]:

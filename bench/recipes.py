@@ -136,12 +136,16 @@ def cod_rna(n: int | None = None, scaled: bool = True) -> Data:
     return standardised(data) if scaled else data
 
 
-def covtype5000() -> Data:
-    """Return 5,000 samples of forest cover with 54 features, and 5,000 test samples, of two kinds, standardised."""
+def covtype5000(scaled: bool = True) -> Data:
+    """Return 5,000 samples of forest cover with 54 features, and 5,000 test samples, of two kinds.
+
+    Features are standardised, or from 0 to 1 as they are in the file.
+    """
     with np.load(real_file("covtype5000/train.npz")) as train, np.load(real_file("covtype5000/test.npz")) as test:
         found = [file[name] for file in (train, test) for name in ("X", "y")]
     X, y, X_test, y_test = found
-    return standardised(Data(X.astype(np.float64), y, X_test.astype(np.float64), y_test))
+    data = Data(X.astype(np.float64), y, X_test.astype(np.float64), y_test)
+    return standardised(data) if scaled else data
 
 
 def cod_rna_test(n: int) -> Data:

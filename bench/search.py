@@ -22,8 +22,8 @@ from bench.harness.data import Data, DataMissing
 from bench.harness.study import RESULTS, Study
 from bench.harness.text import aligned
 from bench.machines.cases import images
-from bench.made_up_tables import houses
-from bench.recipes import digits, mnist_pixels
+from bench.made_up_tables import centres, houses
+from bench.recipes import covtype5000, digits, mnist_pixels
 from fastsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SVCSearch
 
 __all__ = ["EACH_FIT", "OURS", "Case", "differences", "measured"]
@@ -61,6 +61,22 @@ _CASES = {
         SVC(),
         {"C": [0.1, 0.4, 1.6, 6.3, 25.0, 100.0], "gamma": [0.005, 0.01, 0.02]},
         5,
+    ),
+    # The grid of liquidSVM (Steinwart and Thomann 2017) and that of TorchKM (2026).
+    "covtype": Case(
+        partial(covtype5000, scaled=False),
+        SVC(),
+        {
+            "C": (1 / (2 * 0.8 * 4858 * np.geomspace(0.1, 2.57e-7, 10))).tolist(),
+            "gamma": (1 / np.geomspace(0.1717, 5.36, 10) ** 2).tolist(),
+        },
+        5,
+    ),
+    "centres": Case(
+        partial(centres, 12_500, 10),
+        SVC(gamma=0.136),
+        {"C": (1 / (2 * 10_000 * np.geomspace(1e3, 1e-3, 50))).tolist()},
+        10,
     ),
     "svr-houses": Case(_HOUSES, SVR(), {"C": [0.3, 1.0, 3.0, 10.0], "epsilon": [0.05, 0.2], "gamma": _GAMMAS}),
     "nu-svr-houses": Case(_HOUSES, NuSVR(), {"C": _CS, "nu": [0.2, 0.5], "gamma": _GAMMAS}),
