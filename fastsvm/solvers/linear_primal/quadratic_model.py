@@ -83,9 +83,9 @@ def stored_columns(problem: LinearProblem, most_bytes: int) -> sparse.csc_matrix
 
 def sparse_model(columns: sparse.csc_matrix, features: np.ndarray, curvatures: np.ndarray) -> SparseModel | None:
     """Return the model of rows with some curvatures; None if sweeps over a Hessian in memory take less time."""
-    some = columns[:, features]
-    if _SPARSE_SHARE * some.nnz > len(features) ** 2:
+    if _SPARSE_SHARE * np.diff(columns.indptr)[features].sum() > len(features) ** 2:
         return None
+    some = columns[:, features]
     return SparseModel(features, some.data, some.indices, some.indptr, curvatures.copy())
 
 
@@ -197,7 +197,8 @@ def _add_sparse_block(
         rows, m = np.flatnonzero(changes), len(model.features)
         places = np.full(d + 1, -1, np.int64)
         places[model.features] = np.arange(m)
-        n_parts = PARTS if m <= tuning.hessian_features + 1 else 1  # larger sums would take much memory
+        is_short = m <= tuning.hessian_features + 1  # larger sums would take much memory
+        n_parts = max(1, PARTS // len(models)) if is_short else 1
         several = list(spans(len(rows), len(rows) // n_parts + 1))
         sums.append([model.hessian, *(np.zeros((m, m)) for _ in several[1:])])
         pieces += [(k, rows[a:b], places, out) for (a, b), out in zip(several, sums[k], strict=False)]
