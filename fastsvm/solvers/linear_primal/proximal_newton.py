@@ -108,7 +108,10 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         too_many = penalty.l1_ratio == 0 and self.n_weights > few
         self._of_directions = _with_readable_rows(problem) if too_many else None
         by_columns = penalty.l1_ratio and settings.tuning.sparse_hessian
-        self._columns = stored_columns(problem, memory) if by_columns else None
+        n_features, tuning = self.n_weights - (problem.constant == 0), settings.tuning
+        is_short = n_features <= tuning.hessian_features + 1 or not tuning.working_sets
+        self._is_whole = n_features <= self._most_features and is_short  # all features are in a working set
+        self._columns = stored_columns(problem, memory, self._is_whole) if by_columns else None
         self._certified: LinearPrimalState | None = None  # `certificate` is that of this state.
         n = len(problem.source)  # fresh memory costs more than what is computed in it
         self._dual, self._curvatures = np.empty((n, self.n_scores)), np.empty((self.n_scores, n))
@@ -247,8 +250,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
     def _working_set(self, weights: np.ndarray, gradient: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Return the features of the next model; `last` itself if it has all that violate their conditions."""
         n, most, tuning = len(weights) - (self.problem.constant == 0), self._most_features, self.settings.tuning
-        is_whole = n <= most and (n <= tuning.hessian_features + 1 or not tuning.working_sets)
-        if is_whole or self.penalty.l1_ratio == 0:
+        if self._is_whole or self.penalty.l1_ratio == 0:
             return last if len(last) else np.arange(n)
         violation, used = self.penalty.violations(gradient, weights), weights != 0
         if len(last):

@@ -72,13 +72,22 @@ class SparseModel(NamedTuple):
         return SparseHessian(*self[1:])
 
 
-def stored_columns(problem: LinearProblem, most_bytes: int) -> sparse.csc_matrix | None:
-    """Return sparse rows in memory, with the constant feature, column by column; None for others, or too many."""
-    block = problem.source.block
-    if not isinstance(block, CSRBlock) or 16 * (block.data.size + block.shape[0]) > most_bytes:
+def stored_columns(problem: LinearProblem, most_bytes: int, is_whole: bool) -> sparse.csc_matrix | None:
+    """Return sparse rows in memory, with the constant feature, column by column; None for others, or too many.
+
+    Returns None too if models are of all features (`is_whole`), and sweeps over a Hessian in memory take less time.
+    """
+    block, has_constant = problem.source.block, problem.constant != 0
+    if not isinstance(block, CSRBlock):
         return None
-    rows = sparse.csr_matrix((block.data, block.indices, block.indptr), block.shape, dtype=np.float64)
-    return sparse.hstack([rows, np.full((len(problem.source), 1), problem.constant)], format="csc")
+    (n, d), m = block.shape, block.data.size
+    is_dense = is_whole and _SPARSE_SHARE * (m + n * has_constant) > (d + has_constant) ** 2
+    if is_dense or 16 * (m + n) > most_bytes:
+        return None
+    columns = sparse.csr_matrix((block.data, block.indices, block.indptr), (n, d), dtype=np.float64).tocsc()
+    data = np.append(columns.data, np.full(n, problem.constant))
+    indices = np.append(columns.indices, np.arange(n, dtype=columns.indices.dtype))
+    return sparse.csc_matrix((data, indices, np.append(columns.indptr, m + n)), (n, d + 1))
 
 
 def sparse_model(columns: sparse.csc_matrix, features: np.ndarray, curvatures: np.ndarray) -> SparseModel | None:
