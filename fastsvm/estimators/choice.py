@@ -71,9 +71,9 @@ class LinearSolver(NamedTuple):
 
 def _gram(facts: LinearFacts, tuning: LinearTuning) -> bool:
     is_wide = facts.n_samples < facts.n_weights and facts.n_samples <= tuning.most_gram_samples
-    is_exact = not (facts.sparse and facts.by_gap)  # epochs on sparse rows come to a gap in less time
+    is_exact = facts.piecewise and not (facts.sparse and facts.by_gap)  # else others come to a gap in less time
     is_worth = facts.is_few(tuning) or (facts.fits_gram and is_exact)
-    return tuning.gram and facts.at_once and facts.piecewise and is_wide and is_worth
+    return tuning.gram and facts.at_once and is_wide and is_worth
 
 
 def _weights(facts: LinearFacts, tuning: LinearTuning) -> bool:

@@ -6,12 +6,12 @@ import numpy as np
 
 from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.linalg.row_products import product_type, readable_rows, write_products
+from fastsvm.linalg.row_products import add_panel_products, panels_of, product_type, readable_rows, write_products
 from fastsvm.linalg.sparse_products import readable, unsigned, write_sparse
 from fastsvm.sources import Block, CSRBlock, Source
 from fastsvm.tuning import current_tuning
 
-_CACHED_SCORES = 20  # A tile of rows with so many scores stays in the processor's cache.
+_FEW_SCORES = 20  # Of more scores, products with packed weights take less time.
 
 
 def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: bool = False) -> np.ndarray:
@@ -26,12 +26,14 @@ def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: b
         write_sparse(unsigned(rows), places, writeable(np.ascontiguousarray(coef, np.float64)), products)
         return np.add(products.T, intercept, order="C")
     dtype = np.dtype(np.float64) if exact else product_type(block.stored.dtype)
-    values, weights = readable_rows(block.values), writeable(np.ascontiguousarray(coef, dtype))
-    out, places = np.empty((len(coef), len(values)), dtype), np.arange(len(values))
-    n_rows = current_tuning().products.tile if len(coef) > _CACHED_SCORES else max(len(values), 1)
-    for low, high in spans(len(coef), _CACHED_SCORES):
-        for start, stop in spans(len(values), n_rows):
-            write_products(values, places, weights, (start, stop, low, high), out)
+    values, weights, n = readable_rows(block.values), writeable(np.ascontiguousarray(coef, dtype)), len(coef)
+    if n > _FEW_SCORES:
+        panels = panels_of(weights)
+        products = np.empty((len(values), panels.shape[0] * panels.shape[2]), dtype)
+        add_panel_products(writeable(values.astype(dtype, copy=False)), panels, products)
+        return products[:, :n] + intercept.astype(dtype)
+    out = np.empty((n, len(values)), dtype)
+    write_products(values, np.arange(len(values)), weights, (0, len(values), 0, n), out)
     return np.add(out.T, intercept.astype(dtype), order="C")
 
 

@@ -347,8 +347,9 @@ class LinearTuning(NamedTuple):
     # method with threads: found on tables of 115,000 to 900,000 values, where it took a quarter to nine tenths of the
     # time of the compiled call.
     small_values: int = 1 << 17
-    # A fit of at most so many values in all scores ends within milliseconds, and needs no thread that can be stopped.
-    short_values: int = 1 << 15
+    # A fit whose Newton steps take so many multiplications ends within some 30 ms, and needs no thread that can be
+    # stopped.
+    short_work: int = 1 << 23
     # Newton steps on augmented Lagrangians may follow epochs.
     lagrangian: bool = True
     # Epochs solve subproblems with a proximal term, whose metric comes from the rows.

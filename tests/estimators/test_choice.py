@@ -44,6 +44,8 @@ TABLE = LinearFacts(50_000, 31, 50_000.0, resident=True, sparse=False, loss=SQUA
         (TABLE._replace(n_samples=5000, by_gap=False), ["weights", "ascent"]),
         (TABLE._replace(n_samples=5000, loss=HINGE), ["weights", "ascent"]),
         (TABLE._replace(n_samples=100, n_weights=5000), ["gram", "ascent"]),
+        (TABLE._replace(n_samples=100, n_weights=5000, loss=LOG), ["gram", "newton"]),
+        (TABLE._replace(n_samples=1000, n_weights=5000, loss=LOG, fits_gram=True), ["newton"]),
         (TABLE._replace(n_samples=1000, n_weights=5000), ["ascent"]),
         (TABLE._replace(n_samples=1000, n_weights=5000, fits_gram=True), ["gram", "ascent"]),
         (TABLE._replace(n_samples=1000, n_weights=5000, fits_gram=True, sparse=True), ["ascent"]),

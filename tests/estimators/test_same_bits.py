@@ -159,13 +159,21 @@ def test_panels_of_columns_go_on_after_a_multiple_of_256():
     np.testing.assert_allclose(whole[:, :41], x @ z, rtol=0, atol=1e-12)
 
 
-def test_many_scores_in_parts(choose):
-    coef, intercept = rng.normal(size=(50, D)), rng.normal(size=50)
-    whole = block_scores(DenseBlock(FLOATS), coef, intercept)
-    np.testing.assert_allclose(whole, FLOATS @ coef.T + intercept, rtol=0, atol=1e-12)
-    choose(products={"tile": 7})
-    np.testing.assert_array_equal(block_scores(DenseBlock(FLOATS), coef, intercept), whole)
-    np.testing.assert_array_equal(block_scores(DenseBlock(FLOATS), coef[:1], intercept[:1]), whole[:, :1])
+@pytest.mark.parametrize("values", [FLOATS, FLOATS.astype(np.float32), FLOATS.astype(np.float16), BYTES])
+@pytest.mark.parametrize("exact", [False, True])
+def test_many_scores(values, exact):
+    coef, intercept, n_features = rng.normal(size=(50, values.shape[1])), rng.normal(size=50), values.shape[1]
+    whole = block_scores(DenseBlock(values), coef, intercept, exact)
+    is_single = not exact and values.dtype != np.float64
+    tolerance = n_features * float(values.max()) * np.finfo(np.float32 if is_single else np.float64).eps * 8
+    expected = values.astype(np.float64) @ coef.T + intercept
+    np.testing.assert_allclose(whole, expected, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(
+        block_scores(DenseBlock(values), coef[:1], intercept[:1], exact), whole[:, :1], rtol=0, atol=tolerance
+    )
+    for a, b in ((0, 0), (0, 1), (3, 10), (5, len(values))):
+        some = block_scores(DenseBlock(values[a:b]), coef, intercept, exact)
+        np.testing.assert_array_equal(some, whole[a:b])
 
 
 def test_supports_in_parts(monkeypatch):

@@ -524,7 +524,9 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
     def step(self, state: FewSamplesState, most_steps: int) -> tuple[FewSamplesState, Report]:
         """Solve the problem, or return the state as it is if the solution is not within tolerance."""
         (n, d), settings = self.problem.source.shape, self.settings
-        if self.n_scores * n * (d + 1) <= settings.tuning.short_values:  # starting a thread would take as long
+        width = n if self._on_gram else d + 1
+        work = self.n_scores * n * width * newton_epochs(min(n, width))
+        if work <= settings.tuning.short_work:  # starting a thread would take as long
             after, certificate = self._solved(np.zeros(1, np.int64))
         else:
             after, certificate = stoppable(self._solved, settings.deadline)

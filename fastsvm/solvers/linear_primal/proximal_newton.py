@@ -50,6 +50,7 @@ from fastsvm.linalg.row_products import readable_rows
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import dual_losses, loss_curvature, loss_slope, primal_losses, targets_and_costs, write_costs
 from fastsvm.solvers.linear_dual.problem import (
+    PANEL,
     PIECE_ROWS,
     ROUNDING,
     Certificate,
@@ -107,7 +108,10 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         too_many = penalty.l1_ratio == 0 and self.n_weights > few
         self._of_directions = _with_readable_rows(problem) if too_many else None
         by_columns = penalty.l1_ratio and settings.tuning.sparse_hessian
-        self._columns = stored_columns(problem, memory) if by_columns else None
+        n_features, tuning = self.n_weights - (problem.constant == 0), settings.tuning
+        is_short = n_features <= tuning.hessian_features + 1 or not tuning.working_sets
+        self._is_whole = n_features <= self._most_features and is_short  # all features are in a working set
+        self._columns = stored_columns(problem, memory, self._is_whole) if by_columns else None
         self._certified: LinearPrimalState | None = None  # `certificate` is that of this state.
         n = len(problem.source)  # fresh memory costs more than what is computed in it
         self._dual, self._curvatures = np.empty((n, self.n_scores)), np.empty((self.n_scores, n))
@@ -152,17 +156,18 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         """Return the state at weights, with objectives and gradients by a pass over the rows."""
         loss, demands = self.problem.loss, self.problem.demands
         dual = self._dual
-        pieces = list(spans(len(dual), PIECE_ROWS))
+        size = max(PIECE_ROWS // self.n_scores, PIECE_ROWS // PANEL)
+        pieces = list(spans(len(dual), size))
         losses, conjugates = np.zeros((len(pieces), self.n_scores)), np.zeros((len(pieces), self.n_scores))
 
         def add_losses(a: int, b: int) -> None:
             some = np.ascontiguousarray(scores[:, a:b])
             _write_slopes(loss, *targets_and_costs(demands.of_rows(slice(a, b))), some, dual[a:b])
-            primal_losses(loss, demands, a, some, losses[a // PIECE_ROWS])
+            primal_losses(loss, demands, a, some, losses[a // size])
 
         def add_conjugates(a: int, b: int) -> None:
             some = demands.of_rows(slice(a, b))
-            dual_losses(loss, some, dual[a:b] * factors, conjugates[a // PIECE_ROWS])
+            dual_losses(loss, some, dual[a:b] * factors, conjugates[a // size])
 
         self.pool.run(add_losses, pieces)
         combined = self.problem.weighted_sum(dual, self.pool)
@@ -245,8 +250,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
     def _working_set(self, weights: np.ndarray, gradient: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Return the features of the next model; `last` itself if it has all that violate their conditions."""
         n, most, tuning = len(weights) - (self.problem.constant == 0), self._most_features, self.settings.tuning
-        is_whole = n <= most and (n <= tuning.hessian_features + 1 or not tuning.working_sets)
-        if is_whole or self.penalty.l1_ratio == 0:
+        if self._is_whole or self.penalty.l1_ratio == 0:
             return last if len(last) else np.arange(n)
         violation, used = self.penalty.violations(gradient, weights), weights != 0
         if len(last):
@@ -280,10 +284,11 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
     def _moved(self, state: LinearPrimalState, direction: np.ndarray) -> LinearPrimalState:
         """Return the state after the best step in each score; one that does not lead downhill is not taken."""
         change, length, loss = self._products(direction), np.ones(self.n_scores), self.problem.loss
-        l1_ratio = self.penalty.l1_ratio
+        l1_ratio, demands = self.penalty.l1_ratio, self.problem.demands
 
         def search(c: int, flat: float) -> None:
-            targets, costs = (np.ascontiguousarray(each[:, c]) for each in targets_and_costs(self.problem.demands))
+            targets, costs = np.empty((2, len(self._dual)))
+            write_costs(demands, 0, c, targets, costs)
             line = Line(loss, targets, costs, state.scores[c], change[c], state.weights[c], direction[c], l1_ratio)
             length[c] = best_length(line, begins[c], flat)
 

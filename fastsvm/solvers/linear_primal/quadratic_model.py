@@ -72,20 +72,29 @@ class SparseModel(NamedTuple):
         return SparseHessian(*self[1:])
 
 
-def stored_columns(problem: LinearProblem, most_bytes: int) -> sparse.csc_matrix | None:
-    """Return sparse rows in memory, with the constant feature, column by column; None for others, or too many."""
-    block = problem.source.block
-    if not isinstance(block, CSRBlock) or 16 * (block.data.size + block.shape[0]) > most_bytes:
+def stored_columns(problem: LinearProblem, most_bytes: int, is_whole: bool) -> sparse.csc_matrix | None:
+    """Return sparse rows in memory, with the constant feature, column by column; None for others, or too many.
+
+    Returns None too if models are of all features (`is_whole`), and sweeps over a Hessian in memory take less time.
+    """
+    block, has_constant = problem.source.block, problem.constant != 0
+    if not isinstance(block, CSRBlock):
         return None
-    rows = sparse.csr_matrix((block.data, block.indices, block.indptr), block.shape, dtype=np.float64)
-    return sparse.hstack([rows, np.full((len(problem.source), 1), problem.constant)], format="csc")
+    (n, d), m = block.shape, block.data.size
+    is_dense = is_whole and _SPARSE_SHARE * (m + n * has_constant) > (d + has_constant) ** 2
+    if is_dense or 16 * (m + n) > most_bytes:
+        return None
+    columns = sparse.csr_matrix((block.data, block.indices, block.indptr), (n, d), dtype=np.float64).tocsc()
+    data = np.append(columns.data, np.full(n, problem.constant))
+    indices = np.append(columns.indices, np.arange(n, dtype=columns.indices.dtype))
+    return sparse.csc_matrix((data, indices, np.append(columns.indptr, m + n)), (n, d + 1))
 
 
 def sparse_model(columns: sparse.csc_matrix, features: np.ndarray, curvatures: np.ndarray) -> SparseModel | None:
     """Return the model of rows with some curvatures; None if sweeps over a Hessian in memory take less time."""
-    some = columns[:, features]
-    if _SPARSE_SHARE * some.nnz > len(features) ** 2:
+    if _SPARSE_SHARE * np.diff(columns.indptr)[features].sum() > len(features) ** 2:
         return None
+    some = columns[:, features]
     return SparseModel(features, some.data, some.indices, some.indptr, curvatures.copy())
 
 
@@ -197,7 +206,8 @@ def _add_sparse_block(
         rows, m = np.flatnonzero(changes), len(model.features)
         places = np.full(d + 1, -1, np.int64)
         places[model.features] = np.arange(m)
-        n_parts = PARTS if m <= tuning.hessian_features + 1 else 1  # larger sums would take much memory
+        is_short = m <= tuning.hessian_features + 1  # larger sums would take much memory
+        n_parts = max(1, PARTS // len(models)) if is_short else 1
         several = list(spans(len(rows), len(rows) // n_parts + 1))
         sums.append([model.hessian, *(np.zeros((m, m)) for _ in several[1:])])
         pieces += [(k, rows[a:b], places, out) for (a, b), out in zip(several, sums[k], strict=False)]
