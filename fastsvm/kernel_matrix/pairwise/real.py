@@ -23,7 +23,7 @@ from fastsvm._compiled.threads import scratch_array, spans
 from fastsvm.kernel_matrix.pairwise.base import COST_OF_UNKNOWN, TILED_ROWS, Rows, add_tile, map_tile
 from fastsvm.kernels import Kernel, in_precision, kernel_value
 from fastsvm.linalg.inverted_index import InvertedIndex, invert, write_indexed_products
-from fastsvm.linalg.row_products import add_products, add_rows, empty_panels, pack
+from fastsvm.linalg.row_products import add_products, add_rows, empty_panels, pack, panels_of
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source
 
 _COLUMNS = 512  # A tile has so many columns, which are packed for products at once.
@@ -63,7 +63,8 @@ class Operand(NamedTuple):
     """Rows, converted to the kernel's type and centred, prepared to be paired with many others.
 
     Up to the squared distance `near`, negative for none, differences are taken. `shares` are the squared norm from
-    which on rounding affects the kernel, and the shares that are near from there on and below.
+    which on rounding affects the kernel, and the shares that are near from there on and below. Dense rows that are
+    kept for many predictions have `panels` of them.
     """
 
     rows: np.ndarray | CSRBlock
@@ -71,6 +72,7 @@ class Operand(NamedTuple):
     near: np.ndarray
     shares: tuple[np.floating, np.floating, np.floating]
     by_feature: InvertedIndex | None
+    panels: np.ndarray | None = None
 
 
 class RealPairwise:
@@ -188,6 +190,7 @@ class RealPairwise:
             place = out._replace(start=out.start + a)
             if self.is_dense:
                 right, panels = self._right(block.slice(a, b), terms[a:b])
+                pack(right[0].values, panels)
                 pairings = scratch_array("pairings", (_TILE_ROWS, panels.shape[0] * panels.shape[2]), self.dtype)
                 write_values(self.kernel, _left(operand), right, (panels, pairings), place)
             else:
@@ -196,11 +199,11 @@ class RealPairwise:
 
     def between(self, few: Operand, operand: Operand, out: np.ndarray) -> None:
         """Write k(few, operand) of dense rows to `out`, where panels of the few rows would be mostly empty."""
-        rows = cast(np.ndarray, operand.rows)
-        slots, columns = np.arange(len(few.sq_norms)), max(_COLUMNS, _PANELS_BYTES // max(1, rows[:1].nbytes))
-        for a, b in spans(len(rows), columns):
-            panels = empty_panels(b - a, rows.shape[1], self.dtype)
-            pairings = scratch_array("pairings", (_TILE_ROWS, panels.shape[0] * panels.shape[2]), self.dtype)
+        rows, slots = cast(np.ndarray, operand.rows), np.arange(len(few.sq_norms))
+        columns = max(_COLUMNS, _PANELS_BYTES // max(1, rows[:1].nbytes))
+        for a, b in spans(len(rows), columns if operand.panels is None else max(1, len(rows))):
+            panels = panels_of(rows[a:b]) if operand.panels is None else operand.panels
+            pairings = scratch_array("pairings", (len(slots), panels.shape[0] * panels.shape[2]), self.dtype)
             right = float_rows(rows[a:b]), operand.sq_norms[a:b]
             write_values(self.kernel, _left(few), right, (panels, pairings), Rows(out, slots, a))
 
@@ -318,11 +321,10 @@ def map_pairings(kernel, tile, operand, block, place):
 
 @jit
 def write_values(kernel, operand, block, memory, place):
-    """Write k of dense rows to `place`; `memory` holds panels and pairings, the rest is as for `map_pairings`."""
-    (panels, pairings), (out, slots, start) = memory, place
-    pack(block[0].values, panels)
+    """Write k of dense rows to `place`; `memory` is panels of them and pairings, the rest as for `map_pairings`."""
+    out, slots, start = place
     for first in range(0, slots.size, _TILE_ROWS):
-        _write_tile(kernel, operand, first, block, (panels, pairings), (out, slots[first:], start))
+        _write_tile(kernel, operand, first, block, memory, (out, slots[first:], start))
 
 
 @jit
