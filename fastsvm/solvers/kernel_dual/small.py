@@ -43,7 +43,15 @@ from fastsvm.kernel_matrix.rows_on_demand import (
     rows_among,
 )
 from fastsvm.linalg.cholesky import delete_row, factorise, solve_factorised
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, feasible, objective, violation
+from fastsvm.solvers.kernel_dual.problem import (
+    KernelProblem,
+    Problems,
+    certify,
+    feasible,
+    fill_all,
+    objective,
+    violation,
+)
 from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_steps
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning
@@ -93,10 +101,10 @@ class SmallSMO:
     def init(self, start: Mapping[int, np.ndarray] | None = None, /) -> SmallState:
         """Return the state at the multipliers of some problems, by number, which are made feasible; else at zero."""
         starts, alpha = self.problems.starts, np.zeros(len(self.problems.y))
-        start = start or {}
-        for number in range(len(self._sizes)) if self.problems.totals.any() else start:
-            part = slice(starts[number], starts[number + 1])
-            alpha[part] = feasible(self.problems.problem(number), start.get(number, alpha[part]))
+        for number, near in (start or {}).items():
+            alpha[starts[number] : starts[number + 1]] = feasible(self.problems.problem(number), near)
+        if self.problems.totals.any():
+            fill_all(self.problems, alpha)
         return SmallState(alpha, np.empty((len(self._sizes), len(CERTIFICATE))), 0)
 
     def step(self, state: SmallState, most_steps: int) -> tuple[SmallState, Report]:
