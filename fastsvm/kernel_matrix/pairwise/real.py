@@ -207,6 +207,12 @@ class RealPairwise:
             right = float_rows(rows[a:b]), operand.sq_norms[a:b]
             write_values(self.kernel, _left(few), right, (panels, pairings), Rows(out, slots, a))
 
+    def square(self, operand: Operand, out: np.ndarray) -> None:
+        """Write the values among few dense rows to `out`, each once: the others have the same bits."""
+        n, panels = len(operand.sq_norms), panels_of(cast(np.ndarray, operand.rows))
+        pairings = scratch_array("pairings", (_TILE_ROWS, panels.shape[0] * panels.shape[2]), self.dtype)
+        write_square(self.kernel, _left(operand), (panels, pairings), Rows(out, np.arange(n), 0))
+
     def add_sums(self, operand: Operand, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray) -> None:
         """Add Σ_s coef_s k(x_s, x) over the rows of the operand to the sums of the block's rows x."""
         if not self.is_dense:
@@ -325,6 +331,20 @@ def write_values(kernel, operand, block, memory, place):
     out, slots, start = place
     for first in range(0, slots.size, _TILE_ROWS):
         _write_tile(kernel, operand, first, block, memory, (out, slots[first:], start))
+
+
+@jit
+def write_square(kernel, operand, memory, place):
+    """Write k among the rows of `operand` on and above the diagonal, tile by tile, and copy it to below."""
+    (rows, sq_norms, _, _), (panels, pairings), (out, slots, _) = operand, memory, place
+    for first in range(0, slots.size, _TILE_ROWS):
+        panel = first // panels.shape[2]
+        start = panel * panels.shape[2]
+        block = FloatRows(rows.values[start:], rows.data, rows.indices, rows.indptr), sq_norms[start:]
+        _write_tile(kernel, operand, first, block, (panels[panel:], pairings), (out, slots[first:], start))
+    for i in range(slots.size):
+        for j in range(i):
+            out[i, j] = out[j, i]
 
 
 @jit
