@@ -221,10 +221,11 @@ class KernelSolution(NamedTuple):
 
 
 def feasible(problem: KernelProblem, alpha: np.ndarray) -> np.ndarray:
-    """Return multipliers near `alpha` that satisfy the constraints: clipped, and a class scaled or groups `filled`."""
-    if problem.total > 0:
-        return filled(problem, alpha)
+    """Return multipliers near `alpha` that satisfy the constraints: clipped, and a class scaled or groups filled."""
     alpha, positive = np.clip(alpha, 0, problem.upper), problem.y > 0
+    if problem.total > 0:
+        fill(problem, alpha)
+        return alpha
     if problem.groups == 0 or abs(alpha @ problem.y) <= BALANCED * alpha.sum():
         return alpha  # scaling would move multipliers off their bounds
     rise, fall = alpha[positive].sum(), alpha[~positive].sum()
@@ -242,31 +243,19 @@ def _is_in(problem, group, i):
 
 
 @jit_in_order
-def filled(problem, alpha):
-    """Return multipliers near `alpha` with the given sums: clipped, then scaled down, or the first ones raised."""
-    result, upper, total = np.empty(alpha.size), problem.upper, problem.total
+def fill(problem, alpha):
+    """Have multipliers within their bounds reach the given sums: scale them down, or raise the first ones."""
+    upper, total = problem.upper, problem.total
     for group in range(problem.groups):
         held = 0.0
         for i in range(alpha.size):
-            if _is_in(problem, group, i):
-                result[i] = minimum(maximum(alpha[i], 0.0), upper[i])
-                held += result[i]
-        factor, lacking = min(1.0, total / max(held, total)) if held > 0 else 1.0, total - held
+            held += alpha[i] if _is_in(problem, group, i) else 0.0
+        factor, lacking = min(1.0, total / max(held, total)), total - held
         for i in range(alpha.size if abs(lacking) > BALANCED * total else 0):
             if _is_in(problem, group, i):
-                more = minimum(maximum(lacking, 0.0), upper[i] - result[i])
-                result[i] = factor * result[i] + more
+                more = minimum(maximum(lacking, 0.0), upper[i] - alpha[i])
+                alpha[i] = factor * alpha[i] + more
                 lacking -= more
-    return result
-
-
-@jit
-def fill_all(problems, alpha):
-    """Replace the multipliers of problems with given sums by those that are `filled`."""
-    for number in range(problems.totals.size):
-        a, b = problems.starts[number], problems.starts[number + 1]
-        y, upper, target = problems.y[a:b], problems.upper[a:b], problems.target[a:b]
-        alpha[a:b] = filled(KernelProblem(y, upper, target, problems.totals[number], problems.groups), alpha[a:b])
 
 
 def followed(problem: KernelProblem, state: KernelDualState, before: KernelProblem) -> tuple[np.ndarray, float]:
