@@ -28,6 +28,7 @@ from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source
 
 _COLUMNS = 512  # A tile has so many columns, which are packed for products at once.
 _TILE_ROWS = 48  # And so many rows.
+_SQUARE_ROWS = 16  # Of values that are computed once it has fewer, which leaves out more of the others.
 _PANELS_BYTES = 1 << 20  # Rows that are paired with a few others are packed at once up to so many bytes.
 _COST_OF_BYTE = 1 / 400  # A product of two features takes so many nanoseconds for each byte of one.
 _SPARSE_VALUE = np.dtype([("value", np.float64), ("index", np.int64)])  # This is what a value takes at most.
@@ -336,12 +337,13 @@ def write_values(kernel, operand, block, memory, place):
 @jit
 def write_square(kernel, operand, memory, place):
     """Write k among the rows of `operand` on and above the diagonal, tile by tile, and copy it to below."""
-    (rows, sq_norms, _, _), (panels, pairings), (out, slots, _) = operand, memory, place
-    for first in range(0, slots.size, _TILE_ROWS):
+    (rows, sq_norms, near, shares), (panels, pairings), (out, slots, _) = operand, memory, place
+    for first in range(0, slots.size, _SQUARE_ROWS):
+        some = rows, sq_norms[: first + _SQUARE_ROWS], near, shares
         panel = first // panels.shape[2]
         start = panel * panels.shape[2]
         block = FloatRows(rows.values[start:], rows.data, rows.indices, rows.indptr), sq_norms[start:]
-        _write_tile(kernel, operand, first, block, (panels[panel:], pairings), (out, slots[first:], start))
+        _write_tile(kernel, some, first, block, (panels[panel:], pairings), (out, slots[first:], start))
     for i in range(slots.size):
         for j in range(i):
             out[i, j] = out[j, i]
