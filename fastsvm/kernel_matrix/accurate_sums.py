@@ -136,22 +136,29 @@ def _summed(samples: Samples, rows: np.ndarray, coef: np.ndarray, at: np.ndarray
     sums = Wide(np.empty(len(at)), np.empty(len(at)))
     for a, b in spans(len(at), max(1, CACHED_VALUES // max(1, len(weights.high)))):
         block = samples(at[a:b])[1]
-        values = Wide.of(block.dense(np.float64)) if is_linear else _values(pairwise, block, support)
+        values = block.dense(np.float64) if is_linear else _values(pairwise, block, support)
         if values is None:
             return None
-        sums.high[a:b], sums.low[a:b] = wide.sum_along(wide.times(values, weights), 1)
+        products = wide.times(values, weights) if isinstance(values, Wide) else wide.multiples(values, weights)
+        sums.high[a:b], sums.low[a:b] = wide.sum_along(products, 1)
     return sums if np.isfinite(sums.high).all() else None
 
 
 def weighted_rows(rows: np.ndarray, coef: np.ndarray) -> Wide:
     """Return Σ_s coef_s x_s."""
-    return wide.sum_along(wide.times(Wide.of(rows), Wide.of(coef[:, None])), 0)
+    parts = [
+        wide.sum_along(wide.multiples(rows[:, a:b], Wide.of(coef[:, None])), 0)
+        for a, b in spans(rows.shape[1], max(1, CACHED_VALUES // max(1, len(rows))))
+    ]
+    return Wide(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def diagonal(pairwise: PairwiseKernel, block: Block) -> np.ndarray:
     """Return the kernel of samples with themselves; `pairwise` is in float64."""
     if isinstance(pairwise, PrecomputedPairwise):
         return block.dense(np.float64)[np.arange(block.shape[0]), pairwise.columns]
+    if isinstance(pairwise, RealPairwise) and pairwise.of_floats.translation_invariant:
+        return np.full(block.shape[0], kernel_value.bodies[type(pairwise.kernel)](pairwise.kernel, 0.0, 0.0, 0.0))
     values = np.empty(block.shape[0])
     for a, b in spans(len(values), SUMMED_ROWS):
         values[a:b] = _square(pairwise, block.slice(a, b), block.slice(a, b)).diagonal()

@@ -19,13 +19,14 @@ from fastsvm.kernel_matrix.pairwise import (
     MOST_COLUMNS,
     SPAN,
     TILED_ROWS,
+    Operand,
     PairwiseKernel,
     PrecomputedPairwise,
     Prepared,
     RealPairwise,
     Rows,
 )
-from fastsvm.linalg.row_products import FEATURES, add_panel_products, add_rows, panels_of_columns
+from fastsvm.linalg.row_products import FEATURES, add_panel_products, add_rows, panels_of, panels_of_columns
 from fastsvm.sources import Block
 from fastsvm.tuning import KernelTuning
 
@@ -261,9 +262,9 @@ class ExpansionPart(NamedTuple):
 
 
 def expansion_parts(
-    pairwise: PairwiseKernel, support: Block, coef: np.ndarray | PairCoefficients, n_rows: int
+    pairwise: PairwiseKernel, support: Block, coef: np.ndarray | PairCoefficients, n_rows: int, is_kept: bool = False
 ) -> Iterator[ExpansionPart]:
-    """Yield the parts of an expansion, of which there are fewer for few rows to predict."""
+    """Yield the parts of an expansion, of which there are fewer for few rows; dense rows that are kept are packed."""
     weights = coef if isinstance(coef, PairCoefficients) else _Columns(coef.T)
     if isinstance(pairwise, PrecomputedPairwise):
         yield ExpansionPart(None, weights.part(0, len(pairwise.columns)), len(pairwise.columns))
@@ -271,7 +272,10 @@ def expansion_parts(
     most = operand_rows(pairwise.row_bytes(support))
     most = most if are_few(pairwise, n_rows) else min(TILED_ROWS, most)
     for first, last in spans(support.shape[0], most):
-        yield ExpansionPart(pairwise.prepare(support.slice(first, last)), weights.part(first, last), last - first)
+        operand = pairwise.prepare(support.slice(first, last))
+        if is_kept and isinstance(operand, Operand) and isinstance(operand.rows, np.ndarray):
+            operand = operand._replace(panels=panels_of(operand.rows).copy())
+        yield ExpansionPart(operand, weights.part(first, last), last - first)
 
 
 def are_few(pairwise: PairwiseKernel, n_rows: int) -> bool:

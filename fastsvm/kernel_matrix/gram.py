@@ -157,6 +157,17 @@ class Gram:
         for a, b in spans(len(indices), most):
             self._sweep(self._prepared(indices[a:b]), b - a, Rows(out, slots[a:b], start))
 
+    def square(self) -> np.ndarray:
+        """Return all values, in float64."""
+        n, (pairwise, source) = len(self), self._ready
+        out = np.empty((n, n))
+        if n > SPAN or not (self._symmetric and isinstance(pairwise, RealPairwise) and pairwise.is_dense):
+            self.rows(np.arange(n), out, np.arange(n))  # by all threads
+            return out
+        self.passes += 1
+        pairwise.square(pairwise.prepare(source.read(0, n)), out)
+        return out
+
     @property
     def cheap(self) -> bool:
         """Whether values are cheap to recompute."""

@@ -81,6 +81,12 @@ def times(a: Wide, b: Wide) -> Wide:
     return _renormalized(high, low + (a.high * b.low + a.low * b.high))
 
 
+def multiples(a: np.ndarray, b: Wide) -> Wide:
+    """Return a b for floats a."""
+    high, low = _two_product(a, b.high)
+    return _renormalized(high, low + a * b.low)
+
+
 def quotient(a: Wide, b: Wide) -> Wide:
     """Return a / b."""
     first = a.high / b.high

@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit, jit_in_order, writeable
+from fastsvm._compiled.scalars import maximum, minimum
 from fastsvm.sources.base import ScaledSource, Source
 from fastsvm.sources.block import Block
 
 _CENTRE_ROWS = 15  # So many rows tell a centre. The number is odd, so that their median is one of them.
+_CENTRE_COLUMNS = 64  # So many features are sorted side by side.
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -62,7 +64,7 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
     for start, block in _pieces(source):
         if start == 0 and not source.sparse:
             count = min(_CENTRE_ROWS, len(source))  # in whatever blocks they come
-            first = block.slice(0, count) if block.shape[0] >= count else source.rows(np.arange(count))
+            first = block.slice(0, count) if block.shape[0] >= count else source.read(0, count)
             # Differences of integers stay exact in float32.
             _find_centre(writeable(first.dense(np.float64)), source.dtype.kind in "iub", centre)
         weights = np.ones(block.shape[0]) if weight is None else writeable(weight[start : start + block.shape[0]])
@@ -143,17 +145,22 @@ def check_finite(block: Block, start: int) -> None:
 @jit
 def _find_centre(rows, is_whole, centre):
     """Write the median of each feature, which one outlier does not change; rounded for whole numbers."""
-    n, values = len(rows), np.empty(len(rows))
-    for k in range(centre.size):
-        for i in range(n):  # sorts few values at once, without a call for each feature
-            value, place = rows[i, k], i
-            while place > 0 and values[place - 1] > value:
-                values[place] = values[place - 1]
-                place -= 1
-            values[place] = value
-        median = (values[(n - 1) // 2] + values[n // 2]) / 2
-        if np.isfinite(median):  # else the block with such a value is refused
-            centre[k] = np.rint(median) if is_whole else median
+    n, values = len(rows), np.empty((len(rows), _CENTRE_COLUMNS))
+    for first in range(0, centre.size, _CENTRE_COLUMNS):
+        count = min(_CENTRE_COLUMNS, centre.size - first)
+        for i in range(n):  # sorts few values of many features at once
+            above, source = values[i], rows[i, first:]
+            for k in range(count):
+                above[k] = source[k]
+            for j in range(i):
+                below = values[j]
+                for k in range(count):
+                    one, other = below[k], above[k]
+                    below[k], above[k] = minimum(one, other), maximum(one, other)
+        for k in range(count):
+            median = (values[(n - 1) // 2, k] + values[n // 2, k]) / 2
+            if np.isfinite(median):  # else the block with such a value is refused
+                centre[first + k] = np.rint(median) if is_whole else median
 
 
 @jit

@@ -5,7 +5,9 @@ from scipy.spatial.distance import cdist
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import SPAN, TILED_ROWS, Rows
+from fastsvm.kernel_matrix.pairwise import SPAN, TILED_ROWS, RealPairwise, Rows
+from fastsvm.kernels import RBF, Polynomial
+from fastsvm.sources import MemorySource
 from fastsvm.tuning import changed, tuned
 
 N = 2 * SPAN + 88  # so that rows and columns are computed in several pieces
@@ -166,3 +168,13 @@ def test_the_kernel_among_floats(layout):
         float_gram(X, pool, layout, np.float32).among(indices, 4, out)
     wanted = np.exp(-GAMMA * squared_distances(X[indices], X[indices]))
     np.testing.assert_allclose(out[4:], wanted[4:], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("n", [1, 37, 150, SPAN])
+@pytest.mark.parametrize("kernel", [RBF(0.01), Polynomial(3, 1.0, 0.1)])
+def test_values_among_few_rows_are_computed_once_with_the_bits_of_rows(kernel, n):
+    X = np.random.default_rng(n).standard_normal((n, 300))
+    X[n // 2] = X[0] + 1e-9  # so near that differences are taken
+    with Pool.open() as pool:
+        grams = [Gram(RealPairwise(kernel, np.float64, X.mean(axis=0), False), MemorySource.of(X), pool) for _ in "ab"]
+        np.testing.assert_array_equal(grams[0].square(), all_rows(grams[1]))

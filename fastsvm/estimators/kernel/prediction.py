@@ -177,7 +177,9 @@ class Predictor:
         parts: Iterable[ExpansionPart] = expansion_parts(pairwise, *expansion, block.shape[0])
         if self._parts is not None and (are_few(pairwise, block.shape[0]) or getattr(pairwise, "compressed", False)):
             key = pairwise.dtype, pairwise.is_dense  # the kernels of a model differ in these alone
-            parts = self._parts.get(key) or self._parts.setdefault(key, list(parts))
+            if key not in self._parts:
+                self._parts[key] = list(expansion_parts(pairwise, *expansion, block.shape[0], is_kept=True))
+            parts = self._parts[key]
         coef = expansion[1]
         n_outputs = coef.n_outputs if isinstance(coef, PairCoefficients) else coef.shape[1]
         return expand_parts(pairwise, parts, n_outputs, block, self.pool)
@@ -255,7 +257,7 @@ def _arrays(model: BaseEstimator) -> list[np.ndarray]:
 def _is_small(model: BaseEstimator) -> bool:
     """Return whether what is kept takes little of the memory."""
     arrays = _arrays(model)
-    n_bytes = len(arrays) * sum(array.nbytes for array in arrays)  # two copies, or six with an index of sparse rows
+    n_bytes = max(4, len(arrays)) * sum(array.nbytes for array in arrays)  # rows and panels in float64, or an index
     return _KEPT_SHARE * n_bytes <= parse_memory(model.memory, enough=_KEPT_SHARE * n_bytes)
 
 

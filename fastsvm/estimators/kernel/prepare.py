@@ -149,9 +149,7 @@ def _small(estimator: MachineParameters, gram: Gram, problems: Problems, budget:
         samples = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return on_demand(pairwise, writeable(np.ascontiguousarray(samples)))
     if solver == "small-matrix":
-        square, places = np.empty((n, n)), np.arange(n)
-        gram.rows(places, square, places)
-        return SmallKernel.of_square(square, gram.value_bounds())
+        return SmallKernel.of_square(gram.square(), gram.value_bounds())
     return None
 
 

@@ -11,6 +11,7 @@ from fastsvm.kernel_matrix.pairwise.base import TILED_ROWS as TILED_ROWS
 from fastsvm.kernel_matrix.pairwise.base import PairwiseKernel as PairwiseKernel
 from fastsvm.kernel_matrix.pairwise.base import Prepared as Prepared
 from fastsvm.kernel_matrix.pairwise.base import Rows as Rows
+from fastsvm.kernel_matrix.pairwise.real import Operand as Operand
 from fastsvm.kernel_matrix.pairwise.real import RealPairwise as RealPairwise
 from fastsvm.kernel_matrix.pairwise.uint8 import Uint8Pairwise as Uint8Pairwise
 from fastsvm.kernel_matrix.pairwise.uint8 import multiplies_bytes as multiplies_bytes

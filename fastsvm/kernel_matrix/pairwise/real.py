@@ -23,11 +23,12 @@ from fastsvm._compiled.threads import scratch_array, spans
 from fastsvm.kernel_matrix.pairwise.base import COST_OF_UNKNOWN, TILED_ROWS, Rows, add_tile, map_tile
 from fastsvm.kernels import Kernel, in_precision, kernel_value
 from fastsvm.linalg.inverted_index import InvertedIndex, invert, write_indexed_products
-from fastsvm.linalg.row_products import add_products, add_rows, empty_panels, pack
+from fastsvm.linalg.row_products import add_products, add_rows, empty_panels, pack, panels_of
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source
 
 _COLUMNS = 512  # A tile has so many columns, which are packed for products at once.
 _TILE_ROWS = 48  # And so many rows.
+_SQUARE_ROWS = 16  # Of values that are computed once it has fewer, which leaves out more of the others.
 _PANELS_BYTES = 1 << 20  # Rows that are paired with a few others are packed at once up to so many bytes.
 _COST_OF_BYTE = 1 / 400  # A product of two features takes so many nanoseconds for each byte of one.
 _SPARSE_VALUE = np.dtype([("value", np.float64), ("index", np.int64)])  # This is what a value takes at most.
@@ -63,7 +64,8 @@ class Operand(NamedTuple):
     """Rows, converted to the kernel's type and centred, prepared to be paired with many others.
 
     Up to the squared distance `near`, negative for none, differences are taken. `shares` are the squared norm from
-    which on rounding affects the kernel, and the shares that are near from there on and below.
+    which on rounding affects the kernel, and the shares that are near from there on and below. Dense rows that are
+    kept for many predictions have `panels` of them.
     """
 
     rows: np.ndarray | CSRBlock
@@ -71,6 +73,7 @@ class Operand(NamedTuple):
     near: np.ndarray
     shares: tuple[np.floating, np.floating, np.floating]
     by_feature: InvertedIndex | None
+    panels: np.ndarray | None = None
 
 
 class RealPairwise:
@@ -188,6 +191,7 @@ class RealPairwise:
             place = out._replace(start=out.start + a)
             if self.is_dense:
                 right, panels = self._right(block.slice(a, b), terms[a:b])
+                pack(right[0].values, panels)
                 pairings = scratch_array("pairings", (_TILE_ROWS, panels.shape[0] * panels.shape[2]), self.dtype)
                 write_values(self.kernel, _left(operand), right, (panels, pairings), place)
             else:
@@ -196,13 +200,19 @@ class RealPairwise:
 
     def between(self, few: Operand, operand: Operand, out: np.ndarray) -> None:
         """Write k(few, operand) of dense rows to `out`, where panels of the few rows would be mostly empty."""
-        rows = cast(np.ndarray, operand.rows)
-        slots, columns = np.arange(len(few.sq_norms)), max(_COLUMNS, _PANELS_BYTES // max(1, rows[:1].nbytes))
-        for a, b in spans(len(rows), columns):
-            panels = empty_panels(b - a, rows.shape[1], self.dtype)
-            pairings = scratch_array("pairings", (_TILE_ROWS, panels.shape[0] * panels.shape[2]), self.dtype)
+        rows, slots = cast(np.ndarray, operand.rows), np.arange(len(few.sq_norms))
+        columns = max(_COLUMNS, _PANELS_BYTES // max(1, rows[:1].nbytes))
+        for a, b in spans(len(rows), columns if operand.panels is None else max(1, len(rows))):
+            panels = panels_of(rows[a:b]) if operand.panels is None else operand.panels
+            pairings = scratch_array("pairings", (len(slots), panels.shape[0] * panels.shape[2]), self.dtype)
             right = float_rows(rows[a:b]), operand.sq_norms[a:b]
             write_values(self.kernel, _left(few), right, (panels, pairings), Rows(out, slots, a))
+
+    def square(self, operand: Operand, out: np.ndarray) -> None:
+        """Write the values among few dense rows to `out`, each once: the others have the same bits."""
+        n, panels = len(operand.sq_norms), panels_of(cast(np.ndarray, operand.rows))
+        pairings = scratch_array("pairings", (_TILE_ROWS, panels.shape[0] * panels.shape[2]), self.dtype)
+        write_square(self.kernel, _left(operand), (panels, pairings), Rows(out, np.arange(n), 0))
 
     def add_sums(self, operand: Operand, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray) -> None:
         """Add Σ_s coef_s k(x_s, x) over the rows of the operand to the sums of the block's rows x."""
@@ -318,11 +328,25 @@ def map_pairings(kernel, tile, operand, block, place):
 
 @jit
 def write_values(kernel, operand, block, memory, place):
-    """Write k of dense rows to `place`; `memory` holds panels and pairings, the rest is as for `map_pairings`."""
-    (panels, pairings), (out, slots, start) = memory, place
-    pack(block[0].values, panels)
+    """Write k of dense rows to `place`; `memory` is panels of them and pairings, the rest as for `map_pairings`."""
+    out, slots, start = place
     for first in range(0, slots.size, _TILE_ROWS):
-        _write_tile(kernel, operand, first, block, (panels, pairings), (out, slots[first:], start))
+        _write_tile(kernel, operand, first, block, memory, (out, slots[first:], start))
+
+
+@jit
+def write_square(kernel, operand, memory, place):
+    """Write k among the rows of `operand` on and above the diagonal, tile by tile, and copy it to below."""
+    (rows, sq_norms, near, shares), (panels, pairings), (out, slots, _) = operand, memory, place
+    for first in range(0, slots.size, _SQUARE_ROWS):
+        some = rows, sq_norms[: first + _SQUARE_ROWS], near, shares
+        panel = first // panels.shape[2]
+        start = panel * panels.shape[2]
+        block = FloatRows(rows.values[start:], rows.data, rows.indices, rows.indptr), sq_norms[start:]
+        _write_tile(kernel, some, first, block, (panels[panel:], pairings), (out, slots[first:], start))
+    for i in range(slots.size):
+        for j in range(i):
+            out[i, j] = out[j, i]
 
 
 @jit

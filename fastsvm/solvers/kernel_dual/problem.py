@@ -221,11 +221,10 @@ class KernelSolution(NamedTuple):
 
 
 def feasible(problem: KernelProblem, alpha: np.ndarray) -> np.ndarray:
-    """Return multipliers near `alpha` that satisfy the constraints: clipped, and a class scaled or groups `filled`."""
+    """Return multipliers near `alpha` that satisfy the constraints: clipped, and a class scaled or groups filled."""
     alpha, positive = np.clip(alpha, 0, problem.upper), problem.y > 0
     if problem.total > 0:
-        for rows in (positive, ~positive) if problem.groups == 2 else (slice(None),):
-            alpha[rows] = filled(alpha[rows], problem.upper[rows], problem.total)
+        fill(problem, alpha)
         return alpha
     if problem.groups == 0 or abs(alpha @ problem.y) <= BALANCED * alpha.sum():
         return alpha  # scaling would move multipliers off their bounds
@@ -237,19 +236,26 @@ def feasible(problem: KernelProblem, alpha: np.ndarray) -> np.ndarray:
     return alpha
 
 
+@jit
+def _is_in(problem, group, i):
+    """Return whether row i is in a group."""
+    return problem.groups < 2 or (problem.y[i] > 0) == (group == 0)
+
+
 @jit_in_order
-def filled(alpha, upper, total):
-    """Return multipliers near `alpha` with a given sum: clipped, then scaled down, or the first ones raised."""
-    result, held = np.empty(alpha.size), 0.0
-    for i in range(alpha.size):
-        result[i] = minimum(maximum(alpha[i], 0.0), upper[i])
-        held += result[i]
-    factor, lacking = min(1.0, total / max(held, total)), total - held
-    for i in range(alpha.size if abs(lacking) > BALANCED * total else 0):
-        more = minimum(maximum(lacking, 0.0), upper[i] - result[i])
-        result[i] = factor * result[i] + more
-        lacking -= more
-    return result
+def fill(problem, alpha):
+    """Have multipliers within their bounds reach the given sums: scale them down, or raise the first ones."""
+    upper, total = problem.upper, problem.total
+    for group in range(problem.groups):
+        held = 0.0
+        for i in range(alpha.size):
+            held += alpha[i] if _is_in(problem, group, i) else 0.0
+        factor, lacking = min(1.0, total / max(held, total)), total - held
+        for i in range(alpha.size if abs(lacking) > BALANCED * total else 0):
+            if _is_in(problem, group, i):
+                more = minimum(maximum(lacking, 0.0), upper[i] - alpha[i])
+                alpha[i] = factor * alpha[i] + more
+                lacking -= more
 
 
 def followed(problem: KernelProblem, state: KernelDualState, before: KernelProblem) -> tuple[np.ndarray, float]:
@@ -291,12 +297,6 @@ def freedom(y, alpha, upper):
     if y > 0:
         return below, above
     return above, below
-
-
-@jit
-def _is_in(problem, group, i):
-    """Return whether row i is in a group."""
-    return problem.groups < 2 or (problem.y[i] > 0) == (group == 0)
 
 
 @jit_in_order

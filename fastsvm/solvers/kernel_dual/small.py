@@ -43,7 +43,7 @@ from fastsvm.kernel_matrix.rows_on_demand import (
     rows_among,
 )
 from fastsvm.linalg.cholesky import delete_row, factorise, solve_factorised
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, feasible, objective, violation
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, feasible, fill, objective, violation
 from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_steps
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning
@@ -93,10 +93,8 @@ class SmallSMO:
     def init(self, start: Mapping[int, np.ndarray] | None = None, /) -> SmallState:
         """Return the state at the multipliers of some problems, by number, which are made feasible; else at zero."""
         starts, alpha = self.problems.starts, np.zeros(len(self.problems.y))
-        start = start or {}
-        for number in range(len(self._sizes)) if self.problems.totals.any() else start:
-            part = slice(starts[number], starts[number + 1])
-            alpha[part] = feasible(self.problems.problem(number), start.get(number, alpha[part]))
+        for number, near in (start or {}).items():
+            alpha[starts[number] : starts[number + 1]] = feasible(self.problems.problem(number), near)
         return SmallState(alpha, np.empty((len(self._sizes), len(CERTIFICATE))), 0)
 
     def step(self, state: SmallState, most_steps: int) -> tuple[SmallState, Report]:
@@ -138,7 +136,7 @@ class SmallSMO:
 
 @jit
 def solve_problems(kernel, problems, limits, memory, state, first, last):
-    """Solve problems `first` to `last`, the latter excluded, from the feasible multipliers of the state.
+    """Solve problems `first` to `last`, the latter excluded, from multipliers of the state, feasible or zero.
 
     `memory` is for the kernel rows of one problem. Of two groups of rows, those with y = 1 are put first.
     """
@@ -152,6 +150,8 @@ def solve_problems(kernel, problems, limits, memory, state, first, last):
             order = _by_class(y)
             y, upper, target, samples, alpha = y[order], upper[order], target[order], samples[order], alpha[order]
         problem = KernelProblem(y, upper, target, problems.totals[number], problems.groups)
+        if problem.total > 0:
+            fill(problem, alpha)
         rows = rows_among(kernel, samples, b - a, memory)
         _solve(rows, problem, limits, alpha, state.certificate[number])
         if not is_sorted:

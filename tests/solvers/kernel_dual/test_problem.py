@@ -11,7 +11,6 @@ from fastsvm.solvers.kernel_dual.problem import (
     KernelProblem,
     Problems,
     feasible,
-    filled,
     group_ends,
     levelled,
     worst_ends,
@@ -110,6 +109,6 @@ def test_two_multipliers_of_a_sample_stay_together():
 def test_multipliers_get_their_total_within_their_bounds(total):
     rng = np.random.default_rng(1)
     upper = rng.uniform(0.5, 1.5, 10)
-    alpha = filled(rng.uniform(-1, 2, 10), upper, total)
+    alpha = feasible(KernelProblem(np.ones(10), upper, np.zeros(10), total), rng.uniform(-1, 2, 10))
     assert ((alpha >= 0) & (alpha <= upper)).all()
     assert alpha.sum() == pytest.approx(total, rel=1e-12)

@@ -1,6 +1,5 @@
 """Support vector classification with kernels: SVC and NuSVC, a decision function for each pair of classes."""
 
-from itertools import pairwise
 from typing import ClassVar, NoReturn
 
 import numpy as np
@@ -32,7 +31,7 @@ from fastsvm.estimators.kernel.prepare import Statement
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, check_solver
 from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.kernel_matrix.rounding import ROUNDING
-from fastsvm.multiclass import Expansion, class_pairs, elected, one_vs_rest_scores, pair_coefficients
+from fastsvm.multiclass import Expansion, elected, one_vs_rest_scores, pair_coefficients
 from fastsvm.solvers.kernel_dual.problem import Problems
 from fastsvm.sources import to_dense
 
@@ -395,8 +394,9 @@ class NuSVC(KernelClassifier):
 
         def problems(labels: np.ndarray, upper: np.ndarray) -> Problems:
             pairs = stated.problems(labels, upper)
-            sums = [float(pairs.upper[a:b].sum()) for a, b in pairwise(pairs.starts.tolist())]
-            return pairs._replace(target=np.zeros(len(pairs.y)), totals=self.nu * np.array(sums) / 2, groups=2)
+            sums = np.bincount(labels[labels >= 0], upper[labels >= 0], len(stated.classes))
+            totals = self.nu * sums[pairs.classes].sum(axis=1) / 2
+            return pairs._replace(target=np.zeros(len(pairs.y)), totals=totals, groups=2)
 
         return stated._replace(problems=problems)
 
@@ -405,15 +405,16 @@ class NuSVC(KernelClassifier):
         classes, labels = stated.classes, stated.labels
         used = labels >= 0
         sums = np.bincount(labels[used], stated.upper[used], len(classes))
-        for a, b in class_pairs(len(classes)):
-            most = 2 * min(sums[a], sums[b]) / (sums[a] + sums[b])
-            if self.nu > most * (1 + ROUNDING):
-                digits = 10.0 ** (5 - np.floor(np.log10(most)))
-                raise ValueError(
-                    f"specified nu is infeasible: nu={self.nu} for the classes {classes[a]} and {classes[b]}, whose "
-                    f"weights sum to {sums[a]:.6g} and {sums[b]:.6g}; at most {np.floor(most * digits) / digits:.6g} "
-                    "is feasible."
-                )
+        # The pair with the least share is that of the classes with the least and the largest sum.
+        a, b = np.sort([np.argmin(sums), len(sums) - 1 - np.argmax(sums[::-1])])
+        most = 2 * min(sums[a], sums[b]) / (sums[a] + sums[b])
+        if self.nu > most * (1 + ROUNDING):
+            digits = 10.0 ** (5 - np.floor(np.log10(most)))
+            raise ValueError(
+                f"specified nu is infeasible: nu={self.nu} for the classes {classes[a]} and {classes[b]}, whose "
+                f"weights sum to {sums[a]:.6g} and {sums[b]:.6g}; at most {np.floor(most * digits) / digits:.6g} "
+                "is feasible."
+            )
 
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> Attributes:
         """Divide by the margins, so that decision values at the margin are 1 and -1."""
