@@ -99,13 +99,12 @@ class SGD(Memoryless):
         self._read_to: list[np.ndarray | None] = []
         self._examined: SGDState | None = None  # The objective of this state was examined last.
         self._copies: list[DenseModel | SparseModel] = []
-        self._n_weights = len(problem.balance) * problem.source.shape[1]
+        self._shape = len(problem.balance), problem.source.shape[1]
         self._sums, self._totals = np.zeros((1, 3)), np.zeros(1)  # Of epochs they are `StepPlan.ends`, and the losses.
 
     def init(self, begin: LinearFunction | None = None) -> SGDState:
         """Return the state at the weights `begin`, by default zero."""
-        k, d = len(self.problem.balance), self.problem.source.shape[1]
-        zero = LinearFunction(np.zeros((k, d)), np.zeros(k))
+        zero = LinearFunction(np.zeros(self._shape), np.zeros(self._shape[0]))
         return SGDState(self._steps.model(begin or zero, zero, 0.0))
 
     def continued(self, state: SGDState) -> SGDState:
@@ -233,7 +232,7 @@ class SGD(Memoryless):
         last = np.arange(1 - n_epochs, 1)
         steps = state.n_steps + last * -(-len(self.rows) // settings.batch_size)
         if settings.schedule.name == BY_FEATURE:
-            rates = 1 / np.maximum(sums[:, 2] / self._n_weights + settings.penalty.l2 * steps, 1e-300)
+            rates = 1 / np.maximum(sums[:, 2] / math.prod(self._shape) + settings.penalty.l2 * steps, 1e-300)
         else:
             rates = state.factor * settings.schedule.rates(max(0, int(steps[0]) - 1), int(steps[-1] - steps[0]) + 1)
             rates = rates[steps - steps[0]]
