@@ -170,7 +170,7 @@ class SparseSteps:
             _batch_steps(loss, block, rows, model, plan, losses)
             return losses
         n_shares = min(k, self.pool.n_threads) if by_row and model.pairs.size <= 2 * _MOST_WEIGHTS else k
-        shares = list(pairwise(np.linspace(0, k, n_shares + 1).astype(int).tolist()))
+        shares = list(pairwise(number * k // n_shares for number in range(n_shares + 1)))
         sums, parts = np.zeros((k, len(plan.rates) + 1)), [model.part(*share) for share in shares]
 
         def some(number: int, start: int, stop: int) -> None:
