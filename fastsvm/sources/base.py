@@ -22,6 +22,7 @@ Item = TypeVar("Item")
 Kind = TypeVar("Kind", bound=Block)
 AHEAD = 2
 """So many items are computed ahead."""
+_COUNTED, _COUNTED_ROWS = 1 << 17, 64  # Zeros are counted in some more values and rows than these.
 _PATIENCE = 2.0  # Seconds to wait for the reader: a garbage collection within the lock of HDF5 would wait for ever.
 
 
@@ -127,6 +128,7 @@ class Source(ABC):
         if self.sparse:
             return self.values_per_row
         values = self._some_values()
+        values = values[:: max(1, min(len(values) // _COUNTED_ROWS, values.size // _COUNTED))]
         return np.count_nonzero(values != 0) / len(values)  # numpy counts bytes several times as fast
 
     def _some_values(self) -> np.ndarray:

@@ -250,7 +250,8 @@ shape (n_samples, n_features)
                 finished = reason in (StopReason.CONVERGED, StopReason.MAX_ITER, StopReason.STALLED)
             self.__dict__.update(attributes(state))
             self.objective_ = solver.final_objective(state)
-        self._state, self._rate, self._curve = solver.for_other_solver(state), LearningRate.of(solver), monitor.curve
+        self._state, self._private = state, solver.problem.private
+        self._rate, self._curve = LearningRate.of(solver), monitor.curve
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.stop_reason_, self.loss_curve_ = str(reason), monitor.curve.values()
         session.finish(monitor, warn_of_sgd)
@@ -270,9 +271,10 @@ shape (n_samples, n_features)
             if last is None or len(last.model.intercept) != len(task.balance):
                 state = solver.init(self._loaded(task))
             else:
-                state = solver.continued(last)
+                state = solver.continued(last, getattr(self, "_private", None))
             state, _, _ = drive(solver, state, Limits(1, np.inf), lambda state, report: False)
             self.__dict__.update(names | self._weights(solver, state, task))
+        self._private = None
         self._state, self._curve = state, curve.extended(np.concatenate(solver.take_losses()))
         self.loss_curve_ = self._curve.values()
 

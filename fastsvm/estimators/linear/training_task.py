@@ -100,6 +100,11 @@ def distinct(task: Task, most_values: int) -> tuple[np.ndarray, np.ndarray] | No
     if not np.isfinite(rows).all():
         return None
     used = np.flatnonzero(task.weights > 0)
+    targets, values = task.targets[used], rows[used, 0]
+    order = np.lexsort((values, targets))
+    targets, values = targets[order], values[order]
+    if ((targets[1:] != targets[:-1]) | (values[1:] != values[:-1])).all():
+        return used[order], task.weights[used[order]]
     keyed = np.empty((len(used), d + 1))
     np.add(task.targets[used], 0.0, out=keyed[:, 0])  # so that zeros have the same sign
     np.add(rows if len(used) == n else rows[used], 0.0, out=keyed[:, 1:])

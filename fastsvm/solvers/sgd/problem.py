@@ -158,7 +158,7 @@ def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Poo
 def objective_of_constants(problem: SGDProblem, loss: Loss) -> float:
     """Return the mean loss over rows of positive weight where all scores are one number: the least of a few numbers."""
     used = problem.weights > 0
-    numbers = 0.0, -1.0, 1.0, float(np.average(problem.targets[used], weights=problem.weights[used]))
+    numbers = 0.0, -1.0, 1.0, float(problem.targets @ (problem.weights / problem.weights.sum()))
     totals, k = np.zeros(len(numbers)), len(problem.balance)
     for start, stop in spans(len(problem.targets), current_tuning().products.piece_rows):
         part = slice(start, stop)

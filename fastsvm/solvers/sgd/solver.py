@@ -47,6 +47,7 @@ from fastsvm.losses import Loss
 from fastsvm.solvers.outer_loop import Memoryless, Report, copied
 from fastsvm.solvers.sgd.dense_steps import DenseModel, DenseSteps
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, FeatureLengths, FeatureRates, averaging_weights
+from fastsvm.solvers.sgd.private_features import PrivateFeatures
 from fastsvm.solvers.sgd.problem import (
     OVERFLOW,
     Diverged,
@@ -99,20 +100,25 @@ class SGD(Memoryless):
         self._read_to: list[np.ndarray | None] = []
         self._examined: SGDState | None = None  # The objective of this state was examined last.
         self._copies: list[DenseModel | SparseModel] = []
-        self._n_weights = len(problem.balance) * problem.source.shape[1]
+        self._shape = len(problem.balance), problem.source.shape[1]
         self._sums, self._totals = np.zeros((1, 3)), np.zeros(1)  # Of epochs they are `StepPlan.ends`, and the losses.
 
     def init(self, begin: LinearFunction | None = None) -> SGDState:
         """Return the state at the weights `begin`, by default zero."""
-        k, d = len(self.problem.balance), self.problem.source.shape[1]
-        zero = LinearFunction(np.zeros((k, d)), np.zeros(k))
+        zero = LinearFunction(np.zeros(self._shape), np.zeros(self._shape[0]))
         return SGDState(self._steps.model(begin or zero, zero, 0.0))
 
-    def continued(self, state: SGDState) -> SGDState:
-        """Return the state with which to resume on other rows; it begins an epoch."""
+    def continued(self, state: SGDState, private: PrivateFeatures | None = None) -> SGDState:
+        """Return the state with which to resume on other rows; it begins an epoch.
+
+        `private` restores the weights of all features, if some were merged where the state is from.
+        """
         model, lengths = state.model, state.lengths  # with its velocity
-        if not self.accepts(state):
-            model, lengths = self._steps.model(model.last(), *model.averaged()), None
+        if private is not None or not self.accepts(state):
+            last, (mean, total) = model.last(), model.averaged()
+            if private is not None:
+                last, mean = private.whole(last), private.whole(mean)
+            model, lengths = self._steps.model(last, mean, total), None
         if self.settings.penalty.intercept_rate == 0:  # an earlier epoch may have fitted one
             names = (name for name in model._fields if "intercept" in name)
             model = model._replace(**{name: np.zeros_like(getattr(model, name)) for name in names})
@@ -233,7 +239,7 @@ class SGD(Memoryless):
         last = np.arange(1 - n_epochs, 1)
         steps = state.n_steps + last * -(-len(self.rows) // settings.batch_size)
         if settings.schedule.name == BY_FEATURE:
-            rates = 1 / np.maximum(sums[:, 2] / self._n_weights + settings.penalty.l2 * steps, 1e-300)
+            rates = 1 / np.maximum(sums[:, 2] / math.prod(self._shape) + settings.penalty.l2 * steps, 1e-300)
         else:
             rates = state.factor * settings.schedule.rates(max(0, int(steps[0]) - 1), int(steps[-1] - steps[0]) + 1)
             rates = rates[steps - steps[0]]
@@ -343,14 +349,6 @@ class SGD(Memoryless):
     def _whole(self, linear: LinearFunction) -> LinearFunction:
         """Return the weights of all features."""
         return linear if self.problem.private is None else self.problem.private.whole(linear)
-
-    def for_other_solver(self, state: SGDState) -> SGDState:
-        """Return the state with which another solver can continue, whose rows have other merged features."""
-        if self.problem.private is None:
-            return state
-        mean, total = state.model.averaged()
-        model = self._steps.model(self._whole(state.model.last()), self._whole(mean), total)
-        return state._replace(model=model, lengths=None, best=None)
 
     def objective(self, linear: LinearFunction, exact: bool = False) -> float:
         """Return the objective, by a pass over the rows; `exact` computes scores in float64."""

@@ -50,6 +50,7 @@ _V_SHARE, _SLOW_SHARE, _SQUARES, _UNIT, _FLOOR, _GRADIENT = range(6)
 _ACCRUED, _DUE, _SHARES, _ACCRUED_SUM, _DUE_SUM, _TOTAL, _L2, _L1 = range(8)
 _TINY = float(np.finfo(np.float64).tiny)  # It is a denominator that nothing has added to yet.
 _POLYAK = 0.5  # It is c, and the best one for convex losses (Loizou et al. 2021).
+_MOST_WEIGHTS = 1 << 19  # More do not fit in the cache: then a thread takes the steps of one score at a time.
 _SMALLEST = 1e-5  # A smaller scale 1 / (1 + l2 A) is multiplied into the weights, before it underflows.
 
 
@@ -80,9 +81,10 @@ class SparseModel(NamedTuple):
             np.zeros((k, d, 2)), np.zeros((k, d, 6 if by_feature else 0)), np.zeros(k), np.zeros(k), np.zeros(k),
             np.array([0.0 if by_feature else 1.0, 0.0, 0.0, 0.0, 0.0, total, 0.0, 0.0]),
         )  # fmt: skip
-        if by_feature:
-            model.pairs[:, :, _SLOW] = 1.0
-        model.write(last, mean)
+        if total > 0 or any(array.any() for array in (*last, *mean)):  # else the memory of zeros stays untouched
+            if by_feature:
+                model.pairs[:, :, _SLOW] = 1.0
+            model.write(last, mean)
         return model
 
     def write(self, last: LinearFunction, mean: LinearFunction) -> None:
@@ -167,8 +169,8 @@ class SparseSteps:
             losses = np.zeros(len(plan.rates) + 1)
             _batch_steps(loss, block, rows, model, plan, losses)
             return losses
-        n_shares = min(k, self.pool.n_threads) if by_row else k
-        shares = list(pairwise(np.linspace(0, k, n_shares + 1).astype(int).tolist()))
+        n_shares = min(k, self.pool.n_threads) if by_row and model.pairs.size <= 2 * _MOST_WEIGHTS else k
+        shares = list(pairwise(number * k // n_shares for number in range(n_shares + 1)))
         sums, parts = np.zeros((k, len(plan.rates) + 1)), [model.part(*share) for share in shares]
 
         def some(number: int, start: int, stop: int) -> None:
