@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401, compiled code calls it; loaded now, its pool is limited to one thread
 
 from fastsvm._compiled.compiler import inlined, jit
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
 from fastsvm.linalg.sparse_products import readable
@@ -173,10 +173,14 @@ class DenseSteps:
         self, earlier: FeatureLengths | None, window: Window, stored: tuple[StoredRows, np.ndarray], weights: np.ndarray
     ) -> FeatureLengths:
         """Return the lengths of features with the first rows of a window."""
-        kind, d = stored[0].values.dtype, self.problem.source.shape[1]
-        sums, tile = np.zeros((2, d)), np.empty((max(1, _VALUES_AT_ONCE // d), d), kind)
-        _add_lengths(*stored, weights, *self.problem.mapping(kind), tile, sums)
-        return added_lengths(earlier, weights, sums.T)
+        kind = stored[0].values.dtype
+        (shift, scale), sums = self.problem.mapping(kind), np.zeros((self.problem.source.shape[1], 2))
+        for start, stop in spans(len(weights), max(1, _VALUES_AT_ONCE // len(sums))):
+            X, weight = window.block.take(window.places[start:stop]).dense(kind), weights[start:stop]
+            X = (X - shift) * scale if scale.size else X
+            sums[:, 0] += weight @ (X != 0)
+            sums[:, 1] += weight @ np.square(X, dtype=np.float64)
+        return added_lengths(earlier, weights, sums)
 
     def take(self, model: DenseModel, stored: StoredRows, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
@@ -226,23 +230,6 @@ def load(rows: StoredRows, numbers: np.ndarray, out: np.ndarray) -> None:
                 target[j] = 0
             for p in range(rows.indptr[place], rows.indptr[place + 1]):
                 target[rows.indices[p]] = rows.data[p]
-
-
-@jit
-def _add_lengths(stored, numbers, weights, shift, scale, tile, sums):
-    """Add the weights of nonzero values and of their squares, in the first rows, to the sums of each feature."""
-    for start in range(0, weights.size, tile.shape[0]):
-        n = min(tile.shape[0], weights.size - start)
-        load(stored, numbers[start : start + n], tile)
-        for i in range(n):
-            x, weight = tile[i], weights[start + i]
-            if scale.size:
-                for j in range(x.size):
-                    x[j] = (x[j] - shift[j]) * scale[j]
-            for j in range(x.size):
-                value = np.float64(x[j])
-                sums[0, j] += weight if value != 0 else 0.0
-                sums[1, j] += weight * value * value
 
 
 @jit
