@@ -191,9 +191,8 @@ class RealPairwise:
             place = out._replace(start=out.start + a)
             if self.is_dense:
                 right, panels = self._right(block.slice(a, b), terms[a:b])
-                pack(right[0].values, panels)
                 pairings = scratch_array("pairings", (_TILE_ROWS, panels.shape[0] * panels.shape[2]), self.dtype)
-                write_values(self.kernel, _left(operand), right, (panels, pairings), place)
+                write_values(self.kernel, _left(operand), right, (panels, pairings, True), place)
             else:
                 others, pairings = self._pairings(operand, block.slice(a, b))
                 map_pairings(self.kernel, pairings, _left(operand), (float_rows(others), terms[a:b]), place)
@@ -203,10 +202,11 @@ class RealPairwise:
         rows, slots = cast(np.ndarray, operand.rows), np.arange(len(few.sq_norms))
         columns = max(_COLUMNS, _PANELS_BYTES // max(1, rows[:1].nbytes))
         for a, b in spans(len(rows), columns if operand.panels is None else max(1, len(rows))):
-            panels = panels_of(rows[a:b]) if operand.panels is None else operand.panels
+            packs = operand.panels is None
+            panels = empty_panels(b - a, rows.shape[1], self.dtype) if operand.panels is None else operand.panels
             pairings = scratch_array("pairings", (len(slots), panels.shape[0] * panels.shape[2]), self.dtype)
             right = float_rows(rows[a:b]), operand.sq_norms[a:b]
-            write_values(self.kernel, _left(few), right, (panels, pairings), Rows(out, slots, a))
+            write_values(self.kernel, _left(few), right, (panels, pairings, packs), Rows(out, slots, a))
 
     def square(self, operand: Operand, out: np.ndarray) -> None:
         """Write the values among few dense rows to `out`, each once: the others have the same bits."""
@@ -328,10 +328,15 @@ def map_pairings(kernel, tile, operand, block, place):
 
 @jit
 def write_values(kernel, operand, block, memory, place):
-    """Write k of dense rows to `place`; `memory` is panels of them and pairings, the rest as for `map_pairings`."""
-    out, slots, start = place
+    """Write k of dense rows to `place`; the rest is as for `map_pairings`.
+
+    `memory` is panels and pairings, and whether the rows are to be packed into the panels.
+    """
+    (panels, pairings, packs), (out, slots, start) = memory, place
+    if packs:
+        pack(block[0].values, panels)
     for first in range(0, slots.size, _TILE_ROWS):
-        _write_tile(kernel, operand, first, block, memory, (out, slots[first:], start))
+        _write_tile(kernel, operand, first, block, (panels, pairings), (out, slots[first:], start))
 
 
 @jit
