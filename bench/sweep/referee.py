@@ -291,7 +291,7 @@ def _by_coefficients(draw: Draw, data: Data, model: Any) -> np.ndarray:
         scores = kernel_sums(kernel, X, np.asarray(answer.support, np.int64), coef) + answer.intercept
     elif draw.estimator == "NystroemSVC":
         kernel = _kernel_of(draw, data, model.components_)
-        scores = kernel_sums(kernel, X, np.arange(len(model.components_)), model.coef_.T) + model.intercept_
+        scores = kernel_sums(kernel, X, np.arange(model.components_.shape[0]), model.coef_.T) + model.intercept_
     else:
         scores = _scores(X, *_weights(model))
     if draw.estimator in OF_TARGETS:
