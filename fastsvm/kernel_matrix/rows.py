@@ -369,11 +369,6 @@ class SharedKernel:
         """Whether all rows fit."""
         return self._rows.n_slots == len(self)
 
-    def rows_of(self, part: "SharedPart") -> "SharedRows | None":
-        """Return the kernel rows of a part that needs no copies: all rows fit, and its columns are in long runs."""
-        is_long = (len(part.starts) - 1) * SPAN <= len(part)
-        return SharedRows(self, part) if self.holds_all and is_long else None
-
     def part(self, indices: np.ndarray, in_memory: bool = True, pool: Pool | None = None) -> "SharedPart":
         """Return the kernel matrix of the rows `indices`."""
         return SharedPart(self, self._place[indices])
@@ -421,14 +416,17 @@ class SharedKernel:
 
 
 class SharedRows(_SampleRows):
-    """Kernel rows of some samples in a `SharedKernel` that holds all rows, read where they are."""
+    """Kernel rows of some samples in a `SharedKernel` that holds all rows, read where they are.
 
-    def __init__(self, kernel: SharedKernel, gram: "SharedPart") -> None:
+    Runs of successive columns begin at `starts`, whose last entry is their end.
+    """
+
+    def __init__(self, kernel: SharedKernel, gram: "SharedPart", starts: np.ndarray) -> None:
         super().__init__(gram, kernel.store)
         self._kernel, self._places, self.n_slots = kernel, gram.places, len(gram)
         self._runs = [
             (start + a, start + b, int(self._places[start]) - start)
-            for start, stop in pairwise(gram.starts.tolist())
+            for start, stop in pairwise(starts.tolist())
             for a, b in spans(stop - start, MOST_COLUMNS)
         ]
 
@@ -479,10 +477,11 @@ class SharedPart:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._gram, name)  # Σ_s coef_s K_s, samples and bounds: what is not copied
 
-    @functools.cached_property
-    def starts(self) -> np.ndarray:
-        """Where runs of adjacent columns begin, and the end of the last."""
-        return _starts_of_runs(self.places)
+    def rows_in_place(self) -> SharedRows | None:
+        """Return the kernel rows if they need no copies: all rows fit, and the columns are in long runs."""
+        starts = _starts_of_runs(self.places)
+        is_long = (len(starts) - 1) * SPAN <= len(self)
+        return SharedRows(self._kernel, self, starts) if self._kernel.holds_all and is_long else None
 
     @functools.cached_property
     def _gram(self) -> Gram:

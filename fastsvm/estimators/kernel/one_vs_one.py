@@ -360,8 +360,8 @@ class KernelFit:
         )
         if self.plan.recomputed and isinstance(gram, Gram):
             rows = RecomputedRows(gram)
-        elif isinstance(self.gram, SharedKernel) and isinstance(gram, SharedPart) and len(gram) > self.plan.working_set:
-            rows = self.gram.rows_of(gram)
+        elif isinstance(gram, SharedPart) and len(gram) > self.plan.working_set:
+            rows = gram.rows_in_place()
         rows = rows or RowCache(gram, arena)
         return rows if self.problems.multipliers_per_sample == 1 else PairedRows(rows)
 

@@ -200,13 +200,12 @@ class RealPairwise:
     def between(self, few: Operand, operand: Operand, out: np.ndarray) -> None:
         """Write k(few, operand) of dense rows to `out`, where panels of the few rows would be mostly empty."""
         rows, slots = cast(np.ndarray, operand.rows), np.arange(len(few.sq_norms))
-        columns = max(_COLUMNS, _PANELS_BYTES // max(1, rows[:1].nbytes))
-        for a, b in spans(len(rows), columns if operand.panels is None else max(1, len(rows))):
-            packs = operand.panels is None
-            panels = empty_panels(b - a, rows.shape[1], self.dtype) if operand.panels is None else operand.panels
+        kept, columns = operand.panels, max(_COLUMNS, _PANELS_BYTES // max(1, rows[:1].nbytes))
+        for a, b in spans(len(rows), columns if kept is None else max(1, len(rows))):
+            panels = empty_panels(b - a, rows.shape[1], self.dtype) if kept is None else kept
             pairings = scratch_array("pairings", (len(slots), panels.shape[0] * panels.shape[2]), self.dtype)
             right = float_rows(rows[a:b]), operand.sq_norms[a:b]
-            write_values(self.kernel, _left(few), right, (panels, pairings, packs), Rows(out, slots, a))
+            write_values(self.kernel, _left(few), right, (panels, pairings, kept is None), Rows(out, slots, a))
 
     def square(self, operand: Operand, out: np.ndarray) -> None:
         """Write the values among few dense rows to `out`, each once: the others have the same bits."""

@@ -298,10 +298,6 @@ class StoredGradient(DualGradient):
     def _error(self) -> float:
         return self.products.drift * self.products.largest * UNIT
 
-    def may_be_exact(self, state: KernelDualState) -> bool:
-        """Return that they would not."""
-        return False
-
     def confirm(self, state: KernelDualState) -> bool:
         """Sum F anew if its errors are visible at the tolerance, and return whether they were."""
         if self.verified or not state.alpha.any():

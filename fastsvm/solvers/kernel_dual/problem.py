@@ -272,10 +272,8 @@ def followed(problem: KernelProblem, state: KernelDualState, before: KernelProbl
         return alpha + step, 1.0
     used = at_bound & (before.upper > 0)
     if used.any():
-        growth, square = (
-            float((problem.upper[used] / before.upper[used]).min()),
-            (alpha * y) @ (gradient + before.target),
-        )
+        growth = float((problem.upper[used] / before.upper[used]).min())
+        square = (alpha * y) @ (gradient + before.target)
         is_same = np.array_equal(problem.upper, growth * before.upper)
         if is_same and growth * square <= (alpha * y) @ problem.target:
             return np.where(at_bound, problem.upper, growth * alpha), growth

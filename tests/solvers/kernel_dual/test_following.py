@@ -30,7 +30,7 @@ def gram_of(X, pool):
 
 def shared_rows(gram, rows, per_sample=1):
     kernel = SharedKernel(gram, np.empty(4 * len(gram) ** 2, np.uint8), np.arange(len(gram)))
-    found = kernel.rows_of(kernel.part(rows))
+    found = kernel.part(rows).rows_in_place()
     return found if per_sample == 1 else PairedRows(found)
 
 
@@ -152,6 +152,6 @@ def test_rows_in_short_runs_are_copied(data):
     X, _ = data
     with Pool.open() as pool:
         kernel = SharedKernel(gram_of(X, pool), np.empty(4 * N**2, np.uint8), np.arange(N))
-        assert kernel.rows_of(kernel.part(np.arange(0, N, 2))) is None
+        assert kernel.part(np.arange(0, N, 2)).rows_in_place() is None
         small = SharedKernel(gram_of(X, pool), np.empty(2 * N**2, np.uint8), np.arange(N))
-        assert small.rows_of(small.part(np.arange(N))) is None
+        assert small.part(np.arange(N)).rows_in_place() is None
