@@ -87,3 +87,4 @@ def _fit(name: str, form: str, n: int, parameters: Json) -> None:
         used = np.flatnonzero(y < classes)
         model = ESTIMATORS[name](**parameters).fit(rows[used], y[used])
         model.predict(rows)
+        model.predict(rows[:1])  # for which kernel machines keep their support vectors in another form

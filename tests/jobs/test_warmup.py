@@ -5,7 +5,6 @@ import os
 import pty
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fastsvm._compiled.processor import JIT_DISABLED
@@ -16,7 +15,6 @@ from fastsvm.jobs.warmup import warm_up
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
 COMPILES = """
-import numpy as np
 from fastsvm.linalg.dense_products import mirror, scale_rows
 mirror(np.ones((3, 3)), 3)
 scale_rows(np.ones((3, 2)), np.ones(2), np.ones(2), np.empty((3, 2)))
@@ -33,13 +31,14 @@ def test_what_was_compiled_is_not_compiled_again(capsys):
 
 
 def test_every_estimator_is_fitted(monkeypatch):
-    fitted = []
+    fitted, predicted = [], set()
     for name, kind in ESTIMATORS.items():
         monkeypatch.setattr(kind, "fit", lambda self, X, y, name=name: fitted.append((name, X.dtype, len(y))) or self)
-        monkeypatch.setattr(kind, "predict", lambda self, X: np.zeros(X.shape[0]))
+        monkeypatch.setattr(kind, "predict", lambda self, X, name=name: predicted.add((name, X.shape[0] == 1)))
     warm_up(n_jobs=1)
     assert {name for name, _, _ in fitted} == set(ESTIMATORS)
     assert {str(dtype) for name, dtype, _ in fitted if name == "svc"} == {"float64", "float32", "uint8"}
+    assert predicted == {(name, is_one) for name in ESTIMATORS for is_one in (False, True)}
 
 
 def said_on_a_terminal(importing, cache):
