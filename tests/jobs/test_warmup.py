@@ -15,6 +15,7 @@ from fastsvm.jobs.warmup import warm_up
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
 COMPILES = """
+import numpy as np
 from fastsvm.linalg.dense_products import mirror, scale_rows
 mirror(np.ones((3, 3)), 3)
 scale_rows(np.ones((3, 2)), np.ones(2), np.ones(2), np.empty((3, 2)))
