@@ -255,6 +255,7 @@ def _train(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.inputs import as_hdf5
     from fastsvm.jobs.runner import run
     from fastsvm.jobs.training.job_file import Job, learns_labels
+    from fastsvm.jobs.training.search import automatic, searched
     from fastsvm.jobs.training.train import train
 
     _refuse_existing(options, options.output, options.data)
@@ -269,13 +270,19 @@ def _train(options: argparse.Namespace) -> Json:
         raise ValueError("A run trains on the part 'train' of a folder. Convert the part 'test' and name that file.")
     numbers = _passed(options, "holdout", "seed", *set(Job._fields).intersection(InputOptions._fields))
     job = Job(path, kind=options.model, parameters=of_model, **numbers)
+    if options.search:
+        job = job._replace(grid=automatic(job.kind, of_model))
     if inputs.label is False and learns_labels(job.kind):
         raise ValueError("Training needs labels; --no-label is for files to predict, and for --model one-class.")
     if options.folder is None:
         with as_hdf5(path, inputs, seed=options.seed) as file:
             if options.output is None:
                 say("note: the model is not saved. --output FILE saves it; --folder FOLDER saves checkpoints, too.")
-            return train(job._replace(train=str(file)), options.output).report
+            job, best = job._replace(train=str(file)), {}
+            if job.grid:
+                job, found = searched(job)
+                best = {"search": found}
+            return train(job, options.output).report | best
     if options.output is not None:
         raise ValueError("A run saves its model in its folder as model.fastsvm. Pass --folder or --output, not both.")
     return run(job, options.folder)
@@ -512,6 +519,8 @@ def _add_train(added: _Commands) -> None:
     train.add_argument("--folder", metavar="FOLDER", help=words)
     train.add_argument("--holdout", type=float, default=0.0, help="share of samples held out for a test (default: 0)")
     train.add_argument("--seed", type=int, default=0, help="seed of held-out samples and estimator (default: 0)")
+    words = "choose C, gamma and the like, as far as they are not passed, by cross-validation"
+    train.add_argument("--search", action="store_true", help=words)
     train.add_argument("--model", choices=tuple(ESTIMATORS), default="svc", help="estimator (default: svc)")
     _add_inputs(train)
     _add_force(train)

@@ -12,6 +12,7 @@ class _NoBar:
 
     disable = True
     unit = ""
+    total: float = 0
 
     def __init__(self, values: Iterable | None) -> None:
         self._values = values

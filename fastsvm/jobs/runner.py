@@ -30,7 +30,8 @@ from fastsvm.jobs.say import say
 from fastsvm.jobs.signals import Stopped, StopSignals
 from fastsvm.jobs.training.checkpoints import Checkpoint, Checkpoints, Tree, check_bound
 from fastsvm.jobs.training.job_file import Job, estimators_of
-from fastsvm.jobs.training.train import Tested, Trained, best_of, check_grid, measured, search, train, written_surely
+from fastsvm.jobs.training.search import best_of, check_grid, search, told
+from fastsvm.jobs.training.train import Tested, Trained, measured, train, written_surely
 from fastsvm.memory import parse_memory, peak_memory
 from fastsvm.persistence.model_file import load
 from fastsvm.sources import open_hdf5
@@ -154,15 +155,15 @@ class _Run:
 
         def keep(cells: list[Json]) -> None:
             self._write_search(cells)
-            self.folder.log("compared", n_cells=len(cells), **best_of(job, cells))
+            self.folder.log("compared", n_cells=len(cells), **told(best_of(job, cells)))
             self.stops.raise_if_asked()
 
-        self.folder.log("search", cells=int(np.prod([len(values) for values in job.grid.values()])))
+        self.folder.log("search", grid=dict(job.grid))
         seconds = np.inf if job.seconds is None else job.seconds * current_tuning().jobs.search_share
         begin = time.perf_counter()
         self.cells = search(job, before["cells"], keep, seconds)
         best = best_of(job, self.cells)
-        self.folder.log("searched", **best)
+        self.folder.log("searched", **told(best))
         job = job._replace(parameters={**job.parameters, **best["parameters"]})
         return _with_time(job, min(seconds, time.perf_counter() - begin))
 
@@ -201,7 +202,7 @@ class _Run:
         result = trained.report | {"run_seconds": seconds, "checkpoint_seconds": checkpointer.spent}
         result["seconds"] += checkpointer.before
         if self.cells:
-            result["search"] = best_of(job, self.cells)
+            result["search"] = told(best_of(job, self.cells))
         written_surely(lambda: folder.write(folder.result_file, result), folder.result_file)
         if self.cells:  # the disk may have been full before; the result was written, so it has room again
             self._write_search(self.cells)

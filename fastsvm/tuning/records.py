@@ -133,7 +133,7 @@ class NystroemTuning(NamedTuple):
 
 
 class SearchTuning(NamedTuple):
-    """Which fits of a search share kernel values."""
+    """Which fits of a search share kernel values, and how far a walk over C and gamma goes."""
 
     # Fits with one kernel share its values; else each computes its own.
     shared: bool = True
@@ -142,6 +142,18 @@ class SearchTuning(NamedTuple):
     few_rows: int = 128
     # A multiplier takes so many bytes, with the number, label, bound and gradient of its row.
     multiplier_bytes: int = 48
+    # A search that chooses its cells begins with a part of the samples: at least so many, and so many of a class. Each
+    # further part is so many times as large.
+    least_rows: int = 800
+    least_of_class: int = 20
+    growth: int = 4
+    # So many cells, at most, are taken from a part to the next.
+    carried: int = 6
+    # A move, and half a step from the best cell, must promise so many standard errors of the score.
+    least_gain: float = 0.5
+    least_promise: float = 1.0
+    # Distances of so many samples tell the range of gamma.
+    distance_rows: int = 1000
 
 
 class ClusterTuning(NamedTuple):

@@ -59,6 +59,18 @@ class SearchData(NamedTuple):
     y: np.ndarray | None
     fit_params: dict[str, object]
 
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return _num_samples(self.to_split())
+
+    def part(self, model: BaseEstimator, rows: np.ndarray) -> "SearchData":
+        """Return some of the samples, in memory."""
+        X, y = self._of(model, rows, rows)
+        if is_stored(X):
+            X = X.read(0, len(X)).user_array()
+        return SearchData(X, y, {name: self._cut(value, rows) for name, value in self.fit_params.items()})
+
     def to_split(self) -> Samples:
         """Return the samples for a splitter; for samples in a file, an array of the same length without columns."""
         return np.empty((len(as_source(self.X)), 0)) if is_stored(self.X) else self.X
@@ -87,7 +99,7 @@ class SearchData(NamedTuple):
     def _cut(self, value: Column, rows: np.ndarray) -> Column:
         """Return the entries of these rows if `value` has one entry for each row, else `value`."""
         whole = hasattr(value, "__len__") and not isinstance(value, (str, bytes)) and np.ndim(value) > 0
-        return np.asarray(value)[rows] if whole and len(value) == _num_samples(self.to_split()) else value
+        return np.asarray(value)[rows] if whole and len(value) == self.n_samples else value
 
 
 def evaluate(models: list[BaseEstimator], rows: SearchData, splits: list[Split], rules: Rules) -> Iterator[Scored]:

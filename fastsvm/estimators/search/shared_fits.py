@@ -112,6 +112,12 @@ class Split(NamedTuple):
         rows = map(np.asarray, parts)
         return cls(*(np.flatnonzero(part) if part.dtype == bool else part.astype(np.int64) for part in rows))
 
+    def among(self, rows: np.ndarray, n_samples: int) -> "Split":
+        """Return the split of some of the samples, in ascending order, by their places among these."""
+        place = np.full(n_samples, -1)
+        place[rows] = np.arange(len(rows))
+        return Split(*(places[places >= 0] for places in (place[self.train], place[self.test])))
+
 
 class Part(NamedTuple):
     """A fit: the numbers of its model and of its split."""

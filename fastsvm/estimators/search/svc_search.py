@@ -29,7 +29,8 @@ from fastsvm.estimators.fitting.validation import (
 )
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.search.evaluation import Rules, Score, Scored, SearchData, evaluate
+from fastsvm.estimators.search.automatic import Journal, automatic_grid, walk
+from fastsvm.estimators.search.evaluation import Rules, Score, SearchData, evaluate
 from fastsvm.estimators.search.shared_fits import Split
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import MemorySource, check_finite, columns_of, is_stored, of_open_file
@@ -48,7 +49,9 @@ _RULES = {
 
 @documented
 class SVCSearch(PublicEstimator, GridSearchCV):
-    """Grid search with cross-validation over the parameters of an `SVC`, whose fits share their kernel values.
+    """Search with cross-validation for the parameters of an `SVC`, whose fits share their kernel values.
+
+    Without `param_grid`, it chooses the values of C and gamma itself. With it, it is a grid search.
 
     So do the fits of `SVR`, `NuSVR`, `NuSVC` and `OneClassSVM`. Scores, best parameters and `cv_results_` agree with
     `sklearn.model_selection.GridSearchCV` with the same estimator. Only samples whose decision value is within `tol` of
@@ -61,12 +64,20 @@ class SVCSearch(PublicEstimator, GridSearchCV):
     `max_time`, and the kernel is not "precomputed". All other estimators are fitted one by one, and so are fits for
     which the memory is too small, or whose parameters are not feasible on their split.
 
+    A search that chooses values begins with coarse steps: C of 1/4 to 64, and gamma of 1/8 to 8 times the inverse of
+    the median squared distance of samples. It moves to better cells by factors of 16, 4 and 2 in C, of 8, 2.8 and 1.7
+    in gamma. It ends when half a step promises less than a standard error of the score. From 3,200 samples on, the
+    first steps take a quarter of them, or less, and the best cells go on to all.
+
     Parameters
     ----------
     estimator : SVC, SVR, NuSVR, NuSVC, OneClassSVM, estimator or None, default=None
         Estimator to fit. It sets the parameters that are not in the grid. None is `SVC()`.
-    param_grid : dict or list of dict
-        Values to try, by parameter name. Of a list, all grids are tried.
+    param_grid : dict, list of dict or None, default=None
+        Values to try, by parameter name. Of a list, all grids are tried. Instead of a list of values, a dict may have
+        "auto" for C, gamma, epsilon, nu and alpha, also as parameters of the last step of a pipeline, such as
+        `{"svc__C": "auto"}`. None is "auto" for all of these that the estimator has. Without an estimator, the search
+        also tries `standardize=True`, if some features are more than twice as large as others.
     cv : int, cross-validation generator, iterable or None, default=None
         Number of folds (stratified for a classifier), a splitter of scikit-learn, or pairs of arrays with the indices
         of training and test samples. None is 5.
@@ -90,6 +101,8 @@ class SVCSearch(PublicEstimator, GridSearchCV):
     ----------
     cv_results_ : dict of str to ndarray
         One entry for each cell of the grid, in the columns of `GridSearchCV`. `pandas.DataFrame` makes a table of it.
+        If the search chose values, "n_resources" is the number of samples from which a cell has its scores; best is
+        the best of all samples.
         Fits that share kernel values have equal fit times, whose sum is the time that all of them took.
     best_params_ : dict
         Parameters of the best cell; of equally good cells, the first.
@@ -122,7 +135,11 @@ class SVCSearch(PublicEstimator, GridSearchCV):
     {'C': 1, 'gamma': 0.1}
     >>> search.predict(X[:2])
     array([0, 0])
+    >>> SVCSearch().fit(X, y).best_params_
+    {'standardize': False, 'C': 16.0, 'gamma': 0.0572}
     """
+
+    _journal: Journal | None = None  # of a job, whose walk goes on after an interruption
 
     def __init__(
         self,
@@ -188,7 +205,8 @@ class SVCSearch(PublicEstimator, GridSearchCV):
             fit.
         """
         check_parameters(self, _RULES)
-        cells, models = self._cells()
+        grid = automatic_grid(self.estimator, self._given(), self.param_grid)
+        cells, models = ([], []) if grid is not None else self._cells()
         rules = Rules(
             self._plain()._get_scorers()[0], self.error_score, self.return_train_score, self.n_jobs, self.pre_dispatch
         )
@@ -198,20 +216,29 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         splits = [Split.of(*split) for split in cv.split(rows.to_split(), rows.y, groups)]
         if not splits:
             raise ValueError(f"cv={self.cv!r} gives no splits.")
-        fits: list[Scored] = []
+        chosen, more = None, {}
         with progress_bar(shown=self.verbose, total=len(models) * len(splits), unit="fit", desc="SVCSearch") as bar:
-            for fit in evaluate(models, rows, splits, rules):
-                fits.append(fit)
-                bar.update(1)
+            if grid is not None:
+                metric = self.refit if isinstance(self.refit, str) else "score"
+                cells, fits, chosen, n_samples = walk(
+                    self._given(), grid, rows, splits, rules, metric, bar, self._journal
+                )
+                more = {"n_resources": n_samples}
+            else:
+                fits = []
+                for fit in evaluate(models, rows, splits, rules):
+                    fits.append(fit)
+                    bar.update(1)
         scored = [fit._asdict() for fit in sorted(fits, key=lambda fit: fit[:2])]
-        _warn_or_raise_about_fit_failures(scored, self.error_score)
+        if grid is None or all(fit["fit_error"] for fit in scored):  # else the user did not choose what failed
+            _warn_or_raise_about_fit_failures(scored, self.error_score)
         _insert_error_scores(scored, self.error_score)
         score, self.n_splits_, self.scorer_ = scored[0]["test_scores"], len(splits), self._scorers()
         self.multimetric_ = isinstance(score, dict)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of scores that are not finite
-            results = self._format_results(cells, len(splits), scored)
-        self._choose(results, score, rows)
+            results = self._format_results(cells, len(splits), scored, more)
+        self._choose(results, score, rows, chosen)
         self.cv_results_ = results
         return self
 
@@ -233,8 +260,6 @@ class SVCSearch(PublicEstimator, GridSearchCV):
 
     def _cells(self) -> tuple[list[dict], list[BaseEstimator]]:
         """Return the cells of the grid and an unfitted model for each, with valid parameters."""
-        if self.param_grid is None:
-            raise ValueError('param_grid is missing: pass values by name, such as {"C": [0.1, 1, 10]}.')
         cells = list(ParameterGrid(self.param_grid))
         if not cells:
             raise ValueError(f"param_grid={self.param_grid!r} has no cells.")
@@ -254,14 +279,19 @@ class SVCSearch(PublicEstimator, GridSearchCV):
 
     # --- results ----------------------------------------------------------------------------------------
 
-    def _choose(self, results: dict[str, Column], score: Score, rows: SearchData) -> None:
-        """Set the attributes of the best cell, and fit its model if `refit`; `score` is that of some fit."""
+    def _choose(self, results: dict[str, Column], score: Score, rows: SearchData, chosen: int | None) -> None:
+        """Set the attributes of the best cell, and fit its model if `refit`; `score` is that of some fit.
+
+        A walk has `chosen` the cell, unless `refit` is a function.
+        """
         metric = "score"
         if isinstance(score, dict):
             self._check_refit_for_multimetric(score)
             metric = self.refit
         if self.refit or metric:
-            self.best_index_ = int(self._select_best_index(self.refit, metric, results))
+            if chosen is None or callable(self.refit):
+                chosen = int(self._select_best_index(self.refit, metric, results))
+            self.best_index_ = chosen
             self.best_params_ = results["params"][self.best_index_]
             if not callable(self.refit):
                 self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]

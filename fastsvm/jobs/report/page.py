@@ -37,7 +37,8 @@ from fastsvm.jobs.report.html import (
     table,
 )
 from fastsvm.jobs.training.job_file import Job
-from fastsvm.jobs.training.train import Tested, best_of
+from fastsvm.jobs.training.search import best_of
+from fastsvm.jobs.training.train import Tested
 from fastsvm.sources import HDF5Data, open_hdf5
 from fastsvm.tuning import current_tuning
 
@@ -399,8 +400,14 @@ def search_results(cells: Sequence[Json], job: Job) -> Html:
 
 
 def _scores(cells: Sequence[Json], best: Json, job: Job) -> Html:
-    """Return the scores over the parameter with the most values, with a curve for each choice of the others."""
-    numbers = {name: values for name, values in job.grid.items() if len(values) > 1 and all(map(is_number, values))}
+    """Return the scores over the parameter with the most values, with a curve for each choice of the others.
+
+    Of a search that chose its values, it is a map over two parameters.
+    """
+    chosen = [name for name in job.chosen if is_number(best["parameters"][name])]
+    if len(chosen) > 1:
+        return _map(cells, best, chosen[0], chosen[1])
+    numbers = {name: values for name, values in job.listed.items() if len(values) > 1 and all(map(is_number, values))}
     if not numbers:
         return Html("")
     along = max(numbers, key=lambda name: len(numbers[name]))
@@ -423,6 +430,40 @@ def _scores(cells: Sequence[Json], best: Json, job: Job) -> Html:
     return chart(lines, Axes("Mean score", f"log₁₀ {along}" if is_log else along, "score"), named)
 
 
+def _map(cells: Sequence[Json], best: Json, across: str, down: str) -> Html:
+    """Return the scores over two parameters, where the others are those of the best cell, from the most samples."""
+    scores: dict[tuple[float, float], Json] = {}
+    for cell in sorted(cells, key=lambda cell: cell["n_samples"]):
+        values = cell["parameters"]
+        if all(values[name] == value for name, value in best["parameters"].items() if name not in (across, down)):
+            scores[values[down], values[across]] = cell
+    columns, rows = sorted({x for _, x in scores}), sorted({y for y, _ in scores}, reverse=True)
+    found = [cell["mean_score"] for cell in scores.values()]
+    low, high = np.nanmin(found), np.nanmax(found)
+
+    def coloured(cell: Json | None) -> Html:
+        if cell is None or np.isnan(cell["mean_score"]):
+            return Html('<td class="none"></td>')
+        depth = 0.6 * ((cell["mean_score"] - low) / (high - low) if high > low else 1.0)
+        look = "diagonal" if cell["n_samples"] == best["n_samples"] else "beside"
+        words = shown(cell["mean_score"])
+        return Html(
+            f'<td class="of {look}" style="--depth:{depth:.2f}">{f"<b>{words}</b>" if cell is best else words}</td>'
+        )
+
+    head = joined(Html(f'<th scope="col">{shown(value)}</th>') for value in columns)
+    lines = joined(
+        Html(f'<tr><th scope="row">{shown(y)}</th>{joined(coloured(scores.get((y, x))) for x in columns)}</tr>')
+        for y in rows
+    )
+    body = f"<thead><tr><td></td>{head}</tr></thead><tbody>{lines}</tbody>"
+    words = note(
+        f"Rows are values of {down}, columns of {across}. The chosen cell is bold. Scores of a part of the samples "
+        "have another colour."
+    )
+    return Html(f'<div>{words}<div class="wide"><table class="confusion">{body}</table></div></div>')
+
+
 def _without(along: str, cell: Json) -> str:
     """Return the parameters of a cell but for one."""
     return str(shown({name: value for name, value in cell["parameters"].items() if name != along}))
@@ -431,10 +472,11 @@ def _without(along: str, cell: Json) -> str:
 def _cells(cells: Sequence[Json], best: Json) -> Html:
     order = sorted(cells, key=lambda cell: (cell is not best, -cell["mean_score"]))
     names = list(best["parameters"])
-    head = ("", *names, "mean score", "standard deviation")
+    of_parts = ("samples",) if "n_samples" in best else ()
+    head = ("", *names, "mean score", "standard deviation", *of_parts)
     rows = [
         ("chosen" if cell is best else "", *(shown(cell["parameters"][name]) for name in names), cell["mean_score"],
-         cell["std_score"])
+         cell["std_score"], *([cell["n_samples"]] if of_parts else []))
         for cell in order
     ]  # fmt: skip
     most = current_tuning().limits.shown

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, is_outlier_detector
 
 from fastsvm.estimators.fitting.validation import Rule, boolean, number
 from fastsvm.estimators.registry import ESTIMATORS
+from fastsvm.estimators.search.walk import AXES, is_auto
 from fastsvm.formats import FORMATS
 from fastsvm.jobs.inputs import InputOptions, Json
 from fastsvm.jobs.say import nearest
@@ -34,7 +35,8 @@ class Job(NamedTuple):
     seed: int = 0  # It draws the held-out samples, and is that of the estimator.
     kind: str = "svc"  # It is a key of `fastsvm.estimators.registry.ESTIMATORS`.
     parameters: Mapping[str, object] = MappingProxyType({})
-    grid: Mapping[str, list] = MappingProxyType({})  # Values to compare are by parameter; without a search it is empty.
+    # Values to compare are by parameter, or "auto", of which the search chooses them; without a search it is empty.
+    grid: Mapping[str, list | str] = MappingProxyType({})
     folds: int = 5
     scoring: str | None = None  # It names a scorer of scikit-learn; None is the estimator's own score.
     memory: str | int | None = None  # It is the budget, as for the estimators; None is their default.
@@ -48,6 +50,16 @@ class Job(NamedTuple):
     cluster: Json | None = None
     sample_weight: str | int | None = None
     first_index: int | None = None
+
+    @property
+    def listed(self) -> dict[str, list]:
+        """Parameters with the values that are compared."""
+        return {name: values for name, values in self.grid.items() if isinstance(values, list)}
+
+    @property
+    def chosen(self) -> list[str]:
+        """Parameters whose values the search chooses."""
+        return [name for name, values in self.grid.items() if is_auto(values)]
 
     def inputs(self) -> InputOptions:
         """Return how to read files that are not in HDF5."""
@@ -271,14 +283,18 @@ def _cluster(sections: Mapping[str, Json]) -> Json:
     return {"shards": None} | section
 
 
-def _grid(section: Json, kind: str) -> dict[str, list]:
+def _grid(section: Json, kind: str) -> dict[str, list | str]:
     """Return the values of each parameter that the search compares."""
     grid = {name: values for name, values in section.items() if name not in _SEARCH}
     _refuse_unknown("search", grid, (*_parameters_of(ESTIMATORS[kind]), *_SEARCH), f" of kind {kind!r}")
     _check("search", section, _SEARCH)
     if section and not grid:
-        raise ValueError("[search] has no parameter with values, such as C = [1, 10].")
+        raise ValueError('[search] has no parameter with values, such as C = [1, 10] or C = "auto".')
     for name, values in grid.items():
-        if not isinstance(values, list) or not values:
-            raise ValueError(f"search.{name} must be a list of values to try, found {values!r}.")
+        can_be_chosen = is_auto(values) and (name in AXES or name == "standardize")
+        if not can_be_chosen and (not isinstance(values, list) or not values):
+            also = ', or "auto"' if name in AXES else ""
+            raise ValueError(f"search.{name} must be a list of values to try{also}, found {values!r}.")
+    if any(map(is_auto, grid.values())) and isinstance(grid.get("class_weight"), list):
+        raise ValueError('[search] lists class_weight, which goes with lists of all other values, not with "auto".')
     return grid

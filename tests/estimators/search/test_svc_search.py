@@ -260,7 +260,6 @@ def test_memory_too_little_for_any_fit(digits):
 @pytest.mark.parametrize(
     ("grid", "words"),
     [
-        (None, "param_grid is missing"),
         ([], "no cells"),
         ({"C": []}, "empty"),
         ({"C": [1, -1]}, r"cannot be fitted, {'C': -1}: The 'C' parameter of SVC must be"),
