@@ -351,8 +351,9 @@ class RunFolder:
             return None
         try:
             words = json.loads(self.search_file.read_text(encoding="utf-8"))
-            names = ("parameters", "mean_score", "std_score")
-            cells = [{name: cell[name] for name in names} for cell in words["cells"]]
+            cells = [dict(cell) for cell in words["cells"]]
+            if not all({"parameters", "mean_score", "std_score"} <= cell.keys() for cell in cells):
+                raise KeyError("a cell without parameters or scores")
             return {"bound_to": dict(words["bound_to"]), "cells": cells}
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{self.search_file} is damaged: {error}. Remove it to repeat the search.") from error

@@ -279,6 +279,14 @@ def test_regressions(tmp_path, capsys):
     assert report(capsys, "evaluate", tmp_path / "line.model", tmp_path / "line.h5")["r2"] > 0.95
 
 
+def test_training_searches_what_is_not_passed(iris, tmp_path, capsys):
+    found = report(capsys, "train", iris, "-o", tmp_path / "m.model", "--search", "--gamma", 0.1)["search"]
+    assert set(found["parameters"]) == {"C", "standardize"}
+    assert found["mean_score"] > 0.9
+    saved = report(capsys, "info", tmp_path / "m.model")["parameters"]
+    assert saved["gamma"] == 0.1 and saved["C"] == found["parameters"]["C"]
+
+
 def test_a_parameter_of_another_model_is_refused(iris, tmp_path, capsys):
     report(capsys, "convert", iris, tmp_path / "iris.h5")
     code, _, err = run(capsys, "train", tmp_path / "iris.h5", "--model", "sgd", "--gamma", 1)

@@ -1,5 +1,6 @@
 """Searches of jobs: what scikit-learn finds, interrupted, limited in time, and refused."""
 
+import json
 import signal
 import warnings
 
@@ -7,13 +8,15 @@ import h5py
 import numpy as np
 import pytest
 from runs import GRIDS, assert_same_model, searching
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import fastsvm
+from fastsvm.estimators.search import automatic
 from fastsvm.jobs.runner import RunFolder, resume, run
 from fastsvm.jobs.signals import Stopped, StopSignals
+from fastsvm.jobs.training.job_file import Job, read_job
 
 
 @pytest.mark.parametrize("kind", GRIDS)
@@ -115,6 +118,84 @@ def test_weights_of_classes_are_searched_by_label(iris, tmp_path):
     for kind in ("svc", "linear"):
         run(searching(kind, iris)._replace(grid=grid), tmp_path / kind)
         assert len(RunFolder(tmp_path / kind).search["cells"]) == 2
+
+
+# --- values that the search chooses ----------------------------------------------------------------------------------
+
+
+MOONS = make_moons(200, noise=0.2, random_state=0)
+
+
+@pytest.fixture
+def moons(tmp_path):
+    with h5py.File(tmp_path / "moons.h5", "w") as data:
+        data["X"], data["y"] = MOONS
+    return str(tmp_path / "moons.h5")
+
+
+def walking(moons, **more):
+    parameters = {"tol": 1e-6, "standardize": True}
+    return Job(moons, kind="svc", grid={"C": "auto", "gamma": "auto"}, parameters=parameters, folds=3, **more)
+
+
+def test_a_job_chooses_what_the_search_of_python_chooses(moons, tmp_path):
+    result = run(walking(moons), tmp_path / "run")
+    wanted = fastsvm.SVCSearch(fastsvm.SVC(tol=1e-6, standardize=True), cv=3).fit(*MOONS)
+    cells = RunFolder(tmp_path / "run").search["cells"]
+    assert [cell["parameters"] for cell in cells] == wanted.cv_results_["params"]
+    assert result["search"]["parameters"] == wanted.best_params_
+    assert result["search"]["mean_score"] == pytest.approx(wanted.best_score_)
+    saved = fastsvm.load(tmp_path / "run" / "model.fastsvm").get_params()
+    assert {name: saved[name] for name in ("C", "gamma")} == wanted.best_params_
+    report = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Rows are values of gamma, columns of C" in report
+    assert f"<b>{round(wanted.best_score_, 4)}</b>" in report
+
+
+def test_a_walk_that_was_interrupted_goes_on(moons, tmp_path, monkeypatch):
+    folder, fits = RunFolder(tmp_path / "run"), []
+    wanted = run(walking(moons), tmp_path / "whole")
+
+    def asked(stops):
+        raise Stopped(signal.SIGTERM)
+
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(StopSignals, "raise_if_asked", asked)
+        run(walking(moons), folder.path)
+    before = folder.search["cells"]
+    evaluate = automatic.evaluate
+    monkeypatch.setattr(
+        automatic, "evaluate", lambda models, *more: fits.append(len(models)) or evaluate(models, *more)
+    )
+    assert resume(folder.path)["search"] == wanted["search"]
+    after = folder.search["cells"]
+    assert after == RunFolder(tmp_path / "whole").search["cells"]
+    assert 0 < len(before) < len(after) == len(before) + sum(fits)
+
+
+def test_a_walk_ends_when_half_of_the_time_is_over(moons, tmp_path, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = run(walking(moons, seconds=1e-3), tmp_path / "run")
+    assert "reached its time limit after 9 cells" in capsys.readouterr().err
+    assert result["search"]["parameters"]["C"] in (0.25, 4.0, 64.0)
+
+
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        ({"C": "best"}, "search.C must be a list of values to try, or \"auto\", found 'best'"),
+        ({"loss": "auto"}, "search.loss must be a list of values to try, found 'auto'"),
+        ({"C": "auto", "class_weight": ["balanced"]}, "class_weight, which goes with lists"),
+    ],
+)
+def test_a_walk_over_what_it_does_not_know_is_refused(grid, words, iris, tmp_path):
+    lines = [f"{name} = {json.dumps(value)}" for name, value in grid.items()]
+    (tmp_path / "job.toml").write_text(
+        "\n".join([f'[data]\ntrain = "{iris}"\n[model]\nkind = "linear"\n[search]', *lines])
+    )
+    with pytest.raises(ValueError, match=words):
+        read_job(tmp_path / "job.toml")
 
 
 BAD = [
