@@ -6,12 +6,13 @@ A folder of such files is one table, whose parts follow each other by the number
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.readers.stream import Header, Options, Rows, Stream, check_finite, check_weights
+from fastsvm.formats.readers.stream import Header, Options, Rows, Stream
 from fastsvm.formats.readers.table_columns import TableColumns, choose_columns
 
 if TYPE_CHECKING:
@@ -189,29 +190,14 @@ def _stored_type(kind: "pa.DataType") -> np.dtype:
 def _blocks(batches: Iterator["pa.RecordBatch"], header: Header, columns: TableColumns, path: Path) -> Iterator[Rows]:
     first = 0
     for batch in batches:
-        X = np.empty((batch.num_rows, header.n_features), header.dtype)
-        for place, k in enumerate(columns.features):
-            with np.errstate(over="ignore"):
-                X[:, place] = _values(batch, columns, k, path, first)
-        check_finite(X, path, first)
-        y, more = None, {}
-        if columns.label is not None:
-            y = _values(batch, columns, columns.label, path, first).astype(header.y_dtype)
-            if y.dtype.kind == "f" and not np.isfinite(y).all():
-                row = first + int(np.flatnonzero(~np.isfinite(y))[0])
-                raise ValueError(f"{path}: the label of row {row} is not a finite number.")
-        if columns.id is not None:
-            kind = _stored_type(batch.schema.field(columns.id).type)
-            more["id"] = _values(batch, columns, columns.id, path, first).astype(kind)
-        if columns.weight is not None:
-            more["sample_weight"] = _values(batch, columns, columns.weight, path, first).astype(np.float64)
-            check_weights(more["sample_weight"], f"{path}, {columns.title(columns.weight)}", first)
-        yield Rows(X, y, more)
+        yield columns.rows(batch.num_rows, header, partial(_values, batch, columns, path, first), path, first)
         first += batch.num_rows
 
 
-def _values(batch: "pa.RecordBatch", columns: TableColumns, k: int, path: Path, first: int) -> np.ndarray:
-    """Return the values of a column as an array."""
+def _values(
+    batch: "pa.RecordBatch", columns: TableColumns, path: Path, first: int, k: int, dtype: np.dtype | None
+) -> np.ndarray:
+    """Return the values of a column as an array of a type, None for that of identifiers."""
     from pyarrow import types
 
     column = batch.column(k)
@@ -220,5 +206,5 @@ def _values(batch: "pa.RecordBatch", columns: TableColumns, k: int, path: Path, 
         raise ValueError(f"{path}, {columns.title(k)}: row {row} has no value. Impute or remove missing values first.")
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    values = column.to_numpy(zero_copy_only=False)
-    return values.astype(np.float64) if types.is_decimal(column.type) else values
+    with np.errstate(over="ignore"):
+        return column.to_numpy(zero_copy_only=False).astype(dtype or _stored_type(column.type), copy=False)

@@ -249,19 +249,21 @@ def matrix_in(
     where: str,
     shape: tuple[int, ...],
     dtype: np.dtype,
-    ended: Callable[[int], str],
-    continued: str,
 ) -> Matrix:
-    """Return the array of the rest of a stream; `ended` and `continued` make messages for too few and many rows."""
+    """Return the array of the rest of a stream, which must have so many rows."""
     row_bytes = math.prod(shape[1:]) * dtype.itemsize
 
     def take(first: int, stop: int) -> np.ndarray:
         raw = stream.read((stop - first) * row_bytes)
         if len(raw) < (stop - first) * row_bytes:
-            raise ValueError(ended(first + len(raw) // row_bytes))
+            row = first + len(raw) // row_bytes
+            raise ValueError(
+                f"{where} is truncated: it should have {shape[0]} rows and ends in row {row} (counted from 0); get the "
+                "file again."
+            )
         # Reading to the end compares the checksum of an archive.
         if stop == shape[0] and stream.read(1):
-            raise ValueError(continued)
+            raise ValueError(f"{where} continues after its {shape[0]} rows; the file is damaged.")
         return np.frombuffer(raw, dtype).reshape(-1, *shape[1:])
 
     return Matrix(where, shape, dtype, take)

@@ -2,14 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
 
-from fastsvm.formats.readers.stream import Header, Options
+from fastsvm.formats.readers.stream import Header, Options, Rows, check_finite, check_weights
 from fastsvm.tuning import current_tuning
 
 _LABELS = ("label", "labels", "target", "class", "y")
@@ -49,6 +49,32 @@ class TableColumns(NamedTuple):
             label=self.why,
             notes=notes + self.notes,
         )
+
+    def rows(
+        self,
+        n_rows: int,
+        header: Header,
+        values: Callable[[int, np.dtype | None], np.ndarray],
+        path: Path,
+        first: int,
+    ) -> Rows:
+        """Return rows from what `values` returns of each column in a type, None for that of identifiers."""
+        X = np.empty((n_rows, header.n_features), header.dtype)
+        for place, k in enumerate(self.features):
+            X[:, place] = values(k, header.dtype)
+        check_finite(X, path, first)
+        y, more = None, {}
+        if self.label is not None:
+            y = values(self.label, header.y_dtype)
+            if y.dtype.kind == "f" and not np.isfinite(y).all():
+                row = first + int(np.flatnonzero(~np.isfinite(y))[0])
+                raise ValueError(f"{path}: the label of row {row} is not a finite number.")
+        if self.id is not None:
+            more["id"] = values(self.id, None)
+        if self.weight is not None:
+            more["sample_weight"] = values(self.weight, np.dtype(np.float64))
+            check_weights(more["sample_weight"], f"{path}, {self.title(self.weight)}", first)
+        return Rows(X, y, more)
 
     def without_labels(self, n_missing: int, n_rows: int) -> "TableColumns":
         """Return the columns without that of the labels, which some rows do not have."""
