@@ -190,7 +190,7 @@ class _Run:
         if not file.exists():
             self.folder.log("convert", file=path)
             has_parts = "split" in FORMATS[job.format or recognise(path)].options and Path(path).is_dir()
-            options = job.inputs()._replace(split=name if has_parts else None)
+            options = job.inputs() | {"split": name if has_parts else None}
             converted(path, file, options, expected, seed=job.seed)
         return str(file)
 
