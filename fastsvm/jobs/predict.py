@@ -416,12 +416,12 @@ def _write_csv(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
 def _words(values: np.ndarray) -> list:
     if values.dtype.kind == "S":
         values = np.strings.decode(values, "utf-8", "surrogatepass")
-    return [_plain_text(value) if isinstance(value, str) else value for value in values.tolist()]
-
-
-def _plain_text(label: str) -> str:
-    """Return a label with one apostrophe more if a spreadsheet would take it for a formula. Numbers stay."""
-    return f"'{label}" if _FORMULA.match(label) and not _NUMBER.fullmatch(label) else label
+    if values.dtype.kind != "U":
+        return values.tolist()
+    # Labels that a spreadsheet would take for a formula have one apostrophe more; numbers stay.
+    return [
+        f"'{label}" if _FORMULA.match(label) and not _NUMBER.fullmatch(label) else label for label in values.tolist()
+    ]
 
 
 def _lines(rows: list[list]) -> bytes:

@@ -186,7 +186,9 @@ def _first_pass(layout: _Layout, may_be_empty: bool) -> _Counts:
             else:
                 kind = max(kind, _kind(cell, layout, line))
         if columns.id is not None:
-            id_kind = max(id_kind, _id_kind(cells[columns.id].strip()))
+            cell = cells[columns.id].strip()
+            is_int = cell.isdecimal() and cell.isascii() and len(cell) < 19 and str(int(cell)) == cell
+            id_kind = id_kind if is_int else 2  # a text, where a number would lose a digit
         if counts:
             value = _number(cells[0])
             first = value if n_samples == 0 and value is not None else first
@@ -213,11 +215,6 @@ def _kind(cell: str, layout: _Layout, line: int) -> int:
 def _is_whole(cell: str) -> bool:
     digits = cell[1:] if cell[:1] in ("-", "+") else cell
     return digits.isdecimal() and digits.isascii()
-
-
-def _id_kind(cell: str) -> int:
-    """Return the place in `_KINDS` of the type that holds an identifier: a text, unless that would lose a digit."""
-    return 0 if cell.isdecimal() and cell.isascii() and str(int(cell)) == cell and len(cell) < 19 else 2
 
 
 def _blocks(layout: _Layout, header: Header, id_dtype: np.dtype, step: int) -> Iterator[Rows]:
@@ -271,14 +268,9 @@ def _bad_cell(cells: tuple[str, ...], dtype: np.dtype, layout: _Layout, k: int, 
                 return ValueError(f"{where}: {cell!r} is a missing value. Impute or remove missing values first.")
             if value is not None:
                 return ValueError(f"{where}: {cell!r} is not a finite {dtype} number.")
-            return ValueError(f"{where}: {cell!r} is not a number. {_hint(layout.columns)}")
+            return ValueError(
+                f"{where}: {cell!r} is not a number. Encode the words of a feature as numbers first. If the column "
+                "holds the labels, pass label=, and if it identifies the rows, id=; the labels are taken from: "
+                f"{'none' if layout.columns.label is None else layout.columns.why}."
+            )
     return ValueError(f"{layout.path}, lines {lines[0]} to {lines[-1]}: a cell is not a number.")
-
-
-def _hint(columns: TableColumns) -> str:
-    """Return what to do about a word in a column of features."""
-    label = "none" if columns.label is None else columns.why
-    return (
-        "Encode the words of a feature as numbers first. If the column holds the labels, pass label=, and if it "
-        f"identifies the rows, id=; the labels are taken from: {label}."
-    )
