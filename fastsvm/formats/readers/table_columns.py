@@ -141,7 +141,7 @@ def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, 
     roles = {"label": label, "id": id, "sample_weight": weight}
     for (one, at), (other, beside) in combinations(roles.items(), 2):
         if at is not None and at == beside:
-            raise ValueError(f"{path}: {table.title(at)} cannot be both {one} and {other}.")
+            raise ValueError(f"{path}: {_title(table.names, at)} cannot be both {one} and {other}.")
     rest = tuple(k for k in others if k != label)
     if not of_model and not rest:
         raise ValueError(
@@ -163,25 +163,25 @@ def _label(
         return None, "none, as asked"
     if options.label is not None:
         position = table.position(options.label, "label")
-        return position, f"{table.title(position)}, as asked"
+        return position, f"{_title(table.names, position)}, as asked"
     if len(columns) == n_expected:
         return None, "none, there are only features of the model"
     of_model = [k for k in columns if table.names is not None and table.names[k] == options.model_label]
     if len(of_model) == 1:
-        return of_model[0], f"{table.title(of_model[0])}, as in the training"
+        return of_model[0], f"{_title(table.names, of_model[0])}, as in the training"
     usual = [k for k in table.named(_LABELS) if k in columns]
     if len(usual) > 1:
-        candidates = " and ".join(table.title(k) for k in usual)
+        candidates = " and ".join(_title(table.names, k) for k in usual)
         raise ValueError(f"{table.path}: {candidates} may hold the labels. Name one with label=.")
     if usual:
-        return usual[0], f"{table.title(usual[0])}, by its name"
+        return usual[0], f"{_title(table.names, usual[0])}, by its name"
     if n_expected == 0 and (len(columns) > 1 or options.model_label is not None):
         return None, "none"
     if options.last_label is False:
         return None, "none, no column has their usual name; all columns are features unless --label names one"
     return columns[
         -1
-    ], f"{table.title(columns[-1])}, the {'only one that is no feature' if n_expected == 0 else 'last'}"
+    ], f"{_title(table.names, columns[-1])}, the {'only one that is no feature' if n_expected == 0 else 'last'}"
 
 
 class _Table(NamedTuple):
@@ -190,9 +190,6 @@ class _Table(NamedTuple):
     names: tuple[str, ...] | None
     width: int
     path: Path
-
-    def title(self, position: int) -> str:
-        return _title(self.names, position)
 
     def named(self, names: tuple[str, ...]) -> list[int]:
         """Return the positions of the columns with some names, in lower case."""
