@@ -56,11 +56,15 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
         raise ValueError(f"Reading {path} needs pyarrow. Install it with: pip install 'fastsvm[arrow]'") from error
     with ExitStack() as files, _named(path):
         table = _opened(path, files)
-        names, index = tuple(table.schema.names), _index_of(table.schema, path)
+        names = tuple(table.schema.names)
+        index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+        index = [name for name in index if isinstance(name, str) and name in names]  # others only count the rows
         notes: tuple[str, ...] = ()
-        if index is not None and options.id is None:
-            options = options._replace(id=names.index(index))  # its name may look like a position
-            notes = (f"The index of the data frame, {index}, identifies the rows.",)
+        if len(index) > 1:
+            raise ValueError(f"{path} has an index of {len(index)} columns. Store it after DataFrame.reset_index().")
+        if index and options.id is None:
+            options = options._replace(id=names.index(index[0]))  # its name may look like a position
+            notes = (f"The index of the data frame, {index[0]}, identifies the rows.",)
         columns = choose_columns(names, len(names), options, path)
         types = [table.schema.field(k).type for k in range(len(names))]
         step = options.rows(8 * len(names))
@@ -91,15 +95,6 @@ def _named(path: Path) -> Iterator[None]:
         if str(path) in str(error):
             raise
         raise ValueError(f"{path} is truncated or damaged: {error}.") from error
-
-
-def _index_of(schema: "pa.Schema", path: Path) -> str | None:
-    """Return the column that was the index of a data frame; None for an index that only counts the rows."""
-    stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    columns = [name for name in stored if isinstance(name, str) and name in schema.names]
-    if len(columns) > 1:
-        raise ValueError(f"{path} has an index of {len(columns)} columns. Store it after DataFrame.reset_index().")
-    return columns[0] if columns else None
 
 
 def _opened(path: Path, files: ExitStack) -> _Table:

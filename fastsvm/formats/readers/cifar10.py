@@ -143,19 +143,14 @@ def _class_names(files: dict[str, _File]) -> tuple[str, ...] | None:
     elif "batches.meta" in files:
         with files["batches.meta"].open() as stream:
             stored = _loaded(stream, files["batches.meta"].where).get("label_names", [])
-        names = _names(stored, files["batches.meta"].where)
+        where, most = files["batches.meta"].where, current_tuning().limits.labels
+        listed = isinstance(stored, (list, tuple)) and all(isinstance(name, (str, bytes)) for name in stored)
+        if not listed or sum(len(name) + 1 for name in stored) > most:
+            raise ValueError(f"{where} must hold 'label_names', a list of names with at most {most} letters.")
+        names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in stored]
     else:
         return None
     return tuple(name.strip() for name in names if name.strip()) or None
-
-
-def _names(stored: Any, where: str) -> list[str]:
-    """Return a list of names as str. Raise ValueError if they are too long together."""
-    most = current_tuning().limits.labels
-    listed = isinstance(stored, (list, tuple)) and all(isinstance(name, (str, bytes)) for name in stored)
-    if not listed or sum(len(name) + 1 for name in stored) > most:
-        raise ValueError(f"{where} must hold 'label_names', a list of names with at most {most} letters.")
-    return [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in stored]
 
 
 def _n_records(file: _File) -> int:

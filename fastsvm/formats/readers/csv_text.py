@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.formats.readers.stream import Header, Lines, Options, Rows, Stream, head, opened
-from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, is_name, note_on_index
+from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, is_name
 from fastsvm.tuning import current_tuning
 
 _DELIMITERS = "\t;,|"
@@ -56,7 +56,11 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
     if counts.n_unlabelled:
         layout = layout._replace(columns=layout.columns.without_labels(counts.n_unlabelled, counts.n_samples))
     columns = layout.columns
-    notes: tuple[str, ...] = (note_on_index(columns, 0),) if counts.has_index else ()
+    notes: tuple[str, ...] = ()
+    if counts.has_index:
+        index = repr(columns.names[0]) if columns.names and columns.names[0] else 0
+        what = f"{columns.title(0)} counts the rows and is used as a feature"
+        notes = (f"{what}. If it is an index, pass id={index}.",)
     header = columns.header(options.dtype or np.dtype(np.float32), counts.y_dtype, counts.n_samples, notes)
     if columns.names is not None and all(map(str.isdecimal, columns.names)):
         counted = f"The first line ({', '.join(columns.names[:3])}, ...) counts the columns: it is read as their names."

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO, Generic, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -45,28 +45,25 @@ class _Decompressed(io.RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        try:
-            return self._stream.readinto(buffer)
-        except self._errors as error:
-            raise self._damaged(error) from error
+        return self._tried(self._stream.readinto, buffer)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        try:
-            return self._stream.seek(offset, whence)
-        except self._errors as error:
-            raise self._damaged(error) from error
+        return self._tried(self._stream.seek, offset, whence)
 
     def close(self) -> None:
         self._stream.close()
         super().close()
 
-    def _damaged(self, error: Exception) -> Exception:
-        if isinstance(error, OSError) and error.errno is not None:  # an error of the disk, not of the content
-            return error
-        return ValueError(
-            f"{self._path} is truncated or damaged, its compressed data cannot be read to the end ({error}); "
-            "get the file again."
-        )
+    def _tried(self, method: Callable[..., int], *arguments: Any) -> int:
+        try:
+            return method(*arguments)
+        except self._errors as error:
+            if isinstance(error, OSError) and error.errno is not None:  # an error of the disk, not of the content
+                raise
+            raise ValueError(
+                f"{self._path} is truncated or damaged, its compressed data cannot be read to the end ({error}); "
+                "get the file again."
+            ) from error
 
 
 def opened(path: Path) -> BinaryIO:

@@ -221,14 +221,6 @@ class _Table(NamedTuple):
         return tuple(names.index(name) for name in features)
 
 
-def note_on_index(columns: TableColumns, position: int) -> str:
-    """Return what the user should know about a feature that counts the rows."""
-    return (
-        f"{columns.title(position)} counts the rows and is used as a feature. If it is an index, pass "
-        f"{f'id={columns.names[position]!r}' if columns.names and columns.names[position] else f'id={position}'}."
-    )
-
-
 def _listed(names: Sequence[str]) -> str:
     """Return the first of some names, for messages."""
     most = current_tuning().limits.shown
