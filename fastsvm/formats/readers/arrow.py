@@ -192,7 +192,7 @@ def _blocks(batches: Iterator["pa.RecordBatch"], header: Header, columns: TableC
 def _values(
     batch: "pa.RecordBatch", columns: TableColumns, path: Path, first: int, k: int, dtype: np.dtype | None
 ) -> np.ndarray:
-    """Return the values of a column as an array of a type, None for that of identifiers."""
+    """Return the values of a column as an array, which becomes one of a type; for None, in that of identifiers."""
     from pyarrow import types
 
     column = batch.column(k)
@@ -201,5 +201,5 @@ def _values(
         raise ValueError(f"{path}, {columns.title(k)}: row {row} has no value. Impute or remove missing values first.")
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    with np.errstate(over="ignore"):
-        return column.to_numpy(zero_copy_only=False).astype(dtype or _stored_type(column.type), copy=False)
+    values = column.to_numpy(zero_copy_only=False)
+    return values if dtype is not None else values.astype(_stored_type(column.type))

@@ -58,21 +58,22 @@ class TableColumns(NamedTuple):
         path: Path,
         first: int,
     ) -> Rows:
-        """Return rows from what `values` returns of each column in a type, None for that of identifiers."""
+        """Return rows from what `values` returns of each column, for a type or, of identifiers, None for their own."""
         X = np.empty((n_rows, header.n_features), header.dtype)
-        for place, k in enumerate(self.features):
-            X[:, place] = values(k, header.dtype)
+        with np.errstate(over="ignore"):
+            for place, k in enumerate(self.features):
+                X[:, place] = values(k, header.dtype)
         check_finite(X, path, first)
         y, more = None, {}
         if self.label is not None:
-            y = values(self.label, header.y_dtype)
+            y = values(self.label, header.y_dtype).astype(header.y_dtype, copy=False)
             if y.dtype.kind == "f" and not np.isfinite(y).all():
                 row = first + int(np.flatnonzero(~np.isfinite(y))[0])
                 raise ValueError(f"{path}: the label of row {row} is not a finite number.")
         if self.id is not None:
             more["id"] = values(self.id, None)
         if self.weight is not None:
-            more["sample_weight"] = values(self.weight, np.dtype(np.float64))
+            more["sample_weight"] = values(self.weight, np.dtype(np.float64)).astype(np.float64, copy=False)
             check_weights(more["sample_weight"], f"{path}, {self.title(self.weight)}", first)
         return Rows(X, y, more)
 
