@@ -1,7 +1,7 @@
 """How good is a search that chooses its values? `python -m bench.choice`, from the root.
 
-`SVCSearch()` chooses the values of C and gamma. Beside it, `SVCSearch` and scikit-learn's `HalvingGridSearchCV` take the
-10 × 10 values that LIBSVM's guide spans: C from 2^-5 to 2^13, gamma from .001 to 10 over the number of features. Each
+`SVCSearch()` chooses the values of C and gamma. Beside it, `SVCSearch` and scikit-learn's `HalvingGridSearchCV` take
+10 × 10 values, as LIBSVM's guide advises: C from 2^-5 to 2^13, gamma from .001 to 10 over the number of features. Each
 search learns the same samples; its accuracy is that of its best model on samples that no search has seen. "aside" are
 tables that were measured for the first time when the search was finished. The run is written as JSON.
 """
@@ -83,10 +83,14 @@ _TABLES: dict[str, Callable[[], Data]] = {
         _made, make_classification, 3000, 5000, 15, n_informative=10, n_classes=5, flip_y=0.05, class_sep=1.5,
         random_state=2,
     ),
-    "400 features 400": partial(_made, make_classification, 400, 800, 400, n_informative=20, flip_y=0.05, random_state=3),
+    "400 features 400": partial(
+        _made, make_classification, 400, 800, 400, n_informative=20, flip_y=0.05, random_state=3
+    ),
     "20 blobs 2,000": partial(_made, make_blobs, 2000, 3000, 5, centers=20, cluster_std=3.0, random_state=4),
     "quadratic 4,000": partial(_made, make_hastie_10_2, 4000, 8000, random_state=5),
-    "imbalanced 3,000": partial(_made, make_classification, 3000, 5000, 10, weights=[0.93], flip_y=0.02, random_state=7),
+    "imbalanced 3,000": partial(
+        _made, make_classification, 3000, 5000, 10, weights=[0.93], flip_y=0.02, random_state=7
+    ),
     "ten centres 4,000": lambda: _first(partial(centres, 12_500, 10), 4000),
     "shells 2,000 (aside)": partial(
         _drawn, make_gaussian_quantiles, 2000, 6000, n_features=12, n_classes=4, random_state=21

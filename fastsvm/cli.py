@@ -22,7 +22,7 @@ from fastsvm.estimators.fitting.validation import Column
 from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.files.atomic_file import check_output
 from fastsvm.formats.readers import FORMATS, formats_with
-from fastsvm.jobs.inputs import InputOptions, Json, remove_left_tables
+from fastsvm.jobs.inputs import OPTIONS, Json, remove_left_tables
 from fastsvm.jobs.say import in_options, nearest, say, visible
 from fastsvm.jobs.signals import ended_by_signals
 from fastsvm.memory import parse_memory
@@ -192,7 +192,7 @@ def _compress(options: argparse.Namespace) -> Json:
 
     _refuse_existing(options, options.output, options.model, options.data)
     parameters = _passed(options, "refit", "tol", "n_support", "memory", "random_state")
-    return compress_model(options.model, options.data, options.output, _inputs(options), **parameters)
+    return compress_model(options.model, options.data, options.output, _passed(options, *OPTIONS), **parameters)
 
 
 def _convert(options: argparse.Namespace) -> Json:
@@ -202,7 +202,7 @@ def _convert(options: argparse.Namespace) -> Json:
     summary = convert(
         options.source,
         options.destination,
-        **_passed(options, *InputOptions._fields, "shuffle", "seed", "dense", "array", "n_features", "dtype"),
+        **_passed(options, *OPTIONS, "shuffle", "seed", "dense", "array", "n_features", "dtype"),
         memory=parse_memory(options.memory),
         progress=True,
     )
@@ -228,10 +228,6 @@ def _passed(options: argparse.Namespace, *names: str) -> Json:
     return passed
 
 
-def _inputs(options: argparse.Namespace) -> InputOptions:
-    return InputOptions(**_passed(options, *InputOptions._fields))
-
-
 def _convert_model(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.models import convert_model
 
@@ -248,7 +244,7 @@ def _fetch(options: argparse.Namespace) -> Json:
 def _info(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.models import describe
 
-    return describe(options.file, _inputs(options))
+    return describe(options.file, _passed(options, *OPTIONS))
 
 
 def _train(options: argparse.Namespace) -> Json:
@@ -265,14 +261,14 @@ def _train(options: argparse.Namespace) -> Json:
         if name not in names:
             raise ValueError(f"--{name} is not a parameter of --model {options.model}. Choose from {', '.join(names)}.")
     path = str(Path(options.data).absolute())
-    inputs = _inputs(options)._replace(last_label=learns_labels(options.model))
-    if options.folder is not None and inputs.split == "test":
+    inputs = _passed(options, *OPTIONS) | {"last_label": learns_labels(options.model)}
+    if options.folder is not None and inputs["split"] == "test":
         raise ValueError("A run trains on the part 'train' of a folder. Convert the part 'test' and name that file.")
-    numbers = _passed(options, "holdout", "seed", *set(Job._fields).intersection(InputOptions._fields))
+    numbers = _passed(options, "holdout", "seed", *set(Job._fields).intersection(OPTIONS))
     job = Job(path, kind=options.model, parameters=of_model, **numbers)
     if options.search:
         job = job._replace(grid=automatic(job.kind, of_model))
-    if inputs.label is False and learns_labels(job.kind):
+    if inputs["label"] is False and learns_labels(job.kind):
         raise ValueError("Training needs labels; --no-label is for files to predict, and for --model one-class.")
     if options.folder is None:
         with as_hdf5(path, inputs, seed=options.seed) as file:
@@ -313,13 +309,13 @@ def _predict(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.predict import predict
 
     _refuse_existing(options, options.output, options.model, options.data)
-    return predict(options.model, options.data, options.output, _inputs(options))
+    return predict(options.model, options.data, options.output, _passed(options, *OPTIONS))
 
 
 def _evaluate(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.predict import evaluate
 
-    return evaluate(options.model, options.data, _inputs(options))
+    return evaluate(options.model, options.data, _passed(options, *OPTIONS))
 
 
 def _demo(options: argparse.Namespace) -> Json:

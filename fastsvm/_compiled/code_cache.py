@@ -167,7 +167,9 @@ class Sources:
     """The sources of a package, given by its folder, read once and parsed as far as they are asked for."""
 
     def __init__(self, package: Path) -> None:
-        self._texts = {_module_name(path, package): path.read_bytes() for path in sorted(package.rglob("*.py"))}
+        paths = {path: path.relative_to(package).with_suffix("").parts for path in sorted(package.rglob("*.py"))}
+        names = {path: parts[:-1] if parts[-1] == "__init__" else parts for path, parts in paths.items()}
+        self._texts = {".".join(parts): path.read_bytes() for path, parts in names.items()}
         self._package = package.name
         self._modules: dict[str, _Module] = {}
         self._statements: dict[ast.stmt, _Statement] = {}
@@ -236,12 +238,9 @@ class Sources:
         return module, name
 
     def _module(self, name: str) -> _Module:
-        if name not in self._modules:
-            self._modules[name] = self._parsed(name)
-        return self._modules[name]
-
-    def _parsed(self, name: str) -> _Module:
-        module = _Module({}, {}, {})
+        if name in self._modules:
+            return self._modules[name]
+        module = self._modules[name] = _Module({}, {}, {})
         for node in ast.parse(self._texts[name]).body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 module.imports.update(self._bound_by(node))
@@ -253,11 +252,8 @@ class Sources:
         return module
 
     def _statement(self, node: ast.stmt) -> _Statement:
-        if node not in self._statements:
-            self._statements[node] = self._described(node)
-        return self._statements[node]
-
-    def _described(self, node: ast.stmt) -> _Statement:
+        if node in self._statements:
+            return self._statements[node]
         imports: dict[str, tuple[str, str]] = {}
         names = set()
         _bare(node)
@@ -266,7 +262,9 @@ class Sources:
                 imports.update(self._bound_by(part))
             elif isinstance(part, ast.Name):
                 names.add(part.id)
-        return _Statement(hashlib.sha256(ast.dump(node).encode()).hexdigest(), frozenset(names), imports)
+        code = hashlib.sha256(ast.dump(node).encode()).hexdigest()
+        self._statements[node] = _Statement(code, frozenset(names), imports)
+        return self._statements[node]
 
     def _bound_by(self, node: ast.Import | ast.ImportFrom) -> dict[str, tuple[str, str]]:
         """Return the names of the package that an import binds."""
@@ -282,12 +280,6 @@ class Sources:
             inner = f"{within}.{alias.name}".lstrip(".")
             bound[alias.asname or alias.name] = (inner, "") if inner in self._texts else (within, alias.name)
         return bound
-
-
-def _module_name(path: Path, package: Path) -> str:
-    """Return the dotted name of a module within its package, "" for the package itself."""
-    parts = path.relative_to(package).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def _bare(node: ast.stmt) -> None:

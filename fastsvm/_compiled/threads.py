@@ -279,14 +279,6 @@ def _make(call: Future, function: Callable[[], object]) -> None:
             raise
 
 
-def _result_of(call: Future[Result], batch: _Batch) -> Result:
-    """Return the result of a call. Until it is there, make other calls of the batch."""
-    while not call.done():
-        if not batch.help():
-            wait([call])
-    return call.result()
-
-
 @contextmanager
 def at_most(n_threads: int | None) -> Iterator[None]:
     """Limit the threads of pools that are opened in this context; None sets no limit."""
@@ -358,7 +350,11 @@ class Pool:
                     batch.start(_make, [(made[-1], function)])
                 if not made:
                     return
-                yield _result_of(made.popleft(), batch)
+                call = made.popleft()
+                while not call.done():
+                    if not batch.help():
+                        wait([call])
+                yield call.result()
                 batch.forget_ended()
         finally:
             batch.cancel()

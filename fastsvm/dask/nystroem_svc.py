@@ -21,7 +21,6 @@ from fastsvm.dask.svc import MachinePlan, fitted, geometry_of_shards, memory_of_
 from fastsvm.dask.tasks import counting, threads_of
 from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.kernel_parameter import PRIVATE_ATTRIBUTES, Standardization
-from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.nystroem import nystroem_svc
 from fastsvm.estimators.nystroem.exact_bounds import DualExpansion, Machine, exact_bounds
 from fastsvm.estimators.nystroem.landmarks import FeatureMap, choose
@@ -104,7 +103,10 @@ class NystroemSVC(DecisionMixin, DistributedLinearSVM):
         seed, whole = self._seed(fit), fit.whole
         landmarks = _choose_landmarks(fit, estimator, np.random.RandomState(seed))
         self.__dict__.update(landmarks.attributes)
-        features, dtype = _features_of_shards(fit, landmarks)
+        tasks, n_values = fit.tasks, whole.shape[0] * landmarks.map.rank
+        dtype = np.dtype(np.float64 if n_values <= current_tuning().nystroem.exact_values else np.float32)
+        shared, together = tasks.share("landmarks", landmarks), tasks.together(len(fit.rows))
+        features = tasks.each("features", _features_of_shard, fit.rows, shared, dtype, together)
         if self.refine is None and not self.bounds:
             fit.rows.clear()  # so that the workers have features in place of samples
         of_features = whole._replace(shape=(whole.shape[0], landmarks.map.rank), dtype=dtype, sparse=False)
@@ -125,7 +127,10 @@ class NystroemSVC(DecisionMixin, DistributedLinearSVM):
             exact = MachinePlan(
                 local._exact_machine(self.memory, np.inf), Standardization.of_model(self), plan.classes, plan.factors
             )
-            self.exact_machine_ = _exact_machine_of_shards(fit, exact, left if np.isfinite(left) else None)
+            shared, classes = tasks.share("exact", exact), tuple(range(len(plan.classes)))
+            parts = tasks.each("learnt", rows_of_classes, fit.rows, shared, classes, 0)
+            seconds = left if np.isfinite(left) else None
+            self.exact_machine_ = tasks.gathered([tasks.submit("exact-machine", fitted, parts, shared, seconds, 1)])[0]
 
 
 # --- landmarks and features ------------------------------------------------------------------------------
@@ -135,30 +140,17 @@ def _choose_landmarks(fit: ClusterFit, estimator: NystroemFeatures, rng: np.rand
     """Return landmarks, chosen among samples that are drawn from all shards and fetched."""
     geometry = geometry_of_shards(fit, estimator)
     estimator.__dict__.update(geometry | {"n_features_in_": fit.whole.shape[1]})
-    drawn = np.sort(rng.permutation(fit.whole.shape[0])[: _wanted(estimator)])
+    tuning, wanted = current_tuning().nystroem, 0
+    if isinstance(estimator.landmarks, str):
+        most = tuning.most if estimator.n_components == "auto" else int(estimator.n_components)
+        wanted = most * (tuning.pool if estimator.landmarks == "rpcholesky" else 1)
+    drawn = np.sort(rng.permutation(fit.whole.shape[0])[: wanted + tuning.sample_rows])
     rows = rows_of_shards(fit, drawn)
     with Pool.open() as pool:
         source, used = MemorySource.of(rows.X), np.flatnonzero(rows.weight > 0)
         chosen = choose(estimator, source, used, rng, parse_memory(estimator.memory), pool)
     attributes = estimator._landmark_attributes(chosen, drawn)
     return _Landmarks(estimator, chosen.features.map, attributes | geometry)
-
-
-def _wanted(estimator: NystroemFeatures) -> int:
-    """Return the number of rows to draw."""
-    tuning = current_tuning().nystroem
-    if not isinstance(estimator.landmarks, str):
-        return tuning.sample_rows
-    most = tuning.most if estimator.n_components == "auto" else int(estimator.n_components)
-    return most * (tuning.pool if estimator.landmarks == "rpcholesky" else 1) + tuning.sample_rows
-
-
-def _features_of_shards(fit: ClusterFit, landmarks: _Landmarks) -> tuple[list[Future], np.dtype]:
-    """Return shards of features, which the workers compute once and keep, and their type."""
-    tasks, exact = fit.tasks, fit.whole.shape[0] * landmarks.map.rank <= current_tuning().nystroem.exact_values
-    dtype = np.dtype(np.float64 if exact else np.float32)
-    shared, together = tasks.share("landmarks", landmarks), tasks.together(len(fit.rows))
-    return tasks.each("features", _features_of_shard, fit.rows, shared, dtype, together), dtype
 
 
 def _features_of_shard(rows: ShardRows, landmarks: _Landmarks, dtype: np.dtype, together: int) -> ShardRows:
@@ -208,13 +200,3 @@ def _answer(
         budget = memory_of_task(plan.memory)
         expansion = DualExpansion(plan.landmarks.estimator, plan.machine, source, demands, dual, pool, budget)
         return method(expansion, *arguments)
-
-
-# --- the exact machine -----------------------------------------------------------------------------------
-
-
-def _exact_machine_of_shards(fit: ClusterFit, plan: MachinePlan, seconds: float | None) -> KernelMachine:
-    """Return the exact machine of the rows of all shards, fitted within so many seconds."""
-    tasks, shared = fit.tasks, fit.tasks.share("exact", plan)
-    parts = tasks.each("learnt", rows_of_classes, fit.rows, shared, tuple(range(len(plan.classes))), 0)
-    return tasks.gathered([tasks.submit("exact-machine", fitted, parts, shared, seconds, 1)])[0]

@@ -79,7 +79,7 @@ def load_shards(
     paths = _paths_of(X)
     collections = (X, y, sample_weight) if paths is None else _collections_of(paths, y, sample_weight)
     if collections is None:
-        rows = _read(tasks, paths or [], y, sample_weight, n_shards)
+        rows = _read(tasks, paths or [], y, sample_weight, n_shards, of_classes)
     else:
         if collections[1] is None:
             raise ValueError(
@@ -133,7 +133,9 @@ def _length(path: str) -> int:
         return len(data)
 
 
-def _read(tasks: Tasks, paths: list[str], y: object, sample_weight: object, n_shards: int) -> list[Future]:
+def _read(
+    tasks: Tasks, paths: list[str], y: object, sample_weight: object, n_shards: int, of_classes: bool
+) -> list[Future]:
     """Return shards of nearly equal numbers of rows of files, which the workers read."""
     if y is not None or sample_weight is not None:
         raise ValueError("HDF5 files have labels and weights of their own, y and sample_weight: pass none.")
@@ -150,7 +152,7 @@ def _read(tasks: Tasks, paths: list[str], y: object, sample_weight: object, n_sh
                 parts.append(FilePart(path, int(start - begin), int(stop - begin)))
         if parts:
             shards.append(parts)
-    return tasks.each("rows", read_rows, shards)
+    return tasks.each("rows", gather_rows, shards, None, None, of_classes)
 
 
 def _paths_of(X: object) -> list[str] | None:
@@ -326,12 +328,14 @@ def _gather(tasks: Tasks, blocks: list[Blocks], n_shards: int, of_classes: bool)
 
 @counting("reading")
 def gather_rows(blocks: list[Samples], labels: list | None, weights: list | None, of_classes: bool) -> ShardRows:
-    """Return the rows of some blocks as one shard; labels and weights are in blocks of the same lengths."""
+    """Return the rows of some blocks as one shard; labels and weights are in blocks as long, or in the files."""
     parts, names = [], None
     for number, block in enumerate(blocks):
         estimator = _Holder()
         y: Column = None if labels is None else labels[number]
         weight = None if weights is None else weights[number]
+        if isinstance(block, FilePart):
+            block, y, weight, names = _rows_of_file(block)
         if len(block) if hasattr(block, "columns") else block.shape[0]:
             weight = None if weight is None else np.asarray(weight, np.float64)
             if weight is not None and weight.shape == np.shape(y) and not weight.any():
@@ -347,7 +351,25 @@ def gather_rows(blocks: list[Samples], labels: list | None, weights: list | None
     if not parts:
         block = blocks[0].to_numpy() if hasattr(blocks[0], "columns") else blocks[0]
         return ShardRows(block, np.empty(0), np.empty(0), None)
-    return _counted(joined(parts))
+    count("rows", sum(len(part.y) for part in parts))
+    return joined(parts)
+
+
+def _rows_of_file(part: FilePart) -> tuple[Samples, np.ndarray, Column, np.ndarray | None]:
+    """Return rows of an HDF5 file, with their labels, weights and the names of the features."""
+    with open_hdf5(part.path) as data:
+        if data.y is None:
+            raise ValueError(f"{part.path} has no dataset 'y' with the labels.")
+        rows = slice(part.start, part.stop)
+        block, y = data.X.read(part.start, part.stop), data.y[rows]
+        check_finite(block, part.start)
+        weight = None if data.sample_weight is None else data.sample_weight[rows].astype(np.float64)
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            row = part.start + int(np.argmin(np.isfinite(y)))
+            raise ValueError(f"{part.path}: the label of row {row} is not a finite number.")
+        if weight is not None:
+            check_weights(weight, f"{part.path}, sample_weight", part.start)
+        return block.user_array(), y, weight, data.feature_names
 
 
 class _Holder(BaseEstimator):
@@ -365,37 +387,6 @@ def joined(parts: list[ShardRows]) -> ShardRows:
         return parts[0]
     y, weight = np.concatenate([part.y for part in parts]), np.concatenate([part.weight for part in parts])
     return ShardRows(stacked([part.X for part in parts]), y, weight, parts[-1].names)
-
-
-@counting("reading")
-def read_rows(parts: list[FilePart]) -> ShardRows:
-    """Return rows of HDF5 files, with their labels and weights, as one shard."""
-    blocks = []
-    for part in parts:
-        with open_hdf5(part.path) as data:
-            if data.y is None:
-                raise ValueError(f"{part.path} has no dataset 'y' with the labels.")
-            rows, n = slice(part.start, part.stop), part.stop - part.start
-            weight = np.ones(n) if data.sample_weight is None else data.sample_weight[rows].astype(np.float64)
-            block = data.X.read(part.start, part.stop)
-            check_finite(block, part.start)
-            _check_columns(part, data.y[rows], weight)
-            blocks.append(ShardRows(block.user_array(), data.y[rows], weight, data.feature_names))
-    return _counted(joined(blocks))
-
-
-def _check_columns(part: FilePart, y: np.ndarray, weight: np.ndarray) -> None:
-    """Raise ValueError if a label or a weight is none, and name its row in the file."""
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        row = part.start + int(np.argmin(np.isfinite(y)))
-        raise ValueError(f"{part.path}: the label of row {row} is not a finite number.")
-    check_weights(weight, f"{part.path}, sample_weight", part.start)
-
-
-def _counted(rows: ShardRows) -> ShardRows:
-    """Return rows, which this worker read or gathered."""
-    count("rows", len(rows.y))
-    return rows
 
 
 def rows_at(rows: ShardRows, numbers: np.ndarray) -> ShardRows:

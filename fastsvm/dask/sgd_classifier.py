@@ -1,6 +1,7 @@
 """Linear classification by gradient descent on a cluster, whose shards average their weights."""
 
 import time
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -168,7 +169,8 @@ class SGDClassifier(DecisionMixin, DistributedLinearSVM):
         while now.n_rounds < self.max_iter:
             common = tasks.share(f"order-{now.n_rounds}", now.common)
             states = tasks.each(f"round-{now.n_rounds}", _descend_shard, rows, shared, used, states, common)
-            sums = tasks.gathered(tasks.each(f"sums-{now.n_rounds}", _sums_of_descent, states))
+            told = attrgetter("averages", "n_steps")
+            sums = tasks.gathered(tasks.each(f"sums-{now.n_rounds}", told, states))
             averages, n_rounds = _averaged(sums, shares), now.n_rounds + 1
             self.t_ = 1.0 + max(n_steps for _, n_steps in sums)
             sent = now.sent + sum(array.nbytes for linear in averages for array in linear) * (2 * len(rows) + 1)
@@ -235,11 +237,6 @@ def _descend_shard(
         finally:
             solver.close()
     return _Descent(state, _Averages(state.model.last(), solver.answer(state)), state.n_steps)
-
-
-def _sums_of_descent(descent: _Descent) -> tuple[_Averages, int]:
-    """Return what the client is told of a round."""
-    return descent.averages, descent.n_steps
 
 
 def _objectives_of_shard(rows: ShardRows, plan: _Plan, weights: LinearFunction) -> tuple[float, float]:

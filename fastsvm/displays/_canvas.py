@@ -134,12 +134,6 @@ def axes_on(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return ax
 
 
-def figure_on(figure: Figure | None, size: tuple[float, float]) -> Figure:
-    """Return `figure`, or a new figure of so many inches if it is None."""
-    plt = pyplot()
-    return plt.figure(figsize=size, layout="constrained") if figure is None else figure
-
-
 def colours_of(n: int, colours: Colours = None) -> np.ndarray:
     """Return n colours, shape (n, 3): those passed, else ones that people with any colour vision can distinguish."""
     pyplot()

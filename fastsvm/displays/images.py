@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from fastsvm.displays._canvas import Artist, Axes, AxesImage, Display, Figure, Option, figure_on, pyplot, tint
+from fastsvm.displays._canvas import Artist, Axes, AxesImage, Display, Figure, Option, pyplot, tint
 from fastsvm.displays._samples import as_images, confusion_counts, names_of, rows_at
 from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.fitting.validation import Samples, labels_of
@@ -311,7 +311,8 @@ class TemplatesDisplay:
         n_columns = n_columns or -(-n // max(1, round(np.sqrt(n / 2.2))))
         n_rows = -(-n // n_columns)
         ratio = self.templates.shape[1] / self.templates.shape[2]
-        figure = figure_on(figure, (1.5 * n_columns + 1.2, (1.5 * ratio + 0.36) * n_rows))
+        size = 1.5 * n_columns + 1.2, (1.5 * ratio + 0.36) * n_rows
+        figure = pyplot().figure(figsize=size, layout="constrained") if figure is None else figure
         cells = figure.subplots(n_rows, n_columns, squeeze=False)
         for cell in cells.flat:
             cell.axis("off")

@@ -130,19 +130,13 @@ def _support_vectors(
     coef: list[np.ndarray] = []
     indices: list[np.ndarray] = [np.zeros(0, np.int64)]
     values: list[np.ndarray] = [np.zeros(0)]
-    for words in lines:
-        if len(words) < n_coef:
-            raise lines.error(f"there should be {n_coef} coefficients, found {len(words)}")
+    for words in lines.table(n_vectors, n_coef, "total_sv says {} support vectors", rest=True):
         coef.append(lines.numbers(words[:n_coef]))
         each = lines.pairs(words[n_coef:])
         if kernel_type == "precomputed" and not (len(each[0]) and each[0][0] == 0):
             raise lines.error("a support vector of a precomputed kernel begins with 0: and the number of a sample")
         indices.append(each[0])
         values.append(each[1])
-        if len(coef) > n_vectors:
-            raise lines.error(f"total_sv says {n_vectors} support vectors, here is one more")
-    if len(coef) != n_vectors:
-        raise lines.error(f"total_sv says {n_vectors} support vectors, there are {len(coef)}", "total_sv")
     columns, indptr = np.concatenate(indices), np.cumsum(list(map(len, indices)))
     width = int(columns.max(initial=0)) + 1
     vectors = sparse.csr_matrix((np.concatenate(values), columns.astype(np.int32), indptr), shape=(n_vectors, width))

@@ -241,15 +241,7 @@ def _read_linear(path: str | Path, n_features: int | None) -> BaseEstimator:
 
 def _weights(lines: TextLines, n_rows: int, n_scores: int) -> np.ndarray:
     """Return the weights of each feature and of the bias, shape (n_rows, n_scores)."""
-    rows: list[np.ndarray] = []
-    for words in lines:
-        if len(words) != n_scores:
-            raise lines.error(f"there should be {n_scores} weights, found {len(words)}")
-        rows.append(lines.numbers(words))
-        if len(rows) > n_rows:
-            raise lines.error(f"nr_feature and bias ask for {n_rows} lines of weights, here is one more")
-    if len(rows) != n_rows:
-        raise lines.error(f"nr_feature and bias ask for {n_rows} lines of weights, there are {len(rows)}", "nr_feature")
+    rows = list(map(lines.numbers, lines.table(n_rows, n_scores, "nr_feature and bias ask for {} lines of weights")))
     return np.array(rows).reshape(n_rows, n_scores)
 
 

@@ -121,6 +121,18 @@ class TextLines:
             raise self.error(f"one word should follow {shown(words[0])}, found {len(words) - 1}")
         return words[1:]
 
+    def table(self, n_rows: int, n_words: int, asked: str, rest: bool = False) -> Iterator[Sequence[bytes]]:
+        """Yield the words of all further lines, for which a key word `asked`; with `rest`, they may have more words."""
+        n = 0
+        for n, words in enumerate(self, 1):
+            if len(words) < n_words or (len(words) > n_words and not rest):
+                raise self.error(f"there should be {n_words} numbers, found {len(words)}")
+            yield words
+            if n > n_rows:
+                raise self.error(f"{asked.format(n_rows)}, here is one more")
+        if n != n_rows:
+            raise self.error(f"{asked.format(n_rows)}, there are {n}", asked.split()[0])
+
     def pairs(self, words: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices and values of index:value pairs; the indices must increase."""
         parts = [word.partition(b":") for word in words]

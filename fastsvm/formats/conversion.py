@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 from scipy import sparse
 
 from fastsvm.files.atomic_file import check_input, check_output, complete, scratch_folder
@@ -111,9 +110,15 @@ def convert(
     chosen = _reader_options(options)
     if isinstance(chosen.label, bool) and chosen.label:
         raise ValueError("label must be a column, a file, an array or False, it is True.")
-    _check_paths(source, destination, chosen.label)
+    check_input(source)
+    if source.is_file() and source.stat().st_size == 0:
+        raise ValueError(f"{source} is empty.")
+    label = chosen.label  # a str may name a column
+    check_output(destination, source, Path(label) if isinstance(label, (str, Path)) else source)
     memory = int(memory)
-    _check_numbers(memory, seed, chosen.n_features)
+    for name, number, least in (("memory", memory, 1), ("seed", seed, 0), ("n_features", chosen.n_features, 1)):
+        if number is not None and number < least:
+            raise ValueError(f"{name} must be {'positive' if least else 'at least 0'}, it is {number!r}.")
     format = recognise(source) if format is None else format
     tuning = current_tuning().storage
     most = min(max(memory // tuning.block_share, tuning.run_bytes), tuning.block_bytes)
@@ -224,23 +229,6 @@ def _counted(blocks: Iterable[Rows], total: int | None, title: str, show: bool) 
             bar.update(len(block))
 
 
-def _check_paths(source: Path, destination: Path, label: object) -> None:
-    check_input(source)
-    if source.is_file() and source.stat().st_size == 0:
-        raise ValueError(f"{source} is empty.")
-    labels = Path(label) if isinstance(label, (str, Path)) else source  # a str may name a column
-    check_output(destination, source, labels)
-
-
-def _check_numbers(memory: int, seed: int, n_features: int | None) -> None:
-    if memory <= 0:
-        raise ValueError(f"memory must be a positive number of bytes, it is {memory!r}.")
-    if seed < 0:
-        raise ValueError(f"seed must not be negative, it is {seed!r}.")
-    if n_features is not None and n_features <= 0:
-        raise ValueError(f"n_features must be positive, it is {n_features!r}.")
-
-
 def _check_rows(header: Header, source: Path, memory: int, tuning: StorageTuning) -> None:
     """Raise ValueError if a few dense rows do not fit in memory: a row cannot be divided."""
     row_bytes = 0 if header.sparse else header.n_features * header.dtype.itemsize
@@ -258,19 +246,15 @@ def _reader_options(options: dict[str, Any]) -> Options:
     dtype, first_index = (options.get(name) for name in ("dtype", "first_index"))
     if first_index not in (None, "auto", 0, 1):
         raise ValueError(f"first_index must be 0, 1 or 'auto', it is {first_index!r}.")
+    kind = None if dtype in (None, _EXACT) else np.dtype(dtype)
+    if kind not in (None, np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be float32 or float64, it is {kind}.")
     of_readers = {
-        "dtype": None if dtype in (None, _EXACT) else _float_type(dtype),
+        "dtype": kind,
         "first_index": None if first_index in (None, "auto") else int(first_index),
     }
     names = {name: tuple(options[name]) for name in ("feature_names", "class_names") if options.get(name) is not None}
     return Options(**options | of_readers | names)
-
-
-def _float_type(dtype: DTypeLike) -> np.dtype:
-    kind = np.dtype(dtype)
-    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise ValueError(f"dtype must be float32 or float64, it is {kind}.")
-    return kind
 
 
 def _check_options(format: str, options: Options) -> None:

@@ -139,9 +139,20 @@ def download(url: str, folder: Path, remote: Remote, progress: bool = True) -> P
     if not part.exists() or part.stat().st_size < remote.size:
         try:
             _transfer(url, part, remote, progress)
+        except FetchError:
+            raise
+        except urllib.error.HTTPError as error:
+            raise FetchError(f"{url} is not available: the server answers {error.code} {error.reason}.") from error
         except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-            raise _explained(error, url) from error
-    _check(part, url, remote)
+            reason = getattr(error, "reason", None) or error
+            raise FetchError(f"{url} cannot be downloaded: {reason}; run this again to resume.") from error
+    if (checksum := _md5(part)) != remote.md5:
+        size = part.stat().st_size
+        part.unlink()
+        raise FetchError(
+            f"{url} is not the file expected: its MD5 checksum is {checksum}, expected is {remote.md5} ({size} bytes, "
+            f"expected are {remote.size}). The download was removed; run this again, or get the file elsewhere."
+        )
     complete(part, path)
     return path
 
@@ -182,27 +193,6 @@ def _start(response: http.client.HTTPResponse, have: int) -> int:
     if match is None or int(match[1]) != have:
         raise FetchError(f"The server was asked for the bytes from {have} on and sends {sent or 'others'!r}.")
     return have
-
-
-def _explained(error: Exception, url: str) -> FetchError:
-    if isinstance(error, FetchError):
-        return error
-    if isinstance(error, urllib.error.HTTPError):
-        return FetchError(f"{url} is not available: the server answers {error.code} {error.reason}.")
-    reason = getattr(error, "reason", None) or error
-    return FetchError(f"{url} cannot be downloaded: {reason}; run this again to resume.")
-
-
-def _check(part: Path, url: str, remote: Remote) -> None:
-    checksum = _md5(part)
-    if checksum != remote.md5:
-        size = part.stat().st_size
-        part.unlink()
-        raise FetchError(
-            f"{url} is not the file expected: its MD5 checksum is {checksum}, expected is {remote.md5} ({size} "
-            f"bytes, expected are {remote.size}). The download was removed; run this again, or get the file "
-            "elsewhere."
-        )
 
 
 def _md5(path: Path) -> str:

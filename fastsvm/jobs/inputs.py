@@ -23,16 +23,8 @@ Json = dict[str, Any]
 """An object of JSON."""
 
 
-class InputOptions(NamedTuple):
-    """How to read a file that is not in HDF5; the parameters are those of `convert`."""
-
-    format: str | None = None  # It is a key of `FORMATS`; None recognises it.
-    label: str | int | bool | None = None
-    id: str | int | None = None
-    split: str | None = None
-    last_label: bool = True  # A table without a name of labels has them in its last column.
-    sample_weight: str | int | None = None
-    first_index: int | None = None
+OPTIONS = "format", "label", "id", "split", "last_label", "sample_weight", "first_index"
+"""Parameters of `convert` that say how a file is read that is not in HDF5."""
 
 
 class Expected(NamedTuple):
@@ -68,10 +60,10 @@ def is_hdf5(path: str | Path) -> bool:
     return path.is_file() and (path.suffix in (".h5", ".hdf5") or h5py.is_hdf5(path))
 
 
-def check_options(path: str | Path, options: InputOptions) -> None:
+def check_options(path: str | Path, options: Json) -> None:
     """Raise ValueError for options that an HDF5 file does not take."""
-    passed = options._replace(label=None if options.label is False else options.label)._asdict()
-    names = [name for name, value in passed.items() if name != "last_label" and value is not None]
+    passed = {name for name, value in options.items() if value is not None and value is not False}
+    names = [name for name in OPTIONS if name != "last_label" and name in passed]
     if names:
         raise ValueError(
             f"{path} is an HDF5 file, whose labels are its dataset y. Files that are converted take {', '.join(names)}."
@@ -102,7 +94,7 @@ def rows_named(path: str | Path, rows: np.ndarray) -> Iterator[None]:
 @contextmanager
 def as_hdf5(
     path: str | Path,
-    options: InputOptions | None = None,
+    options: Json | None = None,
     expected: Expected | None = None,
     *,
     beside: str | Path | None = None,
@@ -111,7 +103,7 @@ def as_hdf5(
     """Yield the file, or the HDF5 file that it was converted to, beside `beside` and removed at the end."""
     check_input(path)
     if is_hdf5(path):
-        check_options(path, InputOptions() if options is None else options)
+        check_options(path, options or {})
         yield Path(path)
         return
     with scratch_folder(_temporary() if beside is None else Path(beside)) as folder:
@@ -133,19 +125,17 @@ def remove_left_tables() -> None:
 def converted(
     path: str | Path,
     destination: Path,
-    options: InputOptions | None = None,
+    options: Json | None = None,
     expected: Expected | None = None,
     **more: object,
 ) -> Path:
     """Convert a file to HDF5, say what was read and what the user should know, and return the HDF5 file."""
-    options = InputOptions() if options is None else options
-    kind = recognise(path) if options.format is None else options.format
+    parameters = dict(options or {})
+    kind = parameters.pop("format", None) or recognise(path)
     if kind not in FORMATS:
         raise ValueError(f"There is no format {kind!r}; there are {', '.join(FORMATS)}.")
-    parameters = options._asdict()
-    del parameters["format"]
-    if options.last_label or "last_label" not in FORMATS[kind].options:
-        del parameters["last_label"]
+    if "last_label" not in FORMATS[kind].options:
+        parameters.pop("last_label", None)
     if expected is not None:
         exact = "float64" if FORMATS[kind].text else "exact"  # text is seldom exact in float32, which needs a pass more
         of_model = {
@@ -166,7 +156,7 @@ def converted(
     return summary.path
 
 
-def fingerprint(path: str | Path, options: InputOptions | None = None) -> Json:
+def fingerprint(path: str | Path, options: Json | None = None) -> Json:
     """Return what tells a file from others: size and time, and of an HDF5 file with X also shape, type and a digest."""
     of_file = Path(path).stat()
     of_any = {"file": str(path), "bytes": of_file.st_size, "changed_ns": of_file.st_mtime_ns}

@@ -19,7 +19,7 @@ from fastsvm.estimators.fitting.validation import Column, origin_of
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.exchange.model_text import is_libsvm_text, is_linear, load_libsvm, save_libsvm
-from fastsvm.jobs.inputs import Expected, InputOptions, Json, as_hdf5, listed
+from fastsvm.jobs.inputs import Expected, Json, as_hdf5, listed
 from fastsvm.jobs.say import say
 from fastsvm.memory import parse_memory
 from fastsvm.persistence.model_file import is_model_file, load, save
@@ -38,7 +38,7 @@ def load_model(path: str | Path) -> BaseEstimator:
 
 @contextmanager
 def opened(
-    model_path: str | Path, path: str | Path, options: InputOptions | None, output: str | Path | None = None
+    model_path: str | Path, path: str | Path, options: Json | None, output: str | Path | None = None
 ) -> Iterator[tuple[BaseEstimator, HDF5Data]]:
     """Yield the model and the samples to predict; other formats are converted, in the order of the file."""
     model = load_model(model_path)
@@ -114,7 +114,7 @@ def compress_model(
     model_path: str | Path,
     path: str | Path,
     output: str | Path,
-    options: InputOptions | None = None,
+    options: Json | None = None,
     *,
     refit: bool = False,
     **parameters: Column,
@@ -142,7 +142,7 @@ def compress_model(
 # --- descriptions ------------------------------------------------------------------------------------------------
 
 
-def describe(path: str | Path, options: InputOptions | None = None) -> Json:
+def describe(path: str | Path, options: Json | None = None) -> Json:
     """Describe a data set by its shape and classes, or a model by its parameters and certificate."""
     if is_model_file(path) or is_libsvm_text(path):
         return {"file": str(path), "kind": "model", **_of_model(load_model(path))}

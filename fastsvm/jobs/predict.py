@@ -28,7 +28,7 @@ from fastsvm.displays._samples import confusion_counts, names_of
 from fastsvm.files.atomic_file import atomic_write, check_output, has_locks, name_beside, take
 from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.files.storable import storable
-from fastsvm.jobs.inputs import InputOptions, Json, UnknownLabels, check_labels, classes_of, fingerprint, rows_named
+from fastsvm.jobs.inputs import Json, UnknownLabels, check_labels, classes_of, fingerprint, rows_named
 from fastsvm.jobs.models import opened
 from fastsvm.jobs.say import say
 from fastsvm.jobs.signals import StopSignals
@@ -44,7 +44,7 @@ _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # in full width too, and 
 _NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
-def predict(model_path: str | Path, path: str | Path, output: str | Path, options: InputOptions | None = None) -> Json:
+def predict(model_path: str | Path, path: str | Path, output: str | Path, options: Json | None = None) -> Json:
     """Write the predicted labels and the decision values of all samples of a file, in the order of its source.
 
     If the process ends early, the same call resumes after the last block that is safely on disk.
@@ -67,7 +67,7 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path, option
     return report | {"output": str(output), "seconds": time.perf_counter() - begin}
 
 
-def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | None = None) -> Json:
+def evaluate(model_path: str | Path, path: str | Path, options: Json | None = None) -> Json:
     """Compare the predictions of a saved model with the labels of a file, by accuracy and confusion matrix or by R²."""
     begin = time.perf_counter()
     with opened(model_path, path, options) as (model, data):
@@ -122,7 +122,7 @@ def _block_rows(model: BaseEstimator) -> int:
     return max(1, min(tuning.block_rows, tuning.decisions // np.size(model.intercept_)))
 
 
-def _bound_to(model: BaseEstimator, model_path: str | Path, path: str | Path, options: InputOptions | None) -> Json:
+def _bound_to(model: BaseEstimator, model_path: str | Path, path: str | Path, options: Json | None) -> Json:
     """Return what the predictions depend on, by the names that messages use."""
     from fastsvm import __version__
 
@@ -416,12 +416,12 @@ def _write_csv(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
 def _words(values: np.ndarray) -> list:
     if values.dtype.kind == "S":
         values = np.strings.decode(values, "utf-8", "surrogatepass")
-    return [_plain_text(value) if isinstance(value, str) else value for value in values.tolist()]
-
-
-def _plain_text(label: str) -> str:
-    """Return a label with one apostrophe more if a spreadsheet would take it for a formula. Numbers stay."""
-    return f"'{label}" if _FORMULA.match(label) and not _NUMBER.fullmatch(label) else label
+    if values.dtype.kind != "U":
+        return values.tolist()
+    # Labels that a spreadsheet would take for a formula have one apostrophe more; numbers stay.
+    return [
+        f"'{label}" if _FORMULA.match(label) and not _NUMBER.fullmatch(label) else label for label in values.tolist()
+    ]
 
 
 def _lines(rows: list[list]) -> bytes:

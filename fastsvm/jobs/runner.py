@@ -49,7 +49,11 @@ def run(job: Job, path: str | Path) -> Json:
 
     After an error in the job the corrected job can have the folder. After a signal, Stopped, the run can be resumed.
     """
-    _check_files(job)
+    files = [path for path in (job.train, job.test) if path is not None]
+    for file in files:
+        check_input(file)
+    if all(map(is_hdf5, files)):
+        check_options(job.train, job.inputs())
     check_grid(job)
     with RunFolder.begun(path, _settled(job)) as folder:
         return _Run(folder, folder.job).go()
@@ -191,7 +195,7 @@ class _Run:
         if not file.exists():
             self.folder.log("convert", file=path)
             has_parts = "split" in FORMATS[job.format or recognise(path)].options and Path(path).is_dir()
-            options = job.inputs()._replace(split=name if has_parts else None)
+            options = job.inputs() | {"split": name if has_parts else None}
             converted(path, file, options, expected, seed=job.seed)
         return str(file)
 
@@ -250,15 +254,6 @@ def _settled(job: Job) -> Job:
     if "window_visits" in names and parameters.get("window_visits", "auto") == "auto":
         parameters["window_visits"] = 1
     return job._replace(parameters=parameters, memory=parse_memory("auto" if job.memory is None else job.memory))
-
-
-def _check_files(job: Job) -> None:
-    """Raise the error of a file that cannot be read, or of keys that no file needs, before the folder is made."""
-    files = [path for path in (job.train, job.test) if path is not None]
-    for path in files:
-        check_input(path)
-    if all(map(is_hdf5, files)):
-        check_options(job.train, job.inputs())
 
 
 def _digest(job: Job) -> str:

@@ -76,12 +76,8 @@ def ended_by_signals() -> Iterator[None]:
         yield
         return
     heard = {one for one in _stop_signals() if signal.getsignal(one) is not signal.SIG_IGN}
-    with _handled(dict.fromkeys(heard, _stop)):
+    with _handled(dict.fromkeys(heard, StopSignals()._on_alarm)):
         yield
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise Stopped(number)
 
 
 def _stop_signals() -> set[int]:

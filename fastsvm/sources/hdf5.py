@@ -463,7 +463,10 @@ class HDF5Data:
             self.sample_weight = self._column("sample_weight")
             names = attribute(member(file, "y"), "class_names") if "y" in file else None
             self.class_names = None if names is None else [_text(name) for name in names]
-            self.X.feature_names = self.feature_names = self._feature_names()
+            names = self._column("feature_names", axis=1)
+            if names is not None and names.dtype.kind != "U":
+                raise ValueError(f"feature_names in {self.path} must be strings, they are {names.dtype}.")
+            self.X.feature_names = self.feature_names = None if names is None else names.astype(object)
             self.X.origin = self._origin()
 
     def _rows(self) -> h5py.Dataset | h5py.Group:
@@ -489,12 +492,6 @@ class HDF5Data:
         check_storage(column)
         values = read_column(column)
         return values if self._taken is None or axis == 1 else values[self._taken]
-
-    def _feature_names(self) -> np.ndarray | None:
-        names = self._column("feature_names", axis=1)
-        if names is not None and names.dtype.kind != "U":
-            raise ValueError(f"feature_names in {self.path} must be strings, they are {names.dtype}.")
-        return None if names is None else names.astype(object)
 
     def _origin(self) -> Origin:
         rows = member(self._file, "X")

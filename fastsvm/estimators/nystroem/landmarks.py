@@ -252,10 +252,7 @@ def choose(
         features = FeatureMap(estimator, _given(estimator), source, pool)
         return Chosen(features, None, features.trace_error(sample))
     is_auto, most = estimator.n_components == "auto", _most(estimator, source, len(used), budget, tuning)
-    if supports is not None and estimator.landmarks == "support":
-        first = _supporting(source, used, most, rng, budget, supports, tuning)
-    else:
-        first = _drawer(estimator, source, used, most, rng, budget, pool)
+    first = _drawer(estimator, source, used, most, rng, budget, pool, supports)
     size = min(tuning.first, most) if is_auto else most
     while True:
         places = first(size)
@@ -291,11 +288,17 @@ def _drawer(
     rng: np.random.RandomState,
     budget: int,
     pool: Pool,
+    supports: Callable[[np.ndarray], np.ndarray] | None,
 ) -> Callable[[int], np.ndarray]:
     """Return a function of a number, rising from call to call, that returns so many rows; the first stay the same."""
     order, tuning = rng.permutation(used), current_tuning().nystroem
     if estimator.landmarks == "uniform":
         return lambda size: order[:size] if size < len(order) else used
+    if supports is not None and estimator.landmarks == "support":  # those of some samples come first, then others
+        room = budget // (source.tuning.loaded_share * (tuning.learnt_bytes + source.row_bytes))
+        vectors = supports(order[: min(max(tuning.learnt * most, tuning.most), max(1, room))])
+        supported = np.concatenate([rng.permutation(vectors), order[~np.isin(order, vectors)]])
+        return lambda size: supported[:size]
     candidates = order[: max(most, min(tuning.pool * most, budget // (source.tuning.loaded_share * 8 * most)))]
     block = source.rows(candidates)
     one = source.as_passed(block.slice(0, 1))
@@ -307,23 +310,6 @@ def _drawer(
         return candidates[pivots.rows] if len(pivots.rows) else candidates[:1]  # all kernel values are 0, which is told
 
     return first
-
-
-def _supporting(
-    source: Source,
-    used: np.ndarray,
-    most: int,
-    rng: np.random.RandomState,
-    budget: int,
-    supports: Callable,
-    tuning: NystroemTuning,
-) -> Callable[[int], np.ndarray]:
-    """Return a function as `_drawer` does. Support vectors of some samples come first, then others."""
-    order = rng.permutation(used)
-    room = budget // (source.tuning.loaded_share * (tuning.learnt_bytes + source.row_bytes))
-    vectors = supports(order[: min(max(tuning.learnt * most, tuning.most), max(1, room))])
-    order = np.concatenate([rng.permutation(vectors), order[~np.isin(order, vectors)]])
-    return lambda size: order[:size]
 
 
 def _given(estimator: BaseEstimator) -> Samples:

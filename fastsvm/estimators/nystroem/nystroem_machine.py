@@ -115,19 +115,6 @@ def _check_exact_memory(task: Task, budget: int) -> None:
         ) from error
 
 
-def _learnt_exactly(task: Task, make: Callable[[float], KernelMachine], deadline: float) -> KernelMachine | None:
-    """Return the exact machine, fitted, or None if the time is over: `deadline` is a moment of time.perf_counter.
-
-    The task has samples as the kernel sees them, with numbers of classes or targets. `make(seconds)` returns a machine
-    that may use so many seconds, if not infinite.
-    """
-    left = deadline - time.perf_counter()
-    if left <= 0:
-        return None
-    rows = np.flatnonzero(task.weights > 0)
-    return make(left).fit(_taken(task.source, rows), task.targets[rows], task.weights[rows])
-
-
 def _taken(source: Source, rows: np.ndarray) -> Source:
     """Return some samples; those of a file stay there."""
     source = source if len(rows) == len(source) else source.take(rows)
@@ -235,10 +222,11 @@ default="uniform"
                     super()._fit(task._replace(source=features), loss, names, session)
             finally:
                 del self._learning
-        if self.refine is not None:
-            machine = _learnt_exactly(self._seen(task), partial(self._exact_machine, budget), session.deadline)
-            if machine is not None:
-                self.exact_machine_ = machine
+        seconds = session.deadline - time.perf_counter()
+        if self.refine is not None and seconds > 0:
+            seen, machine = self._seen(task), self._exact_machine(budget, seconds)
+            rows = np.flatnonzero(seen.weights > 0)
+            self.exact_machine_ = machine.fit(_taken(seen.source, rows), seen.targets[rows], seen.weights[rows])
 
     def _supports(self, task: Task, budget: int, rows: np.ndarray) -> np.ndarray:
         """Return the support vectors of the exact machine of some samples; none if all are of one class."""

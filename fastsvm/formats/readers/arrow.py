@@ -6,12 +6,13 @@ A folder of such files is one table, whose parts follow each other by the number
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.readers.stream import Header, Options, Rows, Stream, check_finite, check_weights
+from fastsvm.formats.readers.stream import Header, Options, Rows, Stream
 from fastsvm.formats.readers.table_columns import TableColumns, choose_columns
 
 if TYPE_CHECKING:
@@ -55,11 +56,15 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
         raise ValueError(f"Reading {path} needs pyarrow. Install it with: pip install 'fastsvm[arrow]'") from error
     with ExitStack() as files, _named(path):
         table = _opened(path, files)
-        names, index = tuple(table.schema.names), _index_of(table.schema, path)
+        names = tuple(table.schema.names)
+        index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+        index = [name for name in index if isinstance(name, str) and name in names]  # others only count the rows
         notes: tuple[str, ...] = ()
-        if index is not None and options.id is None:
-            options = options._replace(id=names.index(index))  # its name may look like a position
-            notes = (f"The index of the data frame, {index}, identifies the rows.",)
+        if len(index) > 1:
+            raise ValueError(f"{path} has an index of {len(index)} columns. Store it after DataFrame.reset_index().")
+        if index and options.id is None:
+            options = options._replace(id=names.index(index[0]))  # its name may look like a position
+            notes = (f"The index of the data frame, {index[0]}, identifies the rows.",)
         columns = choose_columns(names, len(names), options, path)
         types = [table.schema.field(k).type for k in range(len(names))]
         step = options.rows(8 * len(names))
@@ -90,15 +95,6 @@ def _named(path: Path) -> Iterator[None]:
         if str(path) in str(error):
             raise
         raise ValueError(f"{path} is truncated or damaged: {error}.") from error
-
-
-def _index_of(schema: "pa.Schema", path: Path) -> str | None:
-    """Return the column that was the index of a data frame; None for an index that only counts the rows."""
-    stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    columns = [name for name in stored if isinstance(name, str) and name in schema.names]
-    if len(columns) > 1:
-        raise ValueError(f"{path} has an index of {len(columns)} columns. Store it after DataFrame.reset_index().")
-    return columns[0] if columns else None
 
 
 def _opened(path: Path, files: ExitStack) -> _Table:
@@ -189,29 +185,14 @@ def _stored_type(kind: "pa.DataType") -> np.dtype:
 def _blocks(batches: Iterator["pa.RecordBatch"], header: Header, columns: TableColumns, path: Path) -> Iterator[Rows]:
     first = 0
     for batch in batches:
-        X = np.empty((batch.num_rows, header.n_features), header.dtype)
-        for place, k in enumerate(columns.features):
-            with np.errstate(over="ignore"):
-                X[:, place] = _values(batch, columns, k, path, first)
-        check_finite(X, path, first)
-        y, more = None, {}
-        if columns.label is not None:
-            y = _values(batch, columns, columns.label, path, first).astype(header.y_dtype)
-            if y.dtype.kind == "f" and not np.isfinite(y).all():
-                row = first + int(np.flatnonzero(~np.isfinite(y))[0])
-                raise ValueError(f"{path}: the label of row {row} is not a finite number.")
-        if columns.id is not None:
-            kind = _stored_type(batch.schema.field(columns.id).type)
-            more["id"] = _values(batch, columns, columns.id, path, first).astype(kind)
-        if columns.weight is not None:
-            more["sample_weight"] = _values(batch, columns, columns.weight, path, first).astype(np.float64)
-            check_weights(more["sample_weight"], f"{path}, {columns.title(columns.weight)}", first)
-        yield Rows(X, y, more)
+        yield columns.rows(batch.num_rows, header, partial(_values, batch, columns, path, first), path, first)
         first += batch.num_rows
 
 
-def _values(batch: "pa.RecordBatch", columns: TableColumns, k: int, path: Path, first: int) -> np.ndarray:
-    """Return the values of a column as an array."""
+def _values(
+    batch: "pa.RecordBatch", columns: TableColumns, path: Path, first: int, k: int, dtype: np.dtype | None
+) -> np.ndarray:
+    """Return the values of a column as an array, which becomes one of a type; for None, in that of identifiers."""
     from pyarrow import types
 
     column = batch.column(k)
@@ -221,4 +202,4 @@ def _values(batch: "pa.RecordBatch", columns: TableColumns, k: int, path: Path, 
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     values = column.to_numpy(zero_copy_only=False)
-    return values.astype(np.float64) if types.is_decimal(column.type) else values
+    return values if dtype is not None else values.astype(_stored_type(column.type))

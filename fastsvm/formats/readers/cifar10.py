@@ -73,7 +73,8 @@ def _files(path: Path) -> Iterator[dict[str, _File]]:
     """Yield the files of a folder or archive by name; for a batch, those of its folder."""
     if not _is_archive(path):
         folder = path if path.is_dir() else path.parent
-        yield {file.name: _on_disk(file) for file in folder.iterdir() if file.is_file()}
+        paths = [file for file in folder.iterdir() if file.is_file()]
+        yield {file.name: _File(str(file), file.stat().st_size, cast(Any, partial(open, file, "rb"))) for file in paths}
         return
     try:
         # A stream of bounded reads has all methods that tarfile calls.
@@ -88,10 +89,6 @@ def _files(path: Path) -> Iterator[dict[str, _File]]:
             yield files
     except tarfile.TarError as error:
         raise ValueError(f"{path} is truncated or damaged ({error}); get the file again.") from error
-
-
-def _on_disk(path: Path) -> _File:
-    return _File(str(path), path.stat().st_size, lambda: open(path, "rb"))
 
 
 class _BoundedReads:
@@ -146,19 +143,14 @@ def _class_names(files: dict[str, _File]) -> tuple[str, ...] | None:
     elif "batches.meta" in files:
         with files["batches.meta"].open() as stream:
             stored = _loaded(stream, files["batches.meta"].where).get("label_names", [])
-        names = _names(stored, files["batches.meta"].where)
+        where, most = files["batches.meta"].where, current_tuning().limits.labels
+        listed = isinstance(stored, (list, tuple)) and all(isinstance(name, (str, bytes)) for name in stored)
+        if not listed or sum(len(name) + 1 for name in stored) > most:
+            raise ValueError(f"{where} must hold 'label_names', a list of names with at most {most} letters.")
+        names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in stored]
     else:
         return None
     return tuple(name.strip() for name in names if name.strip()) or None
-
-
-def _names(stored: Any, where: str) -> list[str]:
-    """Return a list of names as str. Raise ValueError if they are too long together."""
-    most = current_tuning().limits.labels
-    listed = isinstance(stored, (list, tuple)) and all(isinstance(name, (str, bytes)) for name in stored)
-    if not listed or sum(len(name) + 1 for name in stored) > most:
-        raise ValueError(f"{where} must hold 'label_names', a list of names with at most {most} letters.")
-    return [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in stored]
 
 
 def _n_records(file: _File) -> int:
@@ -173,14 +165,7 @@ def _n_records(file: _File) -> int:
 def _binary_blocks(file: _File, options: Options) -> Iterator[Rows]:
     step, n_records = options.rows(_RECORD), _n_records(file)
     with file.open() as stream:
-        batch = matrix_in(
-            stream,
-            file.where,
-            (n_records,),
-            _BYTES,
-            lambda record: f"{file.where} ends in record {record}; get the file again.",
-            f"{file.where} grew while it was read; get the file again.",
-        )
+        batch = matrix_in(stream, file.where, (n_records,), _BYTES)
         for first in range(0, n_records, step):
             records = batch.take(first, min(first + step, n_records))
             yield _rows(records["pixels"].reshape(-1, _PIXELS), records["label"], file, first)

@@ -7,15 +7,14 @@ import csv
 import io
 import math
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from operator import itemgetter
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from fastsvm.formats.readers.stream import Header, Lines, Options, Rows, Stream, head, opened
-from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, is_name, note_on_index
+from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, is_name
 from fastsvm.tuning import current_tuning
 
 _DELIMITERS = "\t;,|"
@@ -57,7 +56,11 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
     if counts.n_unlabelled:
         layout = layout._replace(columns=layout.columns.without_labels(counts.n_unlabelled, counts.n_samples))
     columns = layout.columns
-    notes: tuple[str, ...] = (note_on_index(columns, 0),) if counts.has_index else ()
+    notes: tuple[str, ...] = ()
+    if counts.has_index:
+        index = repr(columns.names[0]) if columns.names and columns.names[0] else 0
+        what = f"{columns.title(0)} counts the rows and is used as a feature"
+        notes = (f"{what}. If it is an index, pass id={index}.",)
     header = columns.header(options.dtype or np.dtype(np.float32), counts.y_dtype, counts.n_samples, notes)
     if columns.names is not None and all(map(str.isdecimal, columns.names)):
         counted = f"The first line ({', '.join(columns.names[:3])}, ...) counts the columns: it is read as their names."
@@ -187,7 +190,9 @@ def _first_pass(layout: _Layout, may_be_empty: bool) -> _Counts:
             else:
                 kind = max(kind, _kind(cell, layout, line))
         if columns.id is not None:
-            id_kind = max(id_kind, _id_kind(cells[columns.id].strip()))
+            cell = cells[columns.id].strip()
+            is_int = cell.isdecimal() and cell.isascii() and len(cell) < 19 and str(int(cell)) == cell
+            id_kind = id_kind if is_int else 2  # a text, where a number would lose a digit
         if counts:
             value = _number(cells[0])
             first = value if n_samples == 0 and value is not None else first
@@ -216,94 +221,60 @@ def _is_whole(cell: str) -> bool:
     return digits.isdecimal() and digits.isascii()
 
 
-def _id_kind(cell: str) -> int:
-    """Return the place in `_KINDS` of the type that holds an identifier: a text, unless that would lose a digit."""
-    return 0 if cell.isdecimal() and cell.isascii() and str(int(cell)) == cell and len(cell) < 19 else 2
-
-
 def _blocks(layout: _Layout, header: Header, id_dtype: np.dtype, step: int) -> Iterator[Rows]:
     lines: list[int] = []
     rows: list[list[str]] = []
+    first = 0
+
+    def parsed() -> Rows:
+        table = list(zip(*rows, strict=True))
+
+        def values(k: int, dtype: np.dtype | None) -> np.ndarray:
+            return _converted(table[k], dtype or id_dtype, layout, k, lines)
+
+        return layout.columns.rows(len(rows), header, values, layout.path, first)
+
     for line, cells in _rows(layout):
         lines.append(line)
         rows.append(cells)
         if len(rows) == step:
-            yield _parsed(layout, header, id_dtype, lines, rows)
-            lines, rows = [], []
+            yield parsed()
+            first += step
+            lines.clear()
+            rows.clear()
     if rows:
-        yield _parsed(layout, header, id_dtype, lines, rows)
+        yield parsed()
 
 
-def _parsed(layout: _Layout, header: Header, id_dtype: np.dtype, lines: list[int], rows: list[list[str]]) -> Rows:
-    columns, y, more = layout.columns, None, {}
-    if columns.label is not None:
-        label = columns.label
-        y = np.array([cells[label].strip() for cells in rows])
-        if header.y_dtype is not None and header.y_dtype.kind != "U":
-            if header.y_dtype.kind == "i":  # float64 would merge large whole numbers
-                y = np.array([int(cell) if _is_whole(cell) else int(float(cell)) for cell in y.tolist()], np.int64)
-            y = y.astype(header.y_dtype)
-    if columns.id is not None:
-        id = columns.id
-        more["id"] = np.array([cells[id].strip() for cells in rows]).astype(id_dtype)
-    if columns.weight is not None:
-        more["sample_weight"] = _weights(layout, columns.weight, lines, rows)
-    features = _features(columns, rows)
-    try:
-        values = np.array(features, np.float64)
-    except ValueError:
-        values = None
-    if any("_" in "".join(cells) for cells in features):  # which are digits to Python, and text to others
-        values = None
-    if values is not None:
-        with np.errstate(over="ignore"):
-            X = values.astype(header.dtype)
-        if np.isfinite(X).all():
-            return Rows(X, y, more)
-    raise _bad_cell(layout, header.dtype, lines, features)
+def _converted(cells: tuple[str, ...], dtype: np.dtype, layout: _Layout, k: int, lines: list[int]) -> np.ndarray:
+    """Return the cells of a column in a type."""
+    if dtype.kind == "U":
+        return np.array(list(map(str.strip, cells)))
+    if dtype.kind == "i":  # float64 would merge large whole numbers
+        whole = (int(cell) if _is_whole(cell) else int(float(cell)) for cell in map(str.strip, cells))
+        return np.array(list(whole), dtype)
+    with suppress(ValueError), np.errstate(over="ignore"):
+        values = np.fromiter(map(float, cells), np.float64, len(cells)).astype(dtype)
+        is_good = np.isfinite(values).all() and not (k == layout.columns.weight and (values < 0).any())
+        if is_good and "_" not in "".join(cells):  # which is a digit to Python, and text to others
+            return values
+    raise _bad_cell(cells, dtype, layout, k, lines)
 
 
-def _weights(layout: _Layout, column: int, lines: list[int], rows: list[list[str]]) -> np.ndarray:
-    weights = [_number(cells[column]) for cells in rows]
-    for line, cells, value in zip(lines, rows, weights, strict=True):
-        if value is None or not 0 <= value < math.inf:
-            where = f"{layout.path}, line {line}, {layout.columns.title(column)}"
-            raise ValueError(f"{where}: {cells[column]!r} is not a weight; a weight is a finite number of at least 0.")
-    return np.array(weights, np.float64)
-
-
-def _features(columns: TableColumns, rows: list[list[str]]) -> list[list[str]]:
-    """Return the cells of the features. Rows may be changed, because that takes less time than a copy."""
-    wanted = columns.features
-    others = set(range(len(rows[0]))) - set(wanted)
-    if list(wanted) != sorted(wanted) or len(others) > len(wanted):
-        cells_of = itemgetter(*wanted, wanted[0])  # of a single position it would return a cell
-        return [list(cells_of(cells)[:-1]) for cells in rows]
-    for position in sorted(others, reverse=True):
-        for cells in rows:
-            del cells[position]
-    return rows
-
-
-def _bad_cell(layout: _Layout, dtype: np.dtype, lines: list[int], rows: list[list[str]]) -> ValueError:
-    """Return the error that names the first cell that is not a finite number."""
-    for line, cells in zip(lines, rows, strict=True):
-        for k, cell in enumerate(cells):
-            value = _number(cell)
-            if value is None or abs(value) > float(np.finfo(dtype).max) or math.isnan(value):
-                where = f"{layout.path}, line {line}, {layout.columns.title(layout.columns.features[k])}"
-                if cell.strip().lower() in _MISSING:
-                    return ValueError(f"{where}: {cell!r} is a missing value. Impute or remove missing values first.")
-                if value is not None:
-                    return ValueError(f"{where}: {cell!r} is not a finite {dtype} number.")
-                return ValueError(f"{where}: {cell!r} is not a number. {_hint(layout.columns)}")
+def _bad_cell(cells: tuple[str, ...], dtype: np.dtype, layout: _Layout, k: int, lines: list[int]) -> ValueError:
+    """Return the error that names the first cell of a column that is not a finite number, or not a weight."""
+    for line, cell in zip(lines, cells, strict=True):
+        value, where = _number(cell), f"{layout.path}, line {line}, {layout.columns.title(k)}"
+        if k == layout.columns.weight and (value is None or not 0 <= value < math.inf):
+            return ValueError(f"{where}: {cell!r} is not a weight; a weight is a finite number of at least 0.")
+        if value is None or abs(value) > float(np.finfo(dtype).max) or math.isnan(value):
+            if cell.strip().lower() in _MISSING:
+                return ValueError(f"{where}: {cell!r} is a missing value. Impute or remove missing values first.")
+            if value is not None:
+                return ValueError(f"{where}: {cell!r} is not a finite {dtype} number.")
+            return ValueError(
+                f"{where}: {cell!r} is not a number. Encode the words of a feature as numbers first. If the column "
+                "holds the labels, pass label=, and if it identifies the rows, id=; the labels are taken from: "
+                f"{'none' if layout.columns.label is None else layout.columns.why}."
+            )
     return ValueError(f"{layout.path}, lines {lines[0]} to {lines[-1]}: a cell is not a number.")
-
-
-def _hint(columns: TableColumns) -> str:
-    """Return what to do about a word in a column of features."""
-    label = "none" if columns.label is None else columns.why
-    return (
-        "Encode the words of a feature as numbers first. If the column holds the labels, pass label=, and if it "
-        f"identifies the rows, id=; the labels are taken from: {label}."
-    )

@@ -57,27 +57,13 @@ def _array(files: ExitStack, path: Path) -> Matrix:
     dtype = np.dtype(_TYPES[magic[2]])
     if not 0 < math.prod(shape[1:]) <= np.iinfo(np.int32).max or shape[0] == 0:
         raise ValueError(f"{path} has the dimensions {shape}, which cannot be rows of features.")
-    _check_size(path, 4 + len(raw) + math.prod(shape) * dtype.itemsize, shape)
-    return matrix_in(
-        stream,
-        str(path),
-        shape,
-        dtype,
-        lambda row: (
-            f"{path} is truncated: its header declares {shape[0]} rows, it ends in row {row} "
-            "(counted from 0); get the file again."
-        ),
-        f"{path} continues after the {shape[0]} rows that its header declares; it is damaged.",
-    )
-
-
-def _check_size(path: Path, expected: int, shape: tuple[int, ...]) -> None:
-    size = path.stat().st_size
+    size, expected = path.stat().st_size, 4 + len(raw) + math.prod(shape) * dtype.itemsize
     if compressed(path) is None and size != expected:
         raise ValueError(
-            f"{path} has {size} bytes, its dimensions {shape} ask for {expected}: it is truncated or "
-            "damaged; get the file again."
+            f"{path} has {size} bytes, its dimensions {shape} ask for {expected}: it is truncated or damaged; get the "
+            "file again."
         )
+    return matrix_in(stream, str(path), shape, dtype)
 
 
 def _check_labels(labels: Matrix, images: Matrix) -> None:

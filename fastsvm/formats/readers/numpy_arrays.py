@@ -33,6 +33,7 @@ from fastsvm.tuning import current_tuning
 _NO_ARRAY = (
     ValueError, TypeError, OverflowError, EOFError, OSError, SyntaxError, MemoryError, RecursionError, TokenError
 )  # fmt: skip
+_DAMAGED = zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error  # of archives
 _WEIGHTS = "sample_weight"
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 _MOST_RATIO = 1_032  # Deflate makes at most so many bytes of one.
@@ -112,14 +113,10 @@ def read_npz(path: Path, options: Options) -> Iterator[Stream]:
             archive = _Archive(path, files)
             is_sparse = {"format", "shape", "data"} <= archive.entries.keys()
             yield _sparse_rows(archive, options) if is_sparse else _dense_rows(archive, options)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
-        raise ValueError(f"{path} is truncated or damaged ({error}); get the file again.") from error
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a negative position
+    except (*_DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # which a negative position raises
             raise
-        raise ValueError(
-            f"{path} is truncated or damaged (it refers to bytes outside of itself); get the file again."
-        ) from error
+        raise ValueError(f"{path} is truncated or damaged ({error}); get the file again.") from error
 
 
 class _Archive:
@@ -165,14 +162,7 @@ class _Archive:
             )
         stream = self._files.enter_context(self._zip.open(f"{entry.name}.npy"))
         _header(stream)
-        return matrix_in(
-            stream,
-            where,
-            entry.shape,
-            entry.dtype,
-            lambda row: f"{where} ends in row {row}; the file is damaged.",
-            f"{where} continues after its last row; the file is damaged.",
-        )
+        return matrix_in(stream, where, entry.shape, entry.dtype)
 
     def small(self, name: str) -> np.ndarray:
         """Return an array of one or two values that describes a sparse matrix."""

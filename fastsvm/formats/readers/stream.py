@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO, Generic, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -45,28 +45,25 @@ class _Decompressed(io.RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        try:
-            return self._stream.readinto(buffer)
-        except self._errors as error:
-            raise self._damaged(error) from error
+        return self._tried(self._stream.readinto, buffer)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        try:
-            return self._stream.seek(offset, whence)
-        except self._errors as error:
-            raise self._damaged(error) from error
+        return self._tried(self._stream.seek, offset, whence)
 
     def close(self) -> None:
         self._stream.close()
         super().close()
 
-    def _damaged(self, error: Exception) -> Exception:
-        if isinstance(error, OSError) and error.errno is not None:  # an error of the disk, not of the content
-            return error
-        return ValueError(
-            f"{self._path} is truncated or damaged, its compressed data cannot be read to the end ({error}); "
-            "get the file again."
-        )
+    def _tried(self, method: Callable[..., int], *arguments: Any) -> int:
+        try:
+            return method(*arguments)
+        except self._errors as error:
+            if isinstance(error, OSError) and error.errno is not None:  # an error of the disk, not of the content
+                raise
+            raise ValueError(
+                f"{self._path} is truncated or damaged, its compressed data cannot be read to the end ({error}); "
+                "get the file again."
+            ) from error
 
 
 def opened(path: Path) -> BinaryIO:
@@ -249,19 +246,21 @@ def matrix_in(
     where: str,
     shape: tuple[int, ...],
     dtype: np.dtype,
-    ended: Callable[[int], str],
-    continued: str,
 ) -> Matrix:
-    """Return the array of the rest of a stream; `ended` and `continued` make messages for too few and many rows."""
+    """Return the array of the rest of a stream, which must have so many rows."""
     row_bytes = math.prod(shape[1:]) * dtype.itemsize
 
     def take(first: int, stop: int) -> np.ndarray:
         raw = stream.read((stop - first) * row_bytes)
         if len(raw) < (stop - first) * row_bytes:
-            raise ValueError(ended(first + len(raw) // row_bytes))
+            row = first + len(raw) // row_bytes
+            raise ValueError(
+                f"{where} is truncated: it should have {shape[0]} rows and ends in row {row} (counted from 0); get the "
+                "file again."
+            )
         # Reading to the end compares the checksum of an archive.
         if stop == shape[0] and stream.read(1):
-            raise ValueError(continued)
+            raise ValueError(f"{where} continues after its {shape[0]} rows; the file is damaged.")
         return np.frombuffer(raw, dtype).reshape(-1, *shape[1:])
 
     return Matrix(where, shape, dtype, take)

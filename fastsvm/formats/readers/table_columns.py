@@ -2,14 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
 
-from fastsvm.formats.readers.stream import Header, Options
+from fastsvm.formats.readers.stream import Header, Options, Rows, check_finite, check_weights
 from fastsvm.tuning import current_tuning
 
 _LABELS = ("label", "labels", "target", "class", "y")
@@ -49,6 +49,33 @@ class TableColumns(NamedTuple):
             label=self.why,
             notes=notes + self.notes,
         )
+
+    def rows(
+        self,
+        n_rows: int,
+        header: Header,
+        values: Callable[[int, np.dtype | None], np.ndarray],
+        path: Path,
+        first: int,
+    ) -> Rows:
+        """Return rows from what `values` returns of each column, for a type or, of identifiers, None for their own."""
+        X = np.empty((n_rows, header.n_features), header.dtype)
+        with np.errstate(over="ignore"):
+            for place, k in enumerate(self.features):
+                X[:, place] = values(k, header.dtype)
+        check_finite(X, path, first)
+        y, more = None, {}
+        if self.label is not None:
+            y = values(self.label, header.y_dtype).astype(header.y_dtype, copy=False)
+            if y.dtype.kind == "f" and not np.isfinite(y).all():
+                row = first + int(np.flatnonzero(~np.isfinite(y))[0])
+                raise ValueError(f"{path}: the label of row {row} is not a finite number.")
+        if self.id is not None:
+            more["id"] = values(self.id, None)
+        if self.weight is not None:
+            more["sample_weight"] = values(self.weight, np.dtype(np.float64)).astype(np.float64, copy=False)
+            check_weights(more["sample_weight"], f"{path}, {self.title(self.weight)}", first)
+        return Rows(X, y, more)
 
     def without_labels(self, n_missing: int, n_rows: int) -> "TableColumns":
         """Return the columns without that of the labels, which some rows do not have."""
@@ -115,7 +142,7 @@ def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, 
     roles = {"label": label, "id": id, "sample_weight": weight}
     for (one, at), (other, beside) in combinations(roles.items(), 2):
         if at is not None and at == beside:
-            raise ValueError(f"{path}: {table.title(at)} cannot be both {one} and {other}.")
+            raise ValueError(f"{path}: {_title(table.names, at)} cannot be both {one} and {other}.")
     rest = tuple(k for k in others if k != label)
     if not of_model and not rest:
         raise ValueError(
@@ -137,25 +164,25 @@ def _label(
         return None, "none, as asked"
     if options.label is not None:
         position = table.position(options.label, "label")
-        return position, f"{table.title(position)}, as asked"
+        return position, f"{_title(table.names, position)}, as asked"
     if len(columns) == n_expected:
         return None, "none, there are only features of the model"
     of_model = [k for k in columns if table.names is not None and table.names[k] == options.model_label]
     if len(of_model) == 1:
-        return of_model[0], f"{table.title(of_model[0])}, as in the training"
+        return of_model[0], f"{_title(table.names, of_model[0])}, as in the training"
     usual = [k for k in table.named(_LABELS) if k in columns]
     if len(usual) > 1:
-        candidates = " and ".join(table.title(k) for k in usual)
+        candidates = " and ".join(_title(table.names, k) for k in usual)
         raise ValueError(f"{table.path}: {candidates} may hold the labels. Name one with label=.")
     if usual:
-        return usual[0], f"{table.title(usual[0])}, by its name"
+        return usual[0], f"{_title(table.names, usual[0])}, by its name"
     if n_expected == 0 and (len(columns) > 1 or options.model_label is not None):
         return None, "none"
     if options.last_label is False:
         return None, "none, no column has their usual name; all columns are features unless --label names one"
     return columns[
         -1
-    ], f"{table.title(columns[-1])}, the {'only one that is no feature' if n_expected == 0 else 'last'}"
+    ], f"{_title(table.names, columns[-1])}, the {'only one that is no feature' if n_expected == 0 else 'last'}"
 
 
 class _Table(NamedTuple):
@@ -164,9 +191,6 @@ class _Table(NamedTuple):
     names: tuple[str, ...] | None
     width: int
     path: Path
-
-    def title(self, position: int) -> str:
-        return _title(self.names, position)
 
     def named(self, names: tuple[str, ...]) -> list[int]:
         """Return the positions of the columns with some names, in lower case."""
@@ -196,14 +220,6 @@ class _Table(NamedTuple):
             more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
             raise ValueError(f"{self.path} has {problem} {missing[0]!r}{more}, a feature of the model.")
         return tuple(names.index(name) for name in features)
-
-
-def note_on_index(columns: TableColumns, position: int) -> str:
-    """Return what the user should know about a feature that counts the rows."""
-    return (
-        f"{columns.title(position)} counts the rows and is used as a feature. If it is an index, pass "
-        f"{f'id={columns.names[position]!r}' if columns.names and columns.names[position] else f'id={position}'}."
-    )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -108,7 +108,10 @@ def write_report(
         parts += [section("Confusion matrix", confusions(tested)), section("Errors", errors(tested, model))]
     elif tested is not None:
         parts += [section("Predictions and targets", scatter(tested)), section("Errors", errors(tested, model))]
-    parts += [section("Interruptions", _interruptions(events)), section("Versions", _versions(events))]
+    versions = [event.get("versions", {}) for event in events]
+    lines = [" · ".join(f"{name}\u00a0{number}" for name, number in each.items()) for each in versions]
+    shown_once = joined(Html(f"<p>{shown(line)}</p>") for line in dict.fromkeys(lines) if line)
+    parts += [section("Interruptions", _interruptions(events)), section("Versions", shown_once)]
     with atomic_write(path) as part:
         part.write_text(page(title, joined(parts, "\n")), encoding="utf-8")
 
@@ -262,13 +265,6 @@ def _moment(event: Json) -> str:
         return datetime.fromisoformat(event["time"]).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (KeyError, TypeError, ValueError):
         return ""
-
-
-def _versions(events: Sequence[Json]) -> Html:
-    """Return the versions of the packages, once for each set that a process had."""
-    versions = [event.get("versions", {}) for event in events]
-    lines = [" · ".join(f"{name}\u00a0{number}" for name, number in each.items()) for each in versions]
-    return joined(Html(f"<p>{shown(line)}</p>") for line in dict.fromkeys(lines) if line)
 
 
 # --- the fit -----------------------------------------------------------------------------------------------------

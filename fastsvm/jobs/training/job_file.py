@@ -14,7 +14,7 @@ from fastsvm.estimators.fitting.validation import Rule, boolean, number
 from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.estimators.search.walk import AXES, is_auto
 from fastsvm.formats import FORMATS
-from fastsvm.jobs.inputs import InputOptions, Json
+from fastsvm.jobs.inputs import OPTIONS, Json
 from fastsvm.jobs.say import nearest
 from fastsvm.memory import parse_memory
 
@@ -61,10 +61,10 @@ class Job(NamedTuple):
         """Parameters whose values the search chooses."""
         return [name for name, values in self.grid.items() if is_auto(values)]
 
-    def inputs(self) -> InputOptions:
+    def inputs(self) -> Json:
         """Return how to read files that are not in HDF5."""
-        words = {name: getattr(self, name) for name in InputOptions._fields if name in self._fields}
-        return InputOptions(**words, last_label=learns_labels(self.kind))
+        words = {name: getattr(self, name) for name in OPTIONS if name in self._fields}
+        return words | {"last_label": learns_labels(self.kind)}
 
 
 def learns_labels(kind: str) -> bool:
