@@ -94,7 +94,10 @@ def _newton(facts: LinearFacts, tuning: LinearTuning) -> bool:
 
 def _rounds(facts: LinearFacts, tuning: LinearTuning) -> bool:
     is_able = tuning.rounds and facts.is_plain and facts.sparse and facts.resident and not facts.loss.of_classes
-    return is_able and facts.mean_values <= (tuning.values_of_feature if facts.piecewise else tuning.values_of_smooth)
+    is_narrow = facts.n_weights <= tuning.hessian_features + 1 and provides_newton(type(facts.loss))
+    is_brief = facts.by_gap and not is_narrow and facts.mean_values * facts.n_weights <= tuning.most_values
+    of_piecewise = tuning.values_of_brief if is_brief else tuning.values_of_feature
+    return is_able and facts.mean_values <= (of_piecewise if facts.piecewise else tuning.values_of_smooth)
 
 
 def _ascent(facts: LinearFacts, tuning: LinearTuning) -> bool:
