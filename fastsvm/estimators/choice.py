@@ -71,8 +71,9 @@ class LinearSolver(NamedTuple):
 
 def _gram(facts: LinearFacts, tuning: LinearTuning) -> bool:
     is_wide = facts.n_samples < facts.n_weights and facts.n_samples <= tuning.most_gram_samples
-    is_exact = facts.piecewise and not (facts.sparse and facts.by_gap)  # else others come to a gap in less time
-    is_worth = facts.is_few(tuning) or (facts.fits_gram and is_exact)
+    is_shared = facts.n_values > tuning.small_values and facts.n_samples <= tuning.samples_of_score * facts.n_scores
+    is_fast = is_shared or not (facts.sparse and facts.by_gap)  # else others come to a gap in less time
+    is_worth = facts.is_few(tuning) or (facts.fits_gram and facts.piecewise and is_fast)
     return tuning.gram and facts.at_once and is_wide and is_worth
 
 

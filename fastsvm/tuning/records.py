@@ -341,8 +341,9 @@ class LinearTuning(NamedTuple):
     most_on_shorter_side: int = 320
     # A smaller `max_iter` asks for epochs to be seen, which such a call does not have.
     least_epochs: int = 100
-    # The Gram matrix of up to so many samples is worth computing.
+    # The Gram matrix of up to so many samples is worth computing; of sparse rows, for the gap, up to so many a score.
     most_gram_samples: int = 2048
+    samples_of_score: int = 30
     # Equal rows of tables of at most so many values are merged. Of more values, a smooth loss is minimised by Newton's
     # method with threads: found on tables of 115,000 to 900,000 values, where it took a quarter to nine tenths of the
     # time of the compiled call.

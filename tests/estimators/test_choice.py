@@ -59,6 +59,14 @@ TABLE = LinearFacts(50_000, 31, 50_000.0, resident=True, sparse=False, loss=SQUA
         (TABLE._replace(n_samples=20_000, n_weights=201, sparse=True, mean_values=400.0, loss=HINGE), ["rounds"]),
         (TABLE._replace(n_samples=300, n_weights=500, sparse=True, mean_values=2.0), ["gram", "weights", "rounds"]),
         (TABLE._replace(n_samples=300, n_weights=500, sparse=True, mean_values=2.0, n_scores=9), ["rounds"]),
+        (
+            TABLE._replace(n_samples=300, n_weights=5000, sparse=True, mean_values=2.0, n_scores=9, fits_gram=True),
+            ["rounds"],
+        ),
+        (
+            TABLE._replace(n_samples=300, n_weights=5000, sparse=True, mean_values=2.0, n_scores=10, fits_gram=True),
+            ["gram", "rounds"],
+        ),
         (TABLE._replace(n_weights=200_001, sparse=True, mean_values=15.0, loss=LOG), ["newton"]),
         (TABLE._replace(n_weights=200_001, sparse=True, mean_values=5.0, loss=LOG), ["rounds"]),
         (TABLE._replace(loss=LOSSES["crammer_singer"](), n_samples=1000), ["ascent"]),

@@ -206,7 +206,7 @@ class LinearFit:
         self.records: list[tuple] = []
         settings = LinearSettings(
             estimator.tol, criterion=estimator.criterion, deadline=session.deadline, tuning=tuning
-        )  # fmt: skip
+        )
         self.solver: Any
         if name in _BY_EPOCHS:
             self._seed = seed_of(estimator) if self._last is None else self._seed
