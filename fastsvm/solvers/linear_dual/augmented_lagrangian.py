@@ -25,9 +25,9 @@ A given sum
     the proximal term ½ (b - b⁰)² in place of a penalty. The smaller h, the larger is the feature.
 
 Few samples
-    are solved to rounding error by one step, from zero. With fewer samples than features it takes, in place of the
-    rows, those of the Cholesky factor of their Gram matrix: they have the same dot products, and fewer features. A
-    solution that is not within tolerance, as where values overflow, leaves the problem to another solver.
+    are solved by one step, from zero: small tables to rounding error, others to the tolerance. With more features than
+    samples, epochs use the Gram matrix, and Newton steps its Cholesky factor's rows, which have the same dot products.
+    A solution that is not within tolerance, as where values overflow, leaves the problem to another solver.
 
 Cost
     4 n d multiplications an epoch, and as a Newton step 3 n d + m d² / 2 + d³ / 6 for the m free rows, or with m and d
