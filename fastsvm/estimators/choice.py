@@ -71,8 +71,9 @@ class LinearSolver(NamedTuple):
 
 def _gram(facts: LinearFacts, tuning: LinearTuning) -> bool:
     is_wide = facts.n_samples < facts.n_weights and facts.n_samples <= tuning.most_gram_samples
-    is_exact = facts.piecewise and not (facts.sparse and facts.by_gap)  # else others come to a gap in less time
-    is_worth = facts.is_few(tuning) or (facts.fits_gram and is_exact)
+    is_shared = facts.n_values > tuning.small_values and facts.n_samples <= tuning.samples_of_score * facts.n_scores
+    is_fast = is_shared or not (facts.sparse and facts.by_gap)  # else others come to a gap in less time
+    is_worth = facts.is_few(tuning) or (facts.fits_gram and facts.piecewise and is_fast)
     return tuning.gram and facts.at_once and is_wide and is_worth
 
 
@@ -94,7 +95,10 @@ def _newton(facts: LinearFacts, tuning: LinearTuning) -> bool:
 
 def _rounds(facts: LinearFacts, tuning: LinearTuning) -> bool:
     is_able = tuning.rounds and facts.is_plain and facts.sparse and facts.resident and not facts.loss.of_classes
-    return is_able and facts.mean_values <= (tuning.values_of_feature if facts.piecewise else tuning.values_of_smooth)
+    is_narrow = facts.n_weights <= tuning.hessian_features + 1 and provides_newton(type(facts.loss))
+    is_brief = facts.by_gap and not is_narrow and facts.mean_values * facts.n_weights <= tuning.most_values
+    of_piecewise = tuning.values_of_brief if is_brief else tuning.values_of_feature
+    return is_able and facts.mean_values <= (of_piecewise if facts.piecewise else tuning.values_of_smooth)
 
 
 def _ascent(facts: LinearFacts, tuning: LinearTuning) -> bool:

@@ -16,7 +16,6 @@ BOUNDED_OTHERWISE = {
     "solvers/kernel_dual/problem.py:_merge_classes",  # each pass goes on in one of two classes
     "kernel_matrix/pairwise/real.py:_sq_distance_of_sparse",  # each pass goes on in one of two rows
     "linalg/inverted_index.py:_place",  # a table that always has a free place
-    "solvers/linear_dual/augmented_lagrangian.py:_stride_of",  # of whole numbers, and 1 has no common divisor
 }
 
 

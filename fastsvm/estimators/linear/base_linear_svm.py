@@ -145,8 +145,8 @@ def block_rows_of(n_features: int, tuning: LinearTuning) -> int:
 
 def _with_sizes(settings: LinearSettings, estimator: "BaseLinearSVM", problem: LinearProblem) -> LinearSettings:
     """Return the settings with the sizes of windows, blocks and Newton steps that the memory allows."""
-    source, k, memory, tuning = problem.source, problem.n_scores, estimator._memory_left(), settings.tuning
-    n, d = source.shape
+    source, k, tuning, (n, d) = problem.source, problem.n_scores, settings.tuning, problem.source.shape
+    memory = estimator._memory_left(128 * n * (d + 65))  # enough for copies of the rows and for Gram matrices
     item = product_type(source.dtype).itemsize
     share = memory // tuning.memory_share
     if source.resident:
@@ -206,7 +206,7 @@ class LinearFit:
         self.records: list[tuple] = []
         settings = LinearSettings(
             estimator.tol, criterion=estimator.criterion, deadline=session.deadline, tuning=tuning
-        )  # fmt: skip
+        )
         self.solver: Any
         if name in _BY_EPOCHS:
             self._seed = seed_of(estimator) if self._last is None else self._seed
@@ -360,9 +360,9 @@ class BaseLinearSVM(LinearModel):
         """Return whether each pair of so many classes is told apart."""
         return False
 
-    def _memory_left(self) -> int:
-        """Return the bytes that a fit may use."""
-        return parse_memory(self.memory)
+    def _memory_left(self, enough: int) -> int:
+        """Return the bytes that a fit may use; see `parse_memory`."""
+        return parse_memory(self.memory, enough)
 
     def _chosen_loss(self) -> Loss:
         """Return the loss that is learnt."""

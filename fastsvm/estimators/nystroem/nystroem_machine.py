@@ -200,7 +200,7 @@ default="uniform"
 
     # --- the course of a fit -----------------------------------------------------------------------------
 
-    def _memory_left(self) -> int:
+    def _memory_left(self, enough: int) -> int:
         return self._learning.left
 
     def _fit(self, task: Task, loss: Loss, names: Attributes, session: FitSession) -> None:

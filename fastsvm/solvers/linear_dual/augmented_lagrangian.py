@@ -25,9 +25,9 @@ A given sum
     the proximal term ½ (b - b⁰)² in place of a penalty. The smaller h, the larger is the feature.
 
 Few samples
-    are solved to rounding error by one step, from zero. With fewer samples than features it takes, in place of the
-    rows, those of the Cholesky factor of their Gram matrix: they have the same dot products, and fewer features. A
-    solution that is not within tolerance, as where values overflow, leaves the problem to another solver.
+    are solved by one step, from zero: small tables to rounding error, others to the tolerance. With more features than
+    samples, epochs use the Gram matrix, and Newton steps its Cholesky factor's rows, which have the same dot products.
+    A solution that is not within tolerance, as where values overflow, leaves the problem to another solver.
 
 Cost
     4 n d multiplications an epoch, and as a Newton step 3 n d + m d² / 2 + d³ / 6 for the m free rows, or with m and d
@@ -93,6 +93,7 @@ class Course(NamedTuple):
     most_epochs: int = 0  # There are at most so many epochs before Newton steps.
     total: float = 0.0  # It is the sum of the dual variables; 0 if none is given.
     offset: float = 0.0  # Where the sum is given, the offset is this in the beginning.
+    on_gram: bool = False  # There are epochs alone, on a Gram matrix in place of rows; weights become their scores.
     stop: np.ndarray = np.zeros(1, np.int64)  # Once its number is not 0, steps end.
 
 
@@ -188,20 +189,23 @@ def solve_scores(loss, demands, rows, course, bounds, solution):
     for c in range(bounds[0], bounds[1]):
         write_costs(demands, 0, c, targets, costs)
         dual, weights, here = solution.dual[c], solution.weights[c], _Envelope(loss, targets, costs, center, 0.0, 0.0)
-        _sum_rows(rows, dual, weights)
+        np.dot(dual, rows, weights)
+        if course.on_gram:
+            solution.n_steps[c] = _ascent(here, course, rows, np.diag(rows), dual, weights, weights)
+            continue
         if is_smooth:
-            _write_scores(rows, weights, scores)
+            np.dot(rows, weights, scores)
             solution.n_steps[c] = _newton(here, course, rows, dual, weights, scores)
         else:
             solution.n_steps[c] = _ascent(here, course, rows, squares, dual, weights, scores)
             if course.most_epochs == 0:
-                _write_scores(rows, weights, scores)
+                np.dot(rows, weights, scores)
             solution.n_steps[c] += _envelopes(here, course, rows, size, dual, weights, scores)
         if course.total == 0:
             position, others = np.empty(weights.size), np.empty(n)
-            _write_scores(rows, weights, scores)
-            _sum_rows(rows, dual, position)
-            _write_scores(rows, position, others)
+            np.dot(rows, weights, scores)
+            np.dot(dual, rows, position)
+            np.dot(rows, position, others)
             _certify_score(here, solution, c, scores, position, others)
 
 
@@ -214,24 +218,6 @@ def certify_scores(loss, demands, solution, scores, position, others):
         write_costs(demands, 0, c, targets, costs)
         here = _Envelope(loss, targets, costs, targets, 0.0, 0.0)
         _certify_score(here, solution, c, scores[c], position[c], others[c])
-
-
-@jit
-def _sum_rows(rows, dual, weights):
-    """Write Xᵀ β."""
-    for k in range(weights.size):
-        weights[k] = 0.0
-    for i in range(dual.size):
-        if dual[i] != 0:
-            row, factor = rows[i], dual[i]
-            for k in range(row.size):
-                weights[k] += factor * row[k]
-
-
-@jit
-def _write_scores(rows, weights, scores):
-    for i in range(scores.size):
-        scores[i] = _dot(rows[i], weights)
 
 
 @jit
@@ -274,7 +260,7 @@ def _certify_score(here, solution, c, scores, position, others):
 
 @outlined
 def _ascent(here, course, rows, squares, dual, weights, scores):
-    """Take epochs of coordinate ascent until the gap is rounding error or falls slowly; return their number."""
+    """Take epochs of coordinate ascent until the gap is within tolerance or falls slowly; return their number."""
     loss, targets, costs, (n, d), before = here.loss, here.targets, here.costs, rows.shape, 0.0
     most_slow = 1 + min(n, d) ** 2 // (_SPEED * n)
     for epoch in range(course.most_epochs):
@@ -282,17 +268,20 @@ def _ascent(here, course, rows, squares, dual, weights, scores):
         for _ in range(n):
             if costs[i] > 0 and squares[i] > 0:
                 row, old = rows[i], dual[i]
-                new = coordinate_update(loss, old, _dot(row, weights), targets[i], costs[i], squares[i])
+                score = weights[i] if course.on_gram else _dot(row, weights)
+                new = coordinate_update(loss, old, score, targets[i], costs[i], squares[i])
                 change = new - old
                 if change != 0:
                     dual[i] = new
                     for k in range(d):
                         weights[k] += change * row[k]
             i = (i + stride) % n
-        _write_scores(rows, weights, scores)
+        if not course.on_gram:
+            np.dot(rows, weights, scores)
         gap, losses = _gap(here, dual, scores)
+        objective = losses + _dot(dual if course.on_gram else weights, weights) / 2
         is_slow = gap > before / 2 and epoch + 1 >= most_slow
-        if gap <= ROUNDING * (losses + _dot(weights, weights) / 2) or is_slow or course.stop[0] != 0:
+        if gap <= max(course.tol, ROUNDING) * objective or is_slow or course.stop[0] != 0:
             return epoch + 1
         before = gap
     return course.most_epochs
@@ -302,13 +291,9 @@ def _ascent(here, course, rows, squares, dual, weights, scores):
 def _stride_of(n, epoch):
     """Return a number near a golden share of n that has no divisor in common with n: rows in steps of it are mixed."""
     stride = max(1, int(n * (0.382 + 0.05 * (epoch % 5))))
-    while True:
-        a, b = n, stride
-        while b:
-            a, b = b, a % b
-        if a == 1:
-            return stride
+    while math.gcd(n, stride) > 1:
         stride += 1
+    return stride
 
 
 @outlined
@@ -323,7 +308,7 @@ def _envelopes(here, course, rows, size, dual, weights, scores):
     if course.total > 0:
         constant = _stretch(rows, size, ridge)
         weights[last] = -course.offset / constant
-        _write_scores(rows, weights, scores)
+        np.dot(rows, weights, scores)
     for k in range(MOST_STEPS):
         gap, objective = _gap(here, dual, scores)
         square = _dot(weights, weights) / 2
@@ -350,7 +335,7 @@ def _envelopes(here, course, rows, size, dual, weights, scores):
             center[i] = dual[i]
         envelope = _Envelope(loss, targets, costs, center, ridge, fixed)
         n_steps += _newton(envelope, course, rows, dual, weights, scores)
-        _write_scores(rows, weights, scores)  # without the errors of the steps
+        np.dot(rows, weights, scores)  # without the errors of the steps
     if course.total > 0:
         weights[last] *= constant
     for i in range(dual.size):
@@ -404,7 +389,7 @@ def _newton(here, course, rows, dual, weights, scores):
         for k in range(d):
             direction[k] = -gradient[k]
         _precondition(here, rows, dual, direction)
-        _write_scores(rows, direction, change)
+        np.dot(rows, direction, change)
         slope, fall = _dot(weights, direction) - fixed * direction[d - 1], -_dot(gradient, direction)
         line = _Line(here, scores, change, slope, _dot(direction, direction))
         length = 1.0 if fall <= ROUNDING * scale else _best_length(line, -fall)  # slopes would be rounding errors
@@ -509,6 +494,9 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
     def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool, on_gram: bool) -> None:
         super().__init__(problem, settings, pool)
         self._on_gram = on_gram
+        values = len(problem.source) * (problem.source.shape[1] + 1)
+        is_exact = settings.criterion != "gap" or values <= settings.tuning.small_values
+        self._tol = 0.0 if is_exact else settings.tol / 2  # with a margin
 
     def init(self, dual: np.ndarray | None = None) -> FewSamplesState:
         """Return the state at zero."""
@@ -539,25 +527,40 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
     @np.errstate(all="ignore")
     def _solved(self, stop: np.ndarray) -> tuple[FewSamplesState, Certificate]:
         """Return the solution and its certificate; steps end once the number in `stop` is not 0."""
-        problem, k = self.problem, self.n_scores
-        rows = self._with_constant()
-        n = rows.shape[0]
-        try:
-            used = _factor_of_gram(rows, self.pool) if self._on_gram else rows
-        except linalg.LinAlgError:  # values overflow
-            nothing = np.full(k, np.nan)
-            return self.init(), Certificate(nothing, nothing, np.inf)
-        solution = solved(problem, used, np.zeros((k, n)), Course(most_epochs=MOST_STEPS, stop=stop), self.pool)
-        weights, beta, certificate = solution.weights, solution.dual.T, solution.certificate()
+        rows, course = self._with_constant(), Course(self._tol, most_epochs=MOST_STEPS, stop=stop)
+        dual = np.zeros((self.n_scores, rows.shape[0]))
         if self._on_gram:
-            weights = position = np.ascontiguousarray(solution.dual @ rows)
-            certificate = _certified(problem, rows, solution._replace(weights=position), position)
-            if not self.gap_of(certificate) <= ROUNDING:  # errors decide
-                others = _with_scores(used @ solution.weights.T, rows, used)
-                primal = _certified(problem, rows, solution._replace(weights=others), position).primal
-                weights = np.where((primal <= certificate.primal)[:, None], others, position)
-                certificate = certificate._replace(primal=np.fmin(primal, certificate.primal))
-        return FewSamplesState(weights, beta, certificate.primal, int(solution.n_steps.max())), certificate
+            solution, certificate = self._solved_on_gram(rows, dual, course)
+        else:
+            solution = solved(self.problem, rows, dual, course, self.pool)
+            certificate = solution.certificate()
+        n_steps = int(solution.n_steps.max())
+        return FewSamplesState(solution.weights, solution.dual.T, certificate.primal, n_steps), certificate
+
+    def _solved_on_gram(self, rows: Any, dual: np.ndarray, course: Course) -> tuple[Solution, Certificate]:
+        """Return the solution by epochs, or where they do not suffice or are not asked for, by Newton steps."""
+        problem, gram = self.problem, _gram_of(rows, self.pool)
+        if course.tol > 0:
+            solution = solved(problem, gram, dual, course._replace(on_gram=True), self.pool)
+            solution, certificate = _certified(problem, rows, solution)
+            if self.is_within(certificate):
+                return solution, certificate
+            course = course._replace(most_epochs=0)
+        gram.flat[:: len(gram) + 1] += np.finfo(np.float64).eps * gram.trace()  # equal rows make it singular
+        try:
+            used = np.ascontiguousarray(linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False))
+        except linalg.LinAlgError:  # values overflow
+            nothing = np.full(self.n_scores, np.nan)
+            return Solution.of(np.zeros((self.n_scores, rows.shape[1])), dual), Certificate(nothing, nothing, np.inf)
+        found = solved(problem, used, dual, course, self.pool)
+        solution, certificate = _certified(problem, rows, found)
+        if not self.gap_of(certificate) <= ROUNDING:  # errors decide
+            others = _with_scores(used @ found.weights.T, rows, used)
+            primal = _certified(problem, rows, solution, others)[1].primal
+            weights = np.where((primal <= certificate.primal)[:, None], others, solution.weights)
+            solution = solution._replace(weights=weights)
+            certificate = certificate._replace(primal=np.fmin(primal, certificate.primal))
+        return solution, certificate
 
     def _with_constant(self) -> Any:
         """Return all rows in float64 with the constant feature last, an array or a CSR matrix where there are many."""
@@ -580,13 +583,17 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
         return state.weights
 
 
-def _certified(problem: LinearProblem, rows: Any, solution: Solution, position: np.ndarray) -> Certificate:
-    """Return the certificate of a solution for rows, an array or a CSR matrix, with Xᵀ β = position."""
+def _certified(
+    problem: LinearProblem, rows: Any, solution: Solution, weights: np.ndarray | None = None
+) -> tuple[Solution, Certificate]:
+    """Return a solution for rows, an array or a CSR matrix, with the weights Xᵀ β or others, and its certificate."""
+    position = np.ascontiguousarray(solution.dual @ rows)
+    solution = solution._replace(weights=position if weights is None else weights)
     loss, demands = chosen_loss(problem.loss), Demands(*map(writeable, problem.demands))
     scores, others = (np.ascontiguousarray(each @ rows.T) for each in (solution.weights, position))
-    solution = Solution.of(solution.weights, solution.dual)
-    certify_scores(loss, demands, solution, scores, position, others)
-    return solution.certificate()
+    here = Solution.of(solution.weights, solution.dual)
+    certify_scores(loss, demands, here, scores, position, others)
+    return solution, here.certificate()
 
 
 def _with_scores(scores: np.ndarray, rows: Any, factor: np.ndarray) -> np.ndarray:
@@ -598,22 +605,20 @@ def _with_scores(scores: np.ndarray, rows: Any, factor: np.ndarray) -> np.ndarra
     return np.ascontiguousarray((rows.T @ coef).T)
 
 
-def _factor_of_gram(rows: Any, pool: Pool) -> np.ndarray:
-    """Return the lower Cholesky factor of the Gram matrix of rows, an array or a CSR matrix."""
-    n = rows.shape[0]
+def _gram_of(rows: Any, pool: Pool) -> np.ndarray:
+    """Return the Gram matrix of rows, an array or a CSR matrix."""
     if sparse.issparse(rows):
-        gram = (rows @ rows.T).toarray()
-    else:
-        gram = np.empty((n, n))
+        return (rows @ rows.T).toarray()
+    n = rows.shape[0]
+    gram = np.empty((n, n))
 
-        @np.errstate(all="ignore")  # as in the thread that calls: overflow is looked for in the certificate
-        def fill(a: int, b: int) -> None:
-            np.matmul(rows[a:b], rows[:b].T, out=gram[a:b, :b])
+    @np.errstate(all="ignore")  # as in the thread that calls: overflow is looked for in the certificate
+    def fill(a: int, b: int) -> None:
+        np.matmul(rows[a:b], rows[:b].T, out=gram[a:b, :b])
+        gram[:a, a:b] = gram[a:b, :a].T
 
-        pool.run(fill, list(spans(n, PANEL))[::-1])  # the longest first
-    gram.flat[:: n + 1] += np.finfo(np.float64).eps * gram.trace()  # equal rows make it singular
-    factor = linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
-    return np.ascontiguousarray(factor)
+    pool.run(fill, list(spans(n, PANEL))[::-1])  # the longest first
+    return gram
 
 
 # --- one code for several losses -------------------------------------------------------------------------

@@ -381,7 +381,7 @@ class BlockGrams:
         A block is the place of its first row in `values`, its number of rows, and its slot.
         """
         of_bytes = values.dtype == np.uint8 and HAS_BYTE_SQUARES and multiplies_bytes(values.shape[1])
-        write = _write_byte_grams if of_bytes else _write_grams if values.dtype == self.grams.dtype else _write_wider
+        write = _write_byte_grams if of_bytes else _write_grams
         return bool(np.isfinite(write(values, blocks, self._constant, self._basis, self._shares, self.grams)))
 
 
@@ -398,8 +398,8 @@ def _write_byte_grams(values, blocks, constant, basis, shares, grams):
 
 
 @jit
-def _write_wider(values, blocks, constant, basis, shares, grams):
-    """Write Gram matrices of blocks, whose values are first converted to their type; return as above."""
+def _write_grams(values, blocks, constant, basis, shares, grams):
+    """Write Gram matrices of blocks, whose values are first copied in their type; return as above."""
     total = 0.0
     nothing = np.empty(0, grams.dtype)
     for k in range(blocks.shape[0]):
@@ -408,18 +408,6 @@ def _write_wider(values, blocks, constant, basis, shares, grams):
         scale_rows(values[start : start + n], nothing, nothing, wide)
         _write_tiles(wide, grams[slot])
         total += _complete(wide, constant, basis, shares, grams[slot])
-    return total
-
-
-@jit
-def _write_grams(values, blocks, constant, basis, shares, grams):
-    """Write Gram matrices of blocks of their own type; return as above."""
-    total = 0.0
-    for k in range(blocks.shape[0]):
-        start, n, slot = blocks[k, 0], blocks[k, 1], blocks[k, 2]
-        rows = values[start : start + n]
-        _write_tiles(rows, grams[slot])
-        total += _complete(rows, constant, basis, shares, grams[slot])
     return total
 
 

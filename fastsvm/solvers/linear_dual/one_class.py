@@ -148,7 +148,9 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
         """
         problem, costs, n = self.problem, self._sum.costs, len(self.problem.source)
         rows = np.arange(0, n, max(1, n // PIECE_ROWS))  # some suffice for the mean
-        some = problem._replace(source=problem.source.take(rows), demands=problem.demands.of_rows(rows))
+        some = problem
+        if len(rows) < n:
+            some = problem._replace(source=problem.source.take(rows), demands=problem.demands.of_rows(rows))
         scores = self._scores(some.combination(some.demands.costs[:, None], self.pool))
         order = np.argsort(scores)
         before = np.cumsum(costs[order]) - costs[order]

@@ -493,16 +493,12 @@ def _add_sparse_sums(block: CSRBlock, factors: Factors, squared: bool, pool: Poo
                 rows = rows._replace(data=rows.data**2) if squared else rows
             rows = unsigned(readable(rows, np.arange(b - a))[0])
             n_threads = pool.n_threads if k * len(rows.data) > PIECE_VALUES else 1
-            pool.run(partial(_add_scores, rows, of_rows, out), class_bounds(k, n_threads))
+            pool.run(partial(add_sparse, rows, of_rows), [(scores, out) for scores in class_bounds(k, n_threads)])
             out[:, -1] += of_rows.sum(axis=0)
 
     pool.run(add, [(a, b, out) for (a, b), out in zip(parts, sums, strict=True)])
     for other in sums[1:]:
         total += other
-
-
-def _add_scores(rows: CSRBlock, factors: np.ndarray, out: np.ndarray, low: int, high: int) -> None:
-    add_sparse(rows, factors, (low, high), out)
 
 
 def _products(values: np.ndarray, coef: np.ndarray, intercept: np.ndarray, real: np.dtype) -> np.ndarray:

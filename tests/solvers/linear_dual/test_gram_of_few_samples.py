@@ -11,7 +11,7 @@ from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonIns
 from fastsvm.solvers.linear_dual.augmented_lagrangian import FewSamples
 from fastsvm.solvers.linear_dual.problem import LinearProblem, LinearSettings
 from fastsvm.sources import MemorySource
-from fastsvm.tuning import changed, tuned
+from fastsvm.tuning import LinearTuning, changed, tuned
 
 
 def gap_of(loss, rows, targets, costs, w, beta):
@@ -79,3 +79,24 @@ def test_samples_may_be_sparse(model):
     assert model.solver_ in ("ascent", "rounds", "newton")
     assert objective <= model.objective_ <= objective * (1 + model.tol)
     assert model.duality_gap_ <= model.tol * model.objective_
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_larger_tables_are_solved_to_the_tolerance(loss, C):
+    """Epochs on the Gram matrix may suffice; Newton steps come to any tolerance where they do not."""
+    X, y = make_classification(150, 400, n_informative=8, flip_y=0.1, random_state=0)
+    targets = np.where(y == 1, 1.0, -1.0) if "Hinge" in type(loss).__name__ else 3 * y + X[:, 0]
+    costs = np.full(150, C)
+    problem = LinearProblem(
+        MemorySource.of(X), np.empty(0), np.empty(0), loss, Demands(targets, costs, np.ones(1)), 0.0
+    )
+    for tol in (1e-2, 1e-6):
+        settings = LinearSettings(tol, tuning=LinearTuning(small_values=0))
+        with Pool.open() as pool:
+            solver = FewSamples(problem, settings, pool, on_gram=True)
+            state, report = solver.step(solver.init(), 1)
+        assert report.converged
+        gap = gap_of(loss, X, targets, costs, solver.weights(state)[0, :-1], state.dual[:, 0])
+        assert gap == pytest.approx(solver.gap_of(solver.certificate), abs=1e-9)
+        assert gap <= tol

@@ -124,6 +124,14 @@ def rows_at(where, X, stored):
     return stored(rows) if "file" in where else rows
 
 
+@pytest.fixture
+def by_epochs():
+    """Let sparse rows be learnt by epochs, not by rounds."""
+    with tuned(changed({"linear": {"rounds": False}})):
+        yield
+
+
+@pytest.mark.usefixtures("by_epochs")
 @pytest.mark.parametrize(("name", "where", "when"), everywhere(["hinge", "crammer_singer"], [2, 9]))
 def test_an_interrupted_fit_resumes_to_the_same_model(name, where, when, request, stored, monkeypatch):
     X, y = data_of(name, request)
