@@ -72,6 +72,9 @@ from fastsvm.solvers.outer_loop import OutOfTime, Report
 from fastsvm.sources import CSRBlock, DenseBlock, MemorySource
 
 _NEAR = 0.8  # A feature may be added from this share of the bound of its gradient on, before it violates its condition.
+# A minimum has at most as many weights as rows with a curvature. A working set grows up to this share of their number,
+# and by at least so many features.
+_SHARE_OF_ROWS, _LEAST_ADDED = 0.9, 64
 _MOST_FEATURES = 4096  # A working set has at most so many features: factors of larger Hessians take seconds.
 _LEAST_CURVATURE = 1e-3  # The curvature of a loss is at least this share of its slope, or steps would be too long.
 
@@ -115,6 +118,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         self._certified: LinearPrimalState | None = None  # `certificate` is that of this state.
         n = len(problem.source)  # fresh memory costs more than what is computed in it
         self._dual, self._curvatures = np.empty((n, self.n_scores)), np.empty((self.n_scores, n))
+        self._n_curved = np.zeros(self.n_scores, np.int64)  # So many rows have a curvature in the last model.
 
     # --- states ------------------------------------------------------------------------------------------
 
@@ -220,8 +224,9 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         models = list(state.models) or [empty_model(np.empty(0, np.int64), 0)] * self.n_scores
         scores, curvatures = state.scores, self._curvatures[: len(active)]
         for k, c in enumerate(active):
-            features = self._working_set(state.weights[c], state.gradient[c], models[c].features)
             self._write_curvatures(scores[c], c, curvatures[k])
+            self._n_curved[c] = np.count_nonzero(curvatures[k])
+            features = self._working_set(state, c, models[c].features)
             made = None if self._columns is None else sparse_model(self._columns, features, curvatures[k])
             if made is not None:
                 models[c] = made
@@ -247,8 +252,9 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
 
         self.pool.run(write, list(spans(len(out), PIECE_ROWS)))
 
-    def _working_set(self, weights: np.ndarray, gradient: np.ndarray, last: np.ndarray) -> np.ndarray:
+    def _working_set(self, state: LinearPrimalState, c: int, last: np.ndarray) -> np.ndarray:
         """Return the features of the next model; `last` itself if it has all that violate their conditions."""
+        weights, gradient = state.weights[c], state.gradient[c]
         n, most, tuning = len(weights) - (self.problem.constant == 0), self._most_features, self.settings.tuning
         if self._is_whole or self.penalty.l1_ratio == 0:
             return last if len(last) else np.arange(n)
@@ -259,7 +265,9 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
             if not (outside & ((violation > self.settings.tol) | used)).any():
                 return last
         near = np.flatnonzero(~used & (np.abs(gradient) > _NEAR))
-        n_added = min(len(near), max(tuning.hessian_features, int(used.sum())))
+        n_used = np.count_nonzero(used)
+        fitting = max(_LEAST_ADDED, int(_SHARE_OF_ROWS * self._n_curved[c]) - n_used)
+        n_added = min(len(near), max(tuning.hessian_features, n_used), fitting)
         near = near[np.argsort(-np.abs(gradient[near]), kind="stable")[:n_added]]
         features = np.concatenate([np.flatnonzero(used), near])
         if len(features) > most:  # blocks of features in turn, those with the largest violations first
@@ -269,7 +277,8 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
     def _aim(self, state: LinearPrimalState, model: QuadraticModel | SparseModel, c: int, out: np.ndarray) -> None:
         """Write the direction to the minimum of a model with the penalty."""
         weights, gradient = state.weights[c, model.features], state.gradient[c, model.features]
-        target = self.penalty.target(model.hessian, gradient, weights, self.settings.deadline)
+        n_curved, deadline = int(self._n_curved[c]), self.settings.deadline
+        target = self.penalty.target(model.hessian, gradient, weights, n_curved, deadline)
         out[model.features] = target - weights
 
     def _truncated(self, problem: LinearProblem, state: LinearPrimalState, c: int) -> np.ndarray:
