@@ -47,8 +47,18 @@ _COLUMNS, _FEW_ZEROS = 60, 8
 _NEARLY_SINGULAR, _DAMPING, _MOST_DAMPING = 0.5, 2e-3, 0.03
 # A step of Newton's method takes the time of so many multiplications, and so many for each value of the samples.
 _LEAST_WORK, _PASSES = 1 << 18, 1
+_LAST = 0.03  # A step that lowers the objective by no more than this share may be the last one.
 _SPARSE_INNER = 0.3  # It takes the place of `INNER` where a model of sparse rows costs no more than a few sweeps.
 _SPARSE_SWEEPS = 100  # The time is asked after so many sweeps.
+
+
+class Wanted(NamedTuple):
+    """What is wanted of the minimum of a model."""
+
+    n_curved: int  # So many rows have a curvature.
+    objective: float  # It is that of the score at the centre of the model.
+    tol: float  # A model that is lower by little is minimised to this violation.
+    deadline: float  # From this moment (of time.perf_counter) on, another point nearby will do.
 
 
 class L2:
@@ -66,17 +76,11 @@ class L2:
         return np.abs(gradient + weights)
 
     def target(
-        self,
-        hessian: np.ndarray | SparseHessian,
-        gradient: np.ndarray,
-        weights: np.ndarray,
-        n_curved: int,
-        deadline: float,
+        self, hessian: np.ndarray | SparseHessian, gradient: np.ndarray, weights: np.ndarray, wanted: Wanted
     ) -> np.ndarray:
         """Return the minimum of a second-order model of the losses of one score and the penalty.
 
-        It is that of the model's diagonal, where rounding makes the model indefinite; from the deadline (of
-        time.perf_counter) on, it may be another point nearby.
+        It is that of the model's diagonal, where rounding makes the model indefinite.
         """
         assert isinstance(hessian, np.ndarray)  # the other one is for a working set
         square, downhill = hessian.copy(), gradient + weights
@@ -107,17 +111,12 @@ class L1:
         return np.where(weights != 0, np.abs(gradient + np.sign(weights)), np.maximum(np.abs(gradient) - 1, 0))
 
     def target(
-        self,
-        hessian: np.ndarray | SparseHessian,
-        gradient: np.ndarray,
-        weights: np.ndarray,
-        n_curved: int,
-        deadline: float,
+        self, hessian: np.ndarray | SparseHessian, gradient: np.ndarray, weights: np.ndarray, wanted: Wanted
     ) -> np.ndarray:
         """Return the minimum of a second-order model, at which violations are small beside the largest at `weights`.
 
         It is a point nearer to the minimum where this would take long. The diagonal of the Hessian is used times
-        (1 + RIDGE): a relative error of H up to that must not make it indefinite. `n_curved` rows have a curvature.
+        (1 + RIDGE): a relative error of H up to that must not make it indefinite.
         """
         worst = self.violations(gradient, weights).max()
         tol = INNER * worst * min(1.0, worst)
@@ -125,14 +124,21 @@ class L1:
         if isinstance(hessian, SparseHessian):
             tol *= _SPARSE_INNER / INNER
             for _ in range(MOST_STEPS):
-                if _sparse_sweep(hessian, z, slope, _SPARSE_SWEEPS, tol) <= tol or time.perf_counter() >= deadline:
+                if (
+                    _sparse_sweep(hessian, z, slope, _SPARSE_SWEEPS, tol) <= tol
+                    or time.perf_counter() >= wanted.deadline
+                ):
                     break
             return z
-        is_damped = len(z) > _NEARLY_SINGULAR * n_curved
+        is_damped = len(z) > _NEARLY_SINGULAR * wanted.n_curved
         diagonal = hessian.diagonal() * (1 + RIDGE + is_damped * min(_MOST_DAMPING, _DAMPING * worst))
         n_sweeps = min(MOST_STEPS, _SWEEPS + _SHORT // len(z) ** 2)
         for _ in range(max(1, self._most_work // len(z) ** 2)):
-            if _sweep(hessian, diagonal, z, slope, n_sweeps, tol) <= tol or time.perf_counter() >= deadline:
+            within = _sweep(hessian, diagonal, z, slope, n_sweeps, tol) <= tol
+            if within and tol > wanted.tol:
+                lower = (np.abs(weights) - np.abs(z)).sum() - 0.5 * ((gradient + slope) @ (z - weights))
+                within, tol = lower > _LAST * wanted.objective, wanted.tol
+            if within or time.perf_counter() >= wanted.deadline:
                 break
             for _ in range(_FACES if self._faces else 0):
                 if not _step_on_face(hessian, diagonal, z, slope):
@@ -156,8 +162,8 @@ def _step_on_face(hessian: np.ndarray, diagonal: np.ndarray, z: np.ndarray, slop
 
     def value_at(there: np.ndarray) -> float:
         change = there - here
-        value = slope[free] @ change + 0.5 * (change @ (square @ change)) + np.abs(there).sum() - np.abs(here).sum()
-        return float(value)
+        value = slope[free] @ change + 0.5 * (change @ (square @ change))
+        return float(value + (np.abs(there) - np.abs(here)).sum())  # a difference of sums would be rounding errors
 
     turning = step * here < -(here**2)
     best, nearer = 0.0, None

@@ -36,9 +36,8 @@ class QuadraticModel(NamedTuple):
     """A Hessian in the weights of some features.
 
     `features` are indices in increasing order; that of the constant feature is the number of features. `curvatures` are
-    the second derivatives of the losses of the rows, as the Hessian has them; zeros if it is computed anew each time.
-    `hessian` is modified in place. `added` is the sum of the sizes of all changes of curvatures since the Hessian was
-    zero.
+    the second derivatives of the losses of the rows, as the Hessian has them, which is modified in place. `added` is
+    the sum of the sizes of all changes of curvatures since the Hessian was zero.
     """
 
     features: np.ndarray
@@ -122,7 +121,7 @@ def update_models(
         products_of_row = min(problem.source.values_per_row, len(model.features)) ** 2 / 2
         if not tuning.kept_hessian or products_of_row <= _FEW_PRODUCTS:
             model.hessian[:] = 0.0
-            updated.append(model)
+            updated.append(model._replace(curvatures=wanted.copy()))
             changes.append(wanted)
             continue
         model, change = _due(model, wanted)
