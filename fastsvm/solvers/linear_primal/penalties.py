@@ -32,13 +32,12 @@ from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
 from fastsvm.losses import MOST_STEPS, Loss, loss_slope
 from fastsvm.solvers.linear_dual.problem import ACCEPTED, ROUNDING
-from fastsvm.solvers.linear_primal.quadratic_model import RIDGE, SparseHessian
+from fastsvm.solvers.linear_primal.quadratic_model import RIDGE, QuadraticModel, SparseModel
 from fastsvm.tuning import LinearTuning
 
-INNER = 0.03
-"""A model is minimised to this share of the violation at its centre, or of its square below 1 (Dembo, Eisenstat and
-Steihaug 1982, Inexact Newton methods)."""
-
+# A model is minimised to this share of the violation at its centre, or of its square below 1 (Dembo, Eisenstat and
+# Steihaug 1982, Inexact Newton methods). The second share is for a model of sparse rows.
+_INNER, _SPARSE_INNER = 0.03, 0.3
 _SWEEPS, _FACES, _SHORT = 20, 3, 1 << 16  # So many sweeps, or of so many products, take turns with so many steps.
 # A factor takes the time of such a share of its inverse's columns, or of so many.
 _COLUMNS, _FEW_ZEROS = 60, 8
@@ -48,7 +47,6 @@ _NEARLY_SINGULAR, _DAMPING, _MOST_DAMPING = 0.5, 2e-3, 0.03
 # A step of Newton's method takes the time of so many multiplications, and so many for each value of the samples.
 _LEAST_WORK, _PASSES = 1 << 18, 1
 _LAST = 0.03  # A step that lowers the objective by no more than this share may be the last one.
-_SPARSE_INNER = 0.3  # It takes the place of `INNER` where a model of sparse rows costs no more than a few sweeps.
 _SPARSE_SWEEPS = 100  # The time is asked after so many sweeps.
 
 
@@ -76,14 +74,14 @@ class L2:
         return np.abs(gradient + weights)
 
     def target(
-        self, hessian: np.ndarray | SparseHessian, gradient: np.ndarray, weights: np.ndarray, wanted: Wanted
+        self, model: QuadraticModel | SparseModel, gradient: np.ndarray, weights: np.ndarray, wanted: Wanted
     ) -> np.ndarray:
         """Return the minimum of a second-order model of the losses of one score and the penalty.
 
         It is that of the model's diagonal, where rounding makes the model indefinite.
         """
-        assert isinstance(hessian, np.ndarray)  # the other one is for a working set
-        square, downhill = hessian.copy(), gradient + weights
+        assert isinstance(model, QuadraticModel)  # the other one is for a working set
+        square, downhill = model.hessian.copy(), gradient + weights
         diagonal = square.diagonal() * (1 + RIDGE) + 1.0
         np.fill_diagonal(square, diagonal)
         try:
@@ -111,7 +109,7 @@ class L1:
         return np.where(weights != 0, np.abs(gradient + np.sign(weights)), np.maximum(np.abs(gradient) - 1, 0))
 
     def target(
-        self, hessian: np.ndarray | SparseHessian, gradient: np.ndarray, weights: np.ndarray, wanted: Wanted
+        self, model: QuadraticModel | SparseModel, gradient: np.ndarray, weights: np.ndarray, wanted: Wanted
     ) -> np.ndarray:
         """Return the minimum of a second-order model, at which violations are small beside the largest at `weights`.
 
@@ -119,17 +117,15 @@ class L1:
         (1 + RIDGE): a relative error of H up to that must not make it indefinite.
         """
         worst = self.violations(gradient, weights).max()
-        tol = INNER * worst * min(1.0, worst)
+        tol = (_INNER if isinstance(model, QuadraticModel) else _SPARSE_INNER) * worst * min(1.0, worst)
         z, slope = weights.copy(), gradient.copy()
-        if isinstance(hessian, SparseHessian):
-            tol *= _SPARSE_INNER / INNER
+        if isinstance(model, SparseModel):
             for _ in range(MOST_STEPS):
-                if (
-                    _sparse_sweep(hessian, z, slope, _SPARSE_SWEEPS, tol) <= tol
-                    or time.perf_counter() >= wanted.deadline
-                ):
+                within = _sparse_sweep(model, z, slope, _SPARSE_SWEEPS, tol) <= tol
+                if within or time.perf_counter() >= wanted.deadline:
                     break
             return z
+        hessian = model.hessian
         is_damped = len(z) > _NEARLY_SINGULAR * wanted.n_curved
         diagonal = hessian.diagonal() * (1 + RIDGE + is_damped * min(_MOST_DAMPING, _DAMPING * worst))
         n_sweeps = min(MOST_STEPS, _SWEEPS + _SHORT // len(z) ** 2)
@@ -230,13 +226,13 @@ def _coordinate(old, curvature, g):
 
 
 @jit
-def _sparse_sweep(hessian, z, gradient, n_sweeps, tol):
+def _sparse_sweep(model, z, gradient, n_sweeps, tol):
     """Do what `_sweep` does, by columns: what changes of z add to the gradient is summed where it is needed.
 
     A weight that is 0 and far from a violation is skipped until none of the others violates its condition (Yuan, Ho and
     Lin 2012, An improved GLMNET for l1-regularized logistic regression, section 4).
     """
-    data, indices, indptr, curvatures = hessian
+    _, data, indices, indptr, curvatures = model
     m, is_whole, worst, last = z.size, True, 0.0, np.inf
     active, diagonal, moved = np.arange(m), np.zeros(m), np.zeros(curvatures.size)
     for j in range(m):

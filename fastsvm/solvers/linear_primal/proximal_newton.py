@@ -70,7 +70,7 @@ from fastsvm.solvers.linear_dual.problem import (
     LinearSettings,
     newton_direction,
 )
-from fastsvm.solvers.linear_primal.penalties import FLAT, INNER, L1, L2, Line, Wanted, best_length, suits
+from fastsvm.solvers.linear_primal.penalties import FLAT, L1, L2, Line, Wanted, best_length, suits
 from fastsvm.solvers.linear_primal.quadratic_model import (
     QuadraticModel,
     SparseModel,
@@ -88,6 +88,7 @@ _NEAR = 0.8  # A feature may be added from this share of the bound of its gradie
 _SHARE_OF_ROWS, _LEAST_ADDED = 0.9, 64
 _NEARLY_SAME = 0.9  # A step that leaves this share of the objective may be the last one.
 _MOST_FEATURES = 4096  # A working set has at most so many features: factors of larger Hessians take seconds.
+_TRUNCATED = 0.1  # Conjugate gradients end at this share of the first residual, or at the root of the gap.
 _LEAST_CURVATURE = 1e-3  # The curvature of a loss is at least this share of its slope, or steps would be too long.
 
 
@@ -323,7 +324,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         weights, gradient = state.weights[c, model.features], state.gradient[c, model.features]
         tol, deadline, by_gap = self.settings.tol, self.settings.deadline, self.settings.criterion == "gap"
         wanted = Wanted(int(self._n_curved[c]), float(state.primal[c]), tol / 4 if by_gap else np.inf, deadline)
-        target = self.penalty.target(model.hessian, gradient, weights, wanted)
+        target = self.penalty.target(model, gradient, weights, wanted)
         out[model.features] = target - weights
 
     def _truncated(self, problem: LinearProblem, state: LinearPrimalState, c: int) -> np.ndarray:
@@ -331,7 +332,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         curvatures = self._curvatures[c]
         self._write_curvatures(state.scores[c], c, curvatures)
         gap = max(float(state.primal[c] - state.dual_value[c]), 0.0) / max(float(state.primal[c]), 1e-300)
-        share = min(INNER, float(np.sqrt(gap)))
+        share = min(_TRUNCATED, float(np.sqrt(gap)))
         gradient = state.gradient[c] + state.weights[c]
         return newton_direction(problem, curvatures, gradient, share, self.pool, self.settings.deadline)
 

@@ -46,29 +46,15 @@ class QuadraticModel(NamedTuple):
     added: float
 
 
-class SparseHessian(NamedTuple):
-    """A Hessian X_Wᵀ D X_W by its factors: the sparse columns of X_W, and D."""
-
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-    curvatures: np.ndarray
-
-
 @storable("sparse quadratic model")
 class SparseModel(NamedTuple):
-    """A Hessian of sparse rows in the weights of some features; it is not computed."""
+    """A Hessian X_Wᵀ D X_W in the weights of some features by its factors: the sparse columns of X_W, and D."""
 
     features: np.ndarray
     data: np.ndarray
     indices: np.ndarray
     indptr: np.ndarray
     curvatures: np.ndarray
-
-    @property
-    def hessian(self) -> SparseHessian:
-        """The matrix, as sweeps take it."""
-        return SparseHessian(*self[1:])
 
 
 def stored_columns(problem: LinearProblem, most_bytes: int, is_whole: bool) -> sparse.csc_matrix | None:
