@@ -48,7 +48,7 @@ from fastsvm.solvers.linear_dual.one_class import GivenSumAscent
 from fastsvm.solvers.linear_dual.problem import PART_BYTES, PARTS, LinearProblem, LinearSettings
 from fastsvm.solvers.linear_dual.sparse_rounds import WideAscent
 from fastsvm.solvers.linear_primal.penalties import L1, L2
-from fastsvm.solvers.linear_primal.proximal_newton import ProximalNewton
+from fastsvm.solvers.linear_primal.proximal_newton import LinearPrimalState, ProximalNewton
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 from fastsvm.sources import Source
 from fastsvm.tuning import LinearTuning, current_tuning
@@ -127,9 +127,9 @@ def _costs(task: Task, C: float) -> np.ndarray:
     return costs
 
 
-def _fingerprint_of(task: Task, problem: LinearProblem) -> str:
+def _fingerprint_of(task: Task, problem: LinearProblem, has_l1_penalty: bool) -> str:
     """Return a digest of all that defines a problem."""
-    digest = hashlib.blake2b(fingerprint(task).encode())
+    digest = hashlib.blake2b(fingerprint(task).encode() + b"l1" * has_l1_penalty)
     total = () if problem.total is None else (problem.total,)
     digest.update(repr((problem.loss, problem.constant, problem.demands.balance.tolist(), *total)).encode())
     for array in (problem.demands.costs, problem.shift, problem.scale):
@@ -200,7 +200,9 @@ class LinearFit:
     ) -> None:
         problem, last = problem_of(estimator, task, loss), session.initial_state("_fit_state")
         self._last = last if isinstance(last, LinearFitState) else None
-        self._fingerprint = _fingerprint_of(task, problem) if session.can_be_resumed else ""
+        self._fingerprint = (
+            _fingerprint_of(task, problem, estimator._has_l1_penalty()) if session.can_be_resumed else ""
+        )
         self._seed = 0 if self._last is None else self._last.seed
         self._finished = self._consistent = False
         self.records: list[tuple] = []
@@ -230,8 +232,12 @@ class LinearFit:
         start = None if last is None else solver.start_of(last.state)
         if last is None or start is None:
             return solver.init()
-        if last.finished or last.fingerprint != self._fingerprint:
+        if last.fingerprint != self._fingerprint:
             return solver.init(start)
+        if last.finished:
+            state = solver.init(start)
+            is_bounded = isinstance(state, LinearPrimalState)  # its bounds were those of a model
+            return state._replace(dual_value=last.state.dual_value) if is_bounded else state
         same_windows = last.windows == self._windows
         is_whole = last.consistent and same_windows
         state = solver.adopted(last.state) if is_whole else solver.resumed(last.state, same_windows)
@@ -303,7 +309,7 @@ class BaseLinearSVM(LinearModel):
         Memory that the fit may use beside the weights and the dual variables: bytes, or a size such as "2GB".
         Samples on disk are read once if they fit in a third of it, else window by window in each epoch. "auto" is half
         of what is available. Samples in memory do not count. With penalty "l1", which classifiers have, each Newton
-        step reads samples on disk two to four times, and a quarter of the memory holds Hessians:
+        step reads samples on disk two to five times, and a quarter of the memory holds Hessians:
         √(memory / (32 n_classes)) features at a time, at most 4,096.
     warm_start : bool, default=False
         Begin the next fit at the dual variables of the last, or after Newton steps at its weights, if there are as

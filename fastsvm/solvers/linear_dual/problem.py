@@ -482,7 +482,7 @@ def _add_stored_sums(block: Block, factors: Factors, squared: bool, pool: Pool, 
 def _add_sparse_sums(block: CSRBlock, factors: Factors, squared: bool, pool: Pool, total: np.ndarray) -> None:
     """Add the sums of sparse rows. Threads share the scores; of one score, parts of the rows if a sum is short."""
     (n, d), k = block.shape, len(total)
-    n_parts = int(np.clip(len(block.data) // (PARTS * max(1, d)), 1, PARTS)) if k == 1 else 1
+    n_parts = min(max(len(block.data) // (PARTS * max(1, d)), 1), PARTS) if k == 1 else 1
     parts = list(spans(n, max(1, -(-n // n_parts))))
     sums = [total, *(np.zeros_like(total) for _ in parts[1:])]
 
@@ -493,7 +493,8 @@ def _add_sparse_sums(block: CSRBlock, factors: Factors, squared: bool, pool: Poo
                 rows = rows._replace(data=rows.data**2) if squared else rows
             rows = unsigned(readable(rows, np.arange(b - a))[0])
             n_threads = pool.n_threads if k * len(rows.data) > PIECE_VALUES else 1
-            pool.run(partial(add_sparse, rows, of_rows), [(scores, out) for scores in class_bounds(k, n_threads)])
+            bounds = class_bounds(k, n_threads) if n_threads > 1 else [(0, k)]
+            pool.run(partial(add_sparse, rows, of_rows), [(scores, out) for scores in bounds])
             out[:, -1] += of_rows.sum(axis=0)
 
     pool.run(add, [(a, b, out) for (a, b), out in zip(parts, sums, strict=True)])

@@ -13,7 +13,13 @@ Faces
     quadratic. A Newton step leads to the minimum on the face; weights that would change their sign are set to zero, and
     the next step is on the smaller face. Of some lengths of a step the best is taken, among them that at which the
     first weight becomes zero (as in Byrd, Chin, Nocedal and Oztoprak 2016, A family of second-order methods for convex
-    ℓ1-regularized optimization, with an exact solution on the face).
+    ℓ1-regularized optimization, with an exact solution on the face). A few more zeros take no other factor of H.
+
+Damping
+    Where a loss is flat, rows lose their curvature. With about as many features as rows that keep it, H is nearly
+    singular, and the minimum is far off. The diagonal is raised by a share that vanishes with the violation
+    (Mordukhovich, Yuan, Zeng and Zhang 2023, A globally convergent proximal Newton-type method in nonsmooth convex
+    optimization).
 """
 
 import time
@@ -26,18 +32,31 @@ from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
 from fastsvm.losses import MOST_STEPS, Loss, loss_slope
 from fastsvm.solvers.linear_dual.problem import ACCEPTED, ROUNDING
-from fastsvm.solvers.linear_primal.quadratic_model import RIDGE, SparseHessian
+from fastsvm.solvers.linear_primal.quadratic_model import RIDGE, QuadraticModel, SparseModel
 from fastsvm.tuning import LinearTuning
 
-INNER = 0.03
-"""A model is minimised to this share of the violation at its centre, or of its square below 1 (Dembo, Eisenstat and
-Steihaug 1982, Inexact Newton methods)."""
-
-_SWEEPS, _FACES, _SHORT = 20, 3, 1 << 16  # So many sweeps, or of so many products, take turns with so many faces.
+# A model is minimised to this share of the violation at its centre, or of its square below 1 (Dembo, Eisenstat and
+# Steihaug 1982, Inexact Newton methods). The second share is for a model of sparse rows.
+_INNER, _SPARSE_INNER = 0.03, 0.3
+_SWEEPS, _FACES, _SHORT = 20, 3, 1 << 16  # So many sweeps, or of so many products, take turns with so many steps.
+# A factor takes the time of such a share of its inverse's columns, or of so many.
+_COLUMNS, _FEW_ZEROS = 60, 8
+# Of features more than such a share of the rows that have a curvature, the Hessian is damped: its diagonal is raised
+# by a share for each unit of the largest violation, up to another.
+_NEARLY_SINGULAR, _DAMPING, _MOST_DAMPING = 0.5, 2e-3, 0.03
 # A step of Newton's method takes the time of so many multiplications, and so many for each value of the samples.
 _LEAST_WORK, _PASSES = 1 << 18, 1
-_SPARSE_INNER = 0.3  # It takes the place of `INNER` where a model of sparse rows costs no more than a few sweeps.
+_LAST = 0.03  # A step that lowers the objective by no more than this share may be the last one.
 _SPARSE_SWEEPS = 100  # The time is asked after so many sweeps.
+
+
+class Wanted(NamedTuple):
+    """What is wanted of the minimum of a model."""
+
+    n_curved: int  # So many rows have a curvature.
+    objective: float  # It is that of the score at the centre of the model.
+    tol: float  # A model that is lower by little is minimised to this violation.
+    deadline: float  # From this moment (of time.perf_counter) on, another point nearby will do.
 
 
 class L2:
@@ -55,15 +74,14 @@ class L2:
         return np.abs(gradient + weights)
 
     def target(
-        self, hessian: np.ndarray | SparseHessian, gradient: np.ndarray, weights: np.ndarray, deadline: float
+        self, model: QuadraticModel | SparseModel, gradient: np.ndarray, weights: np.ndarray, wanted: Wanted
     ) -> np.ndarray:
         """Return the minimum of a second-order model of the losses of one score and the penalty.
 
-        It is that of the model's diagonal, where rounding makes the model indefinite; from the deadline (of
-        time.perf_counter) on, it may be another point nearby.
+        It is that of the model's diagonal, where rounding makes the model indefinite.
         """
-        assert isinstance(hessian, np.ndarray)  # the other one is for a working set
-        square, downhill = hessian.copy(), gradient + weights
+        assert isinstance(model, QuadraticModel)  # the other one is for a working set
+        square, downhill = model.hessian.copy(), gradient + weights
         diagonal = square.diagonal() * (1 + RIDGE) + 1.0
         np.fill_diagonal(square, diagonal)
         try:
@@ -91,7 +109,7 @@ class L1:
         return np.where(weights != 0, np.abs(gradient + np.sign(weights)), np.maximum(np.abs(gradient) - 1, 0))
 
     def target(
-        self, hessian: np.ndarray | SparseHessian, gradient: np.ndarray, weights: np.ndarray, deadline: float
+        self, model: QuadraticModel | SparseModel, gradient: np.ndarray, weights: np.ndarray, wanted: Wanted
     ) -> np.ndarray:
         """Return the minimum of a second-order model, at which violations are small beside the largest at `weights`.
 
@@ -99,18 +117,24 @@ class L1:
         (1 + RIDGE): a relative error of H up to that must not make it indefinite.
         """
         worst = self.violations(gradient, weights).max()
-        tol = INNER * worst * min(1.0, worst)
+        tol = (_INNER if isinstance(model, QuadraticModel) else _SPARSE_INNER) * worst * min(1.0, worst)
         z, slope = weights.copy(), gradient.copy()
-        if isinstance(hessian, SparseHessian):
-            tol *= _SPARSE_INNER / INNER
+        if isinstance(model, SparseModel):
             for _ in range(MOST_STEPS):
-                if _sparse_sweep(hessian, z, slope, _SPARSE_SWEEPS, tol) <= tol or time.perf_counter() >= deadline:
+                within = _sparse_sweep(model, z, slope, _SPARSE_SWEEPS, tol) <= tol
+                if within or time.perf_counter() >= wanted.deadline:
                     break
             return z
-        diagonal = hessian.diagonal() * (1 + RIDGE)
+        hessian = model.hessian
+        is_damped = len(z) > _NEARLY_SINGULAR * wanted.n_curved
+        diagonal = hessian.diagonal() * (1 + RIDGE + is_damped * min(_MOST_DAMPING, _DAMPING * worst))
         n_sweeps = min(MOST_STEPS, _SWEEPS + _SHORT // len(z) ** 2)
         for _ in range(max(1, self._most_work // len(z) ** 2)):
-            if _sweep(hessian, diagonal, z, slope, n_sweeps, tol) <= tol or time.perf_counter() >= deadline:
+            within = _sweep(hessian, diagonal, z, slope, n_sweeps, tol) <= tol
+            if within and tol > wanted.tol:
+                lower = (np.abs(weights) - np.abs(z)).sum() - 0.5 * ((gradient + slope) @ (z - weights))
+                within, tol = lower > _LAST * wanted.objective, wanted.tol
+            if within or time.perf_counter() >= wanted.deadline:
                 break
             for _ in range(_FACES if self._faces else 0):
                 if not _step_on_face(hessian, diagonal, z, slope):
@@ -119,35 +143,76 @@ class L1:
 
 
 def _step_on_face(hessian: np.ndarray, diagonal: np.ndarray, z: np.ndarray, slope: np.ndarray) -> bool:
-    """Take a Newton step on the face of z; z and the slope are modified. Return whether some weights became zero."""
+    """Go towards the minimum on the face of z; z and the slope are modified. Return whether another step goes on."""
     free = np.flatnonzero(z)
     here, scale = z[free], 1 / np.sqrt(diagonal[free])
     square = hessian[np.ix_(free, free)]
     downhill, scaled = slope[free] + np.sign(here), square * scale
     scaled *= scale[:, None]
     np.fill_diagonal(scaled, 1.0)
-    try:
-        factor = linalg.cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
+    factor, failed = linalg.lapack.dpotrf(scaled.T, lower=1, overwrite_a=1, clean=0)
+    if failed:
         return False  # sweeps go on
-    step = -scale * linalg.cho_solve(factor, scale * downhill, check_finite=False)
+    step = -scale * linalg.lapack.dpotrs(factor, scale * downhill, lower=1)[0]
     np.fill_diagonal(square, diagonal[free])
+
+    def value_at(there: np.ndarray) -> float:
+        change = there - here
+        value = slope[free] @ change + 0.5 * (change @ (square @ change))
+        return float(value + (np.abs(there) - np.abs(here)).sum())  # a difference of sums would be rounding errors
+
     turning = step * here < -(here**2)
     best, nearer = 0.0, None
     for length in sorted({min(1.0, float(np.min(-here[turning] / step[turning], initial=1.0))), 1.0}):
         there = here + length * step
         there[(there * here < 0) | (np.abs(there) < ROUNDING * np.abs(here))] = 0.0
-        change = there - here
-        value = slope[free] @ change + 0.5 * (change @ (square @ change)) + np.abs(there).sum() - np.abs(here).sum()
+        value = value_at(there)
         if value < best:
             best, nearer = value, there
     if nearer is None:
         return False
-    change = nearer - here
+    goes_on = False
+    if not nearer.all():
+        there, goes_on = _along_faces(factor, scale, here + step, nearer)
+        nearer = there if value_at(there) <= best else nearer  # else rounding errors hide the way
+    change = np.zeros(len(z))
+    change[free] = nearer - here
     z[free] = nearer
-    slope += hessian[free].T @ change
-    slope[free] += (diagonal[free] - hessian[free, free]) * change
-    return bool((nearer == 0).any())
+    slope += hessian @ change
+    slope[free] += (diagonal[free] - hessian[free, free]) * change[free]
+    return goes_on
+
+
+def _along_faces(
+    factor: np.ndarray, scale: np.ndarray, minimum: np.ndarray, here: np.ndarray
+) -> tuple[np.ndarray, bool]:
+    """Go from a point on a smaller face towards the minimum there, and on from face to face as weights become zero.
+
+    `minimum` is that on the whole face, and `factor` that of its Hessian, scaled. The minimum where some weights are
+    zero takes their columns of the inverse alone. Return the last point, and whether it is none: many columns take as
+    much time as a factor of the smaller Hessian.
+    """
+    new, zeros, columns = np.flatnonzero(here == 0), np.empty(0, np.int64), np.empty((len(here), 0))
+    while len(new):
+        zeros = np.append(zeros, new)
+        if len(zeros) > max(_FEW_ZEROS, len(here) // _COLUMNS):
+            return here, True
+        units = np.zeros((len(here), len(new)), order="F")
+        units[new, np.arange(len(new))] = scale[new]
+        units = scale[:, None] * linalg.lapack.dpotrs(factor, units, lower=1)[0]
+        columns = np.hstack([columns, units])
+        _, shares, failed = linalg.lapack.dposv(columns[zeros], minimum[zeros], lower=1)
+        if failed:
+            break  # sweeps go on
+        there = minimum - columns @ shares
+        there[zeros] = 0.0
+        turning = np.flatnonzero(there * here < 0)
+        lengths = here[turning] / (here[turning] - there[turning])
+        length = lengths.min(initial=1.0)
+        here = here + length * (there - here)
+        new = turning[lengths <= length]
+        here[new] = 0.0
+    return here, False
 
 
 @jit
@@ -161,13 +226,13 @@ def _coordinate(old, curvature, g):
 
 
 @jit
-def _sparse_sweep(hessian, z, gradient, n_sweeps, tol):
+def _sparse_sweep(model, z, gradient, n_sweeps, tol):
     """Do what `_sweep` does, by columns: what changes of z add to the gradient is summed where it is needed.
 
     A weight that is 0 and far from a violation is skipped until none of the others violates its condition (Yuan, Ho and
     Lin 2012, An improved GLMNET for l1-regularized logistic regression, section 4).
     """
-    data, indices, indptr, curvatures = hessian
+    _, data, indices, indptr, curvatures = model
     m, is_whole, worst, last = z.size, True, 0.0, np.inf
     active, diagonal, moved = np.arange(m), np.zeros(m), np.zeros(curvatures.size)
     for j in range(m):

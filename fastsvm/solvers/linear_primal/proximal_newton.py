@@ -29,7 +29,9 @@ Certificate
         maximise    -Σ_i c_i ℓ*(-β_i / c_i)    where ‖Xᵀβ‖∞ ≤ 1.
     With ½‖w‖² all β are feasible, and -½‖Xᵀβ‖² is added. As β is a slope, c ℓ*(-β / c) = -β f - c ℓ(f) (Fenchel's
     equality), which takes no logarithms.
-    Their objective D bounds the minimum from below. Scores, gradients and objectives are in float64.
+    Their objective D bounds the minimum from below. Scores, gradients and objectives are in float64. The bound of
+    β_i - c_i ℓ''(f_i) x_i·δ is often higher, for the direction δ to the minimum of a model: these variables satisfy
+    |x_jᵀβ| ≤ 1 as exactly as the model is minimised, where it has the feature j.
 
 Cost
     2 n d multiplications a step and score, and those of the Hessian: m² / 2 for each row whose curvature changed much,
@@ -39,6 +41,7 @@ Memory
     Three numbers in float64 a row and score, and the Hessians, m² numbers a score.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +51,15 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import readable_rows
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.losses import dual_losses, loss_curvature, loss_slope, primal_losses, targets_and_costs, write_costs
+from fastsvm.losses import (
+    dual_losses,
+    feasible,
+    loss_curvature,
+    loss_slope,
+    primal_losses,
+    targets_and_costs,
+    write_costs,
+)
 from fastsvm.solvers.linear_dual.problem import (
     PANEL,
     PIECE_ROWS,
@@ -59,7 +70,7 @@ from fastsvm.solvers.linear_dual.problem import (
     LinearSettings,
     newton_direction,
 )
-from fastsvm.solvers.linear_primal.penalties import FLAT, INNER, L1, L2, Line, best_length, suits
+from fastsvm.solvers.linear_primal.penalties import FLAT, L1, L2, Line, Wanted, best_length, suits
 from fastsvm.solvers.linear_primal.quadratic_model import (
     QuadraticModel,
     SparseModel,
@@ -72,8 +83,16 @@ from fastsvm.solvers.outer_loop import OutOfTime, Report
 from fastsvm.sources import CSRBlock, DenseBlock, MemorySource
 
 _NEAR = 0.8  # A feature may be added from this share of the bound of its gradient on, before it violates its condition.
+# A minimum has at most as many weights as rows with a curvature. A working set grows up to this share of their number,
+# and by at least so many features, or an eighth of the rows.
+_SHARE_OF_ROWS, _LEAST_ADDED = 0.9, 64
+_NEARLY_SAME = 0.9  # A step that leaves this share of the objective may be the last one.
 _MOST_FEATURES = 4096  # A working set has at most so many features: factors of larger Hessians take seconds.
+_TRUNCATED = 0.1  # Conjugate gradients end at this share of the first residual, or at the root of the gap.
 _LEAST_CURVATURE = 1e-3  # The curvature of a loss is at least this share of its slope, or steps would be too long.
+
+
+Models = Sequence[QuadraticModel | SparseModel]
 
 
 @storable("linear primal state")
@@ -115,6 +134,9 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         self._certified: LinearPrimalState | None = None  # `certificate` is that of this state.
         n = len(problem.source)  # fresh memory costs more than what is computed in it
         self._dual, self._curvatures = np.empty((n, self.n_scores)), np.empty((self.n_scores, n))
+        size = max(PIECE_ROWS // self.n_scores, PIECE_ROWS // PANEL)
+        self._pieces = [(k, a, b) for k, (a, b) in enumerate(spans(n, size))]
+        self._n_curved = np.zeros(self.n_scores, np.int64)  # So many rows have a curvature in the last model.
 
     # --- states ------------------------------------------------------------------------------------------
 
@@ -123,7 +145,11 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         weights = np.zeros((self.n_scores, self.n_weights)) if weights is None else weights.copy()
         if self.problem.constant == 0:
             weights[:, -1] = 0.0  # an intercept of an earlier fit would change no score, and be penalised
-        return self._evaluated(weights, self._products(weights), np.zeros(self.n_scores))
+        state = self._evaluated(weights, self._products(weights), np.zeros(self.n_scores))
+        if self.penalty.l1_ratio:
+            value = self._scaled_value(self._dual, np.abs(state.gradient).max(axis=1))
+            state = state._replace(dual_value=np.maximum(state.dual_value, value))
+        return state
 
     def start_of(self, state: object) -> np.ndarray | None:
         """Return the weights of another fit, None if there are not as many."""
@@ -153,34 +179,56 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         return self.problem.scores(weights, self.pool)
 
     def _evaluated(self, weights: np.ndarray, scores: np.ndarray, bound: np.ndarray) -> LinearPrimalState:
-        """Return the state at weights, with objectives and gradients by a pass over the rows."""
-        loss, demands = self.problem.loss, self.problem.demands
-        dual = self._dual
-        size = max(PIECE_ROWS // self.n_scores, PIECE_ROWS // PANEL)
-        pieces = list(spans(len(dual), size))
-        losses, conjugates = np.zeros((len(pieces), self.n_scores)), np.zeros((len(pieces), self.n_scores))
+        """Return the state at weights, with objectives and gradients by a pass over the rows.
 
-        def add_losses(a: int, b: int) -> None:
+        The lower bounds are raised at once with ½‖w‖², for which they cost nothing.
+        """
+        loss, demands, dual = self.problem.loss, self.problem.demands, self._dual
+        losses = np.zeros((len(self._pieces), self.n_scores))
+
+        def add_losses(k: int, a: int, b: int) -> None:
             some = np.ascontiguousarray(scores[:, a:b])
             _write_slopes(loss, *targets_and_costs(demands.of_rows(slice(a, b))), some, dual[a:b])
-            primal_losses(loss, demands, a, some, losses[a // size])
+            primal_losses(loss, demands, a, some, losses[k])
 
-        def add_conjugates(a: int, b: int) -> None:
-            some = demands.of_rows(slice(a, b))
-            dual_losses(loss, some, dual[a:b] * factors, conjugates[a // size])
-
-        self.pool.run(add_losses, pieces)
+        self.pool.run(add_losses, self._pieces)
         combined = self.problem.weighted_sum(dual, self.pool)
         primal = losses.sum(axis=0) + self.penalty.values(weights)
         if not (np.isfinite(primal).all() and np.isfinite(combined).all()):
             self.problem.explain()
-        if self.penalty.l1_ratio:
-            factors = 1 / np.maximum(1.0, np.abs(combined).max(axis=1))
-            self.pool.run(add_conjugates, pieces)
-            value = -conjugates.sum(axis=0)
-        else:
+        if self.penalty.l1_ratio == 0:
             value = np.einsum("ic,ci->c", dual, scores) + losses.sum(axis=0) - self.penalty.values(combined)
-        return LinearPrimalState(weights, scores, -combined, primal, np.maximum(bound, value))
+            bound = np.maximum(bound, value)
+        return LinearPrimalState(weights, scores, -combined, primal, bound)
+
+    def _scaled_value(self, dual: np.ndarray, largest: np.ndarray) -> np.ndarray:
+        """Return the dual objectives of variables β, scaled so that they are feasible; `largest` are their ‖Xᵀβ‖∞."""
+        loss, demands, factors = self.problem.loss, self.problem.demands, 1 / np.maximum(1.0, largest)
+        conjugates = np.zeros((len(self._pieces), self.n_scores))
+
+        def add_conjugates(k: int, a: int, b: int) -> None:
+            dual_losses(loss, demands.of_rows(slice(a, b)), dual[a:b] * factors, conjugates[k])
+
+        self.pool.run(add_conjugates, self._pieces)
+        value: np.ndarray = -conjugates.sum(axis=0)
+        return value
+
+    def _foreseen(self, state: LinearPrimalState, models: Models, change: np.ndarray, active: np.ndarray) -> np.ndarray:
+        """Return the feasible variables nearest to those of the models at their minima.
+
+        Where a model is minimised exactly, they are feasible but for what the model leaves out.
+        """
+        loss, demands, foreseen = self.problem.loss, self.problem.demands, np.empty_like(self._dual)
+
+        def write(_: int, a: int, b: int) -> None:
+            some = np.ascontiguousarray(state.scores[:, a:b])
+            _write_slopes(loss, *targets_and_costs(demands.of_rows(slice(a, b))), some, foreseen[a:b])
+            for c in active:
+                foreseen[a:b, c] -= models[c].curvatures[a:b] * change[c, a:b]
+            foreseen[a:b] = feasible(loss, demands.of_rows(slice(a, b)), foreseen[a:b])
+
+        self.pool.run(write, self._pieces)
+        return foreseen
 
     # --- steps -------------------------------------------------------------------------------------------
 
@@ -204,7 +252,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
             if not all(np.isfinite(_values_of(models[c])).all() for c in active):
                 self.problem.explain()
             self.pool.run(lambda c: self._aim(state, models[c], c, direction[c]), [(c,) for c in active])
-        after = self._moved(state, direction)._replace(models=models, epoch=state.epoch + 1)
+        after = self._moved(state, direction, models, active)._replace(models=models, epoch=state.epoch + 1)
         certificate = self.certify(after)
         stalled = bool((after.weights == state.weights).all())
         return after, self._certified_report(after, certificate, 1)._replace(stalled=stalled)
@@ -220,8 +268,9 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         models = list(state.models) or [empty_model(np.empty(0, np.int64), 0)] * self.n_scores
         scores, curvatures = state.scores, self._curvatures[: len(active)]
         for k, c in enumerate(active):
-            features = self._working_set(state.weights[c], state.gradient[c], models[c].features)
             self._write_curvatures(scores[c], c, curvatures[k])
+            self._n_curved[c] = np.count_nonzero(curvatures[k])
+            features = self._working_set(state, c, models[c].features)
             made = None if self._columns is None else sparse_model(self._columns, features, curvatures[k])
             if made is not None:
                 models[c] = made
@@ -247,8 +296,9 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
 
         self.pool.run(write, list(spans(len(out), PIECE_ROWS)))
 
-    def _working_set(self, weights: np.ndarray, gradient: np.ndarray, last: np.ndarray) -> np.ndarray:
+    def _working_set(self, state: LinearPrimalState, c: int, last: np.ndarray) -> np.ndarray:
         """Return the features of the next model; `last` itself if it has all that violate their conditions."""
+        weights, gradient = state.weights[c], state.gradient[c]
         n, most, tuning = len(weights) - (self.problem.constant == 0), self._most_features, self.settings.tuning
         if self._is_whole or self.penalty.l1_ratio == 0:
             return last if len(last) else np.arange(n)
@@ -259,7 +309,10 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
             if not (outside & ((violation > self.settings.tol) | used)).any():
                 return last
         near = np.flatnonzero(~used & (np.abs(gradient) > _NEAR))
-        n_added = min(len(near), max(tuning.hessian_features, int(used.sum())))
+        n_used = np.count_nonzero(used)
+        n_curved = int(self._n_curved[c])
+        fitting = max(_LEAST_ADDED, n_curved // 8, int(_SHARE_OF_ROWS * n_curved) - n_used)
+        n_added = min(len(near), max(tuning.hessian_features, n_used), fitting)
         near = near[np.argsort(-np.abs(gradient[near]), kind="stable")[:n_added]]
         features = np.concatenate([np.flatnonzero(used), near])
         if len(features) > most:  # blocks of features in turn, those with the largest violations first
@@ -269,7 +322,9 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
     def _aim(self, state: LinearPrimalState, model: QuadraticModel | SparseModel, c: int, out: np.ndarray) -> None:
         """Write the direction to the minimum of a model with the penalty."""
         weights, gradient = state.weights[c, model.features], state.gradient[c, model.features]
-        target = self.penalty.target(model.hessian, gradient, weights, self.settings.deadline)
+        tol, deadline, by_gap = self.settings.tol, self.settings.deadline, self.settings.criterion == "gap"
+        wanted = Wanted(int(self._n_curved[c]), float(state.primal[c]), tol / 4 if by_gap else np.inf, deadline)
+        target = self.penalty.target(model, gradient, weights, wanted)
         out[model.features] = target - weights
 
     def _truncated(self, problem: LinearProblem, state: LinearPrimalState, c: int) -> np.ndarray:
@@ -277,11 +332,13 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         curvatures = self._curvatures[c]
         self._write_curvatures(state.scores[c], c, curvatures)
         gap = max(float(state.primal[c] - state.dual_value[c]), 0.0) / max(float(state.primal[c]), 1e-300)
-        share = min(INNER, float(np.sqrt(gap)))
+        share = min(_TRUNCATED, float(np.sqrt(gap)))
         gradient = state.gradient[c] + state.weights[c]
         return newton_direction(problem, curvatures, gradient, share, self.pool, self.settings.deadline)
 
-    def _moved(self, state: LinearPrimalState, direction: np.ndarray) -> LinearPrimalState:
+    def _moved(
+        self, state: LinearPrimalState, direction: np.ndarray, models: Models, active: np.ndarray
+    ) -> LinearPrimalState:
         """Return the state after the best step in each score; one that does not lead downhill is not taken."""
         change, length, loss = self._products(direction), np.ones(self.n_scores), self.problem.loss
         l1_ratio, demands = self.penalty.l1_ratio, self.problem.demands
@@ -304,6 +361,8 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
                 scores = state.scores + length[:, None] * change
                 after = self._evaluated(weights, scores, after.dual_value)
             others = after.primal > state.primal * (1 + ROUNDING)
+        if l1_ratio:
+            after = self._bounded(state, after, models, change, active)
         worse = ~self._is_better(after, state)
         if not worse.any():
             return after
@@ -314,6 +373,19 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
             gradient=np.where(rows, state.gradient, after.gradient),
             primal=np.where(worse, state.primal, after.primal),
         )
+
+    def _bounded(
+        self, state: LinearPrimalState, after: LinearPrimalState, models: Models, change: np.ndarray, active: np.ndarray
+    ) -> LinearPrimalState:
+        """Return the state after a step with raised lower bounds, of its own variables or those of the models."""
+        dual, largest = self._dual, np.abs(after.gradient).max(axis=1)
+        is_near = (after.primal[active] > _NEARLY_SAME * state.primal[active]).any()
+        if is_near and self.settings.criterion == "gap":  # else it is a wasted pass
+            foreseen = self._foreseen(state, models, change, active)
+            others = np.abs(self.problem.weighted_sum(foreseen, self.pool)).max(axis=1)
+            is_nearer = others < largest
+            dual, largest = np.where(is_nearer, foreseen, dual), np.where(is_nearer, others, largest)
+        return after._replace(dual_value=np.maximum(after.dual_value, self._scaled_value(dual, largest)))
 
     def _is_better(self, after: LinearPrimalState, before: LinearPrimalState) -> np.ndarray:
         """Return for each score whether its objective fell, or its violation within rounding error of the objective."""

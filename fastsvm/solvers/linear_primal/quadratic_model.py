@@ -36,9 +36,8 @@ class QuadraticModel(NamedTuple):
     """A Hessian in the weights of some features.
 
     `features` are indices in increasing order; that of the constant feature is the number of features. `curvatures` are
-    the second derivatives of the losses of the rows, as the Hessian has them; zeros if it is computed anew each time.
-    `hessian` is modified in place. `added` is the sum of the sizes of all changes of curvatures since the Hessian was
-    zero.
+    the second derivatives of the losses of the rows, as the Hessian has them, which is modified in place. `added` is
+    the sum of the sizes of all changes of curvatures since the Hessian was zero.
     """
 
     features: np.ndarray
@@ -47,29 +46,15 @@ class QuadraticModel(NamedTuple):
     added: float
 
 
-class SparseHessian(NamedTuple):
-    """A Hessian X_Wᵀ D X_W by its factors: the sparse columns of X_W, and D."""
-
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-    curvatures: np.ndarray
-
-
 @storable("sparse quadratic model")
 class SparseModel(NamedTuple):
-    """A Hessian of sparse rows in the weights of some features; it is not computed."""
+    """A Hessian X_Wᵀ D X_W in the weights of some features by its factors: the sparse columns of X_W, and D."""
 
     features: np.ndarray
     data: np.ndarray
     indices: np.ndarray
     indptr: np.ndarray
     curvatures: np.ndarray
-
-    @property
-    def hessian(self) -> SparseHessian:
-        """The matrix, as sweeps take it."""
-        return SparseHessian(*self[1:])
 
 
 def stored_columns(problem: LinearProblem, most_bytes: int, is_whole: bool) -> sparse.csc_matrix | None:
@@ -122,7 +107,7 @@ def update_models(
         products_of_row = min(problem.source.values_per_row, len(model.features)) ** 2 / 2
         if not tuning.kept_hessian or products_of_row <= _FEW_PRODUCTS:
             model.hessian[:] = 0.0
-            updated.append(model)
+            updated.append(model._replace(curvatures=wanted.copy()))
             changes.append(wanted)
             continue
         model, change = _due(model, wanted)

@@ -158,3 +158,22 @@ def test_sweeps_over_sparse_columns_end_where_those_over_a_hessian_do(loss, choo
     assert found.converged_ and wanted.converged_
     np.testing.assert_allclose(found.objective_, wanted.objective_, rtol=1e-8)
     np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "log_loss"])
+def test_a_bound_of_an_early_step_is_below_the_minimum(loss, rows):
+    X, y = noisy(150, 700)
+    X = X if rows == "dense" else sparse.csr_matrix(np.where(np.abs(X) > 1.5, X, 0.0))
+    minimum = made(loss, C=5.0).fit(X, y).objective_
+    for tol in (0.3, 0.03, 1e-3, 1e-5):
+        found = made(loss, C=5.0, tol=tol).fit(X, y)
+        assert found.dual_objective_ <= minimum * (1 + 1e-9)
+        assert minimum * (1 - 1e-9) <= found.objective_ <= minimum / (1 - tol)
+
+
+def test_nearly_as_many_weights_as_rows_with_a_loss():
+    X, y = noisy(300, 600)
+    found = made("squared_hinge", C=10.0).fit(X, y)
+    assert found.converged_ and found.n_iter_ < 60
+    np.testing.assert_allclose(found.objective_, objective("squared_hinge", found, X, y, 10.0), rtol=1e-9)
