@@ -59,7 +59,7 @@ def jit_in_order(function: Callable) -> Callable:
 
 def jit_as_written(function: Callable) -> Callable:
     """Compile `function` as `jit` does, with the operations that are written, each of which is rounded correctly."""
-    return _compiled(function, OPTIONS | {"fastmath": False, "forceinline": True})
+    return _compiled(function, OPTIONS | {"fastmath": False})
 
 
 def _compiled(function: Callable, options: Any) -> Callable:
