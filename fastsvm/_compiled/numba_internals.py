@@ -241,11 +241,10 @@ def _linked_only(context: "CPUContext", stored: tuple) -> CompileResult | None:
     )
 
 
-def _is_number(kind: "Type") -> bool:
+def _is_number(kind: Any) -> bool:
     """Return whether a type is that of numbers, or of nothing."""
-    if isinstance(kind, types.BaseTuple):
-        return all(map(_is_number, kind))  # type: ignore[arg-type]  # a tuple of types
-    return isinstance(kind, types.Number | types.Boolean | types.NoneType)
+    is_tuple = isinstance(kind, types.BaseTuple)
+    return all(map(_is_number, kind)) if is_tuple else isinstance(kind, types.Number | types.Boolean | types.NoneType)
 
 
 class _Lower(Lower):
@@ -303,12 +302,12 @@ class _Lower(Lower):
         finally:
             self.context.enable_nrt = before
 
-    def _disowned(self, kind: "Type", value: Any) -> Any:
+    def _disowned(self, kind: Any, value: Any) -> Any:
         """Return an argument whose arrays have no owner."""
-        if isinstance(kind, types.BaseTuple):
-            for place, part in enumerate(kind):  # type: ignore[arg-type]  # a tuple of types
-                found = self._disowned(part, self.builder.extract_value(value, place))
-                value = self.builder.insert_value(value, found, place)
+        is_tuple = isinstance(kind, types.BaseTuple)
+        for place, part in enumerate(kind if is_tuple else ()):
+            found = self._disowned(part, self.builder.extract_value(value, place))
+            value = self.builder.insert_value(value, found, place)
         if not isinstance(kind, types.Array):
             return value
         array = self.context.make_array(kind)(self.context, self.builder, value)

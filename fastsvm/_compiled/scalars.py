@@ -43,19 +43,14 @@ minimum = _plain_minimum if PLAIN else _extremum("minnum")
 maximum = _plain_maximum if PLAIN else _extremum("maxnum")
 
 
-def _multiply_add(name: str) -> Callable:
-    """Return an intrinsic for llvm.fmuladd or llvm.fma."""
+@intrinsic
+def _multiply_add(typing_context, a, b, c):
+    def codegen(context, builder, signature, arguments):
+        real = arguments[0].type
+        function = builder.module.declare_intrinsic("llvm.fmuladd", [real], ir.FunctionType(real, [real] * 3))
+        return builder.call(function, arguments)  # without the flags that let LLVM change the order of additions
 
-    @intrinsic
-    def of_numbers(typing_context, a, b, c):
-        def codegen(context, builder, signature, arguments):
-            real = arguments[0].type
-            function = builder.module.declare_intrinsic(f"llvm.{name}", [real], ir.FunctionType(real, [real] * 3))
-            return builder.call(function, arguments)  # without the flags that let LLVM change the order of additions
-
-        return a(a, a, a), codegen
-
-    return of_numbers
+    return a(a, a, a), codegen
 
 
 @register_jitable
@@ -63,14 +58,11 @@ def _plain_multiply_add(a: float, b: float, c: float) -> float:
     return a * b + c
 
 
-multiply_add = _plain_multiply_add if PLAIN else _multiply_add("fmuladd")
+multiply_add = _plain_multiply_add if PLAIN else _multiply_add
 """`multiply_add(a, b, c)` is a b + c, all of one type. LLVM does not change the order of sums that are made of it."""
 
-_IS_ARM = not PLAIN and binding.get_process_triple().startswith(("aarch64", "arm64"))
-fused_multiply_add = _multiply_add("fma") if processor_has("fma") or _IS_ARM else None
-"""The same, rounded once, if that is an instruction of the processor."""
 
-HAS_HALF_FLOATS = processor_has("f16c") or _IS_ARM
+HAS_HALF_FLOATS = not PLAIN and (processor_has("f16c") or binding.get_process_triple().startswith(("aarch64", "arm64")))
 """Whether the processor has an instruction for `half_as_single`."""
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit_as_written
-from fastsvm._compiled.scalars import fused_multiply_add
 
 FINE = 2.0**-90
 """Largest error of what a few of these functions return, relative to the largest number in between."""
@@ -50,21 +49,13 @@ def _renormalized(high, low):
     return total, low - (total - high)
 
 
-def _two_product(a, b):
+@jit_as_written
+def two_product(a, b):
     """Return a b for floats, whose bits are cut into halves."""
     product, scaled_a, scaled_b = a * b, _SPLITTER * a, _SPLITTER * b
     p, r = scaled_a - (scaled_a - a), scaled_b - (scaled_b - b)
     q, s = a - p, b - r
     return product, ((p * r - product) + p * s + q * r) + q * s
-
-
-def _fused_product(a, b):
-    """Return the same by an instruction that is rounded once."""
-    product = a * b
-    return product, fused_multiply_add(a, b, -product)
-
-
-two_product = jit_as_written(_fused_product if fused_multiply_add else _two_product)
 
 
 @jit_as_written
