@@ -57,6 +57,11 @@ def jit_in_order(function: Callable) -> Callable:
     return _compiled(function, OPTIONS | {"fastmath": FASTMATH - {"reassoc"}})
 
 
+def jit_as_written(function: Callable) -> Callable:
+    """Compile `function` as `jit` does, with the operations that are written, each of which is rounded correctly."""
+    return _compiled(function, OPTIONS | {"fastmath": False})
+
+
 def _compiled(function: Callable, options: Any) -> Callable:
     if JIT_DISABLED:
         return function

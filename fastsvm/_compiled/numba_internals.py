@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import binding
 from numba import _dynfunc  # type: ignore[attr-defined]
-from numba.core import caching, ir, sigutils, typeinfer, types
+from numba.core import caching, cgutils, ir, sigutils, typeinfer, types
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, Flags
 from numba.core.compiler_lock import global_compiler_lock
@@ -241,11 +241,18 @@ def _linked_only(context: "CPUContext", stored: tuple) -> CompileResult | None:
     )
 
 
+def _is_number(kind: Any) -> bool:
+    """Return whether a type is that of numbers, or of nothing."""
+    is_tuple = isinstance(kind, types.BaseTuple)
+    return all(map(_is_number, kind)) if is_tuple else isinstance(kind, types.Number | types.Boolean | types.NoneType)
+
+
 class _Lower(Lower):
     """Numba's lowering without references that nobody needs, as they take a part of the time to compile.
 
     The caller of a function holds a reference to each argument until it returns. So a variable that is assigned once,
-    to an argument, or a part or a view of one, needs none.
+    to an argument, or a part or a view of one, needs none. A function that returns only numbers has arguments without
+    owners, of which nobody counts references: several threads that count those of one array wait for each other.
     """
 
     def init(self) -> None:
@@ -287,11 +294,25 @@ class _Lower(Lower):
         """Return the value of an assignment, with a reference where one is needed."""
         if not self._is_borrowed(inst.target.name):
             return super().lower_assign(ty, inst)
+        if isinstance(inst.value, ir.Arg) and _is_number(self.fndesc.restype):
+            return self._disowned(ty, self.fnargs[inst.value.index])
         before, self.context.enable_nrt = self.context.enable_nrt, False
         try:
             return super().lower_assign(ty, inst)
         finally:
             self.context.enable_nrt = before
+
+    def _disowned(self, kind: Any, value: Any) -> Any:
+        """Return an argument whose arrays have no owner."""
+        is_tuple = isinstance(kind, types.BaseTuple)
+        for place, part in enumerate(kind if is_tuple else ()):
+            found = self._disowned(part, self.builder.extract_value(value, place))
+            value = self.builder.insert_value(value, found, place)
+        if not isinstance(kind, types.Array):
+            return value
+        array = self.context.make_array(kind)(self.context, self.builder, value)
+        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        return array._getvalue()
 
     def storevar(self, value: object, name: str, argidx: int | None = None) -> None:
         """Store a value, and give up the reference to the one before."""

@@ -11,13 +11,24 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm._compiled.compiler import jit_as_written
 from fastsvm._compiled.threads import spans
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, PrecomputedPairwise, RealPairwise, Rows, Uint8Pairwise
-from fastsvm.kernel_matrix.rounding import SEEN, UNIT
+from fastsvm.kernel_matrix.rounding import UNIT
 from fastsvm.kernels import RBF, Exponential, Laplacian, Linear, Polynomial, Sigmoid, kernel_value
-from fastsvm.linalg import double_floats as wide
-from fastsvm.linalg.double_floats import FINE, Wide
-from fastsvm.sources import Block, DenseBlock, to_dense
+from fastsvm.linalg.double_floats import (
+    FINE,
+    Wide,
+    clipped,
+    exp,
+    plus,
+    quotient,
+    root,
+    times,
+    two_product,
+    two_sum,
+)
+from fastsvm.sources import Block, DenseBlock
 
 SUMMED_ROWS = 32
 """Kernel rows of a sum, of which there are many: it errs by as many roundings, not by those of all rows."""
@@ -28,9 +39,7 @@ Samples = Callable[[np.ndarray], tuple[PairwiseKernel, Block]]
 CACHED_VALUES = 1 << 16
 """Arrays of so many values at a time stay in the processor's cache."""
 
-_MOST_VALUES = 5_000_000  # More kernel values are not computed in two floats: they take some microseconds each.
-_NEAR = SEEN * UNIT  # If values err by more, distances are sums of squared differences, not of norms and products.
-_MOST_DIFFERENCES = 256  # Such sums over more features take too long.
+_MOST_VALUES = 5_000_000  # More kernel values are not computed in two floats: a feature of each takes nanoseconds.
 _SATURATED = -math.log(FINE)  # The hyperbolic tangent of so large an argument is one in all digits.
 
 
@@ -56,36 +65,36 @@ class ValueBounds(NamedTuple):
         """Return the bounds for samples. `by_differences` says that squared distances never come from norms."""
         if not isinstance(pairwise, RealPairwise | Uint8Pairwise):
             return cls.of_sizes(np.sqrt(np.abs(diagonal(pairwise, block))))
-        kernel, centre, fine = pairwise.of_floats, None, FINE
+        kernel, centre = pairwise.of_floats, None
         d = block.shape[1]  # features of two samples that are not 0
         d = d if block.stored.ndim == 2 else min(d, 2 * int(np.diff(block.ends).max(initial=0)))
-        norms = block.converted(np.float64).sq_norms()
+        norms, fine, is_scaled = block.converted(np.float64).sq_norms(), max(FINE, 4 * d * UNIT**2), False
         if isinstance(pairwise, Uint8Pairwise):
-            by_differences, d, norms = True, 1, norms * pairwise.scale**2
-            fine = FINE if pairwise.scale == 1 else 4 * UNIT  # samples are not exactly the bytes times the scale
+            by_differences, d, norms, is_scaled = True, 1, norms * pairwise.scale**2, pairwise.scale != 1
+            fine = 4 * UNIT if is_scaled else fine  # samples are not exactly the bytes times the scale
         else:
             centre = pairwise.centre
         most, dot, ones = float(norms.max(initial=0.0)), (d + 8) * UNIT, np.ones(len(norms))
         centred = norms if centre is None else DenseBlock(block.stored - centre).sq_norms()
         near = most if centre is None else float(centred.max(initial=0.0))
+        of_distance = kernel.rounding(fine, most) if is_scaled else fine  # else from sums of differences
         match kernel:
             case Linear():
                 return cls.of_sizes(np.sqrt(norms), dot, fine)
             case Polynomial(degree=p, gamma=gamma, coef0=coef0):
                 return cls.of_sizes((abs(gamma) * norms + abs(coef0)) ** (p / 2), (p + 1) * dot, (p + 1) * fine)
             case RBF() | Exponential() if by_differences:
-                return cls(ones, ones, dot, _fine_error(kernel, fine, most, block.shape[1]))
+                return cls(ones, ones, dot, of_distance)
             case RBF(gamma=gamma):
                 # The squared distance errs by 2 dot times both squared norms. If one is less than four times the other,
                 # they are at most 5/2 of their geometric mean. Else the distance is half of the longer row or more, and
                 # the value so small that its error is at most 4 dot.
                 spreads = np.sqrt(1 + 1.25 * abs(gamma) * centred)
-                return cls(ones, spreads, 4 * dot, _fine_error(kernel, fine, most, block.shape[1]))
+                return cls(ones, spreads, 4 * dot, of_distance)
             case Laplacian():
-                return cls(ones, ones, kernel.rounding(dot, d * near) + dot, kernel.rounding(fine, d * most))
+                return cls(ones, ones, kernel.rounding(dot, d * near) + dot, of_distance)
             case Exponential():
-                fine_error = _fine_error(kernel, fine, most, block.shape[1])
-                return cls(ones, ones, kernel.rounding(dot, near) + dot, fine_error)
+                return cls(ones, ones, kernel.rounding(dot, near) + dot, of_distance)
             case Sigmoid():
                 return cls(ones, ones, kernel.rounding(dot, near) + dot, kernel.rounding(fine, most))
         value = abs(float(kernel_value.bodies[type(kernel)](kernel, near, near, near)))
@@ -121,36 +130,34 @@ def accurate_sums(samples: Samples, rows: np.ndarray, coef: np.ndarray, at: np.n
     It is not for a user's scalar map, for numbers that are out of range, and for very many values.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # the sums are not finite then
-        return _summed(samples, rows, coef, at)
-
-
-def _summed(samples: Samples, rows: np.ndarray, coef: np.ndarray, at: np.ndarray) -> Wide | None:
-    pairwise, support = samples(rows)
-    # Sums of values of the linear kernel are products with one vector, which take less time.
-    is_linear = isinstance(pairwise, RealPairwise) and isinstance(pairwise.of_floats, Linear) and not pairwise.sparse
-    weights = Wide.of(coef)
-    if not is_linear and len(at) * len(rows) > _MOST_VALUES:
-        return None
-    if is_linear:
-        weights = weighted_rows(support.dense(np.float64), coef)
-    sums = Wide(np.empty(len(at)), np.empty(len(at)))
-    for a, b in spans(len(at), max(1, CACHED_VALUES // max(1, len(weights.high)))):
-        block = samples(at[a:b])[1]
-        values = block.dense(np.float64) if is_linear else _values(pairwise, block, support)
-        if values is None:
+        pairwise, support = samples(rows)
+        # Sums of values of the linear kernel are products with one vector, which take less time.
+        is_linear = isinstance(pairwise, RealPairwise) and type(pairwise.of_floats) is Linear and not pairwise.sparse
+        if not is_linear and len(at) * len(rows) > _MOST_VALUES:
             return None
-        products = wide.times(values, weights) if isinstance(values, Wide) else wide.multiples(values, weights)
-        sums.high[a:b], sums.low[a:b] = wide.sum_along(products, 1)
-    return sums if np.isfinite(sums.high).all() else None
+        weights = weighted_rows(support.dense(np.float64), coef) if is_linear else Wide.of(coef)
+        map_ = _Map.of(pairwise)
+        is_computed = isinstance(pairwise, RealPairwise | Uint8Pairwise) and not is_linear
+        if is_computed and map_ is None:
+            return None
+        sums = Wide(np.empty(len(at)), np.empty(len(at)))
+        for a, b in spans(len(at), max(1, CACHED_VALUES // max(1, len(weights.high)))):
+            block, some = samples(at[a:b])[1], Wide(sums.high[a:b], sums.low[a:b])
+            if not is_computed:
+                _write_products(_given_values(pairwise, block, support, is_linear), weights, some)
+            elif support.stored.ndim == 2:
+                others = np.ascontiguousarray(support.dense(np.float64).T)
+                _write_dense(map_, block.dense(np.float64), others, weights, some)
+            else:
+                _write_sparse(map_, block.converted(np.float64), support.converted(np.float64), weights, some)
+        return sums if np.isfinite(sums.high).all() else None
 
 
 def weighted_rows(rows: np.ndarray, coef: np.ndarray) -> Wide:
     """Return Σ_s coef_s x_s."""
-    parts = [
-        wide.sum_along(wide.multiples(rows[:, a:b], Wide.of(coef[:, None])), 0)
-        for a, b in spans(rows.shape[1], max(1, CACHED_VALUES // max(1, len(rows))))
-    ]
-    return Wide(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    sums = Wide(np.empty(rows.shape[1]), np.empty(rows.shape[1]))
+    _write_products(np.ascontiguousarray(rows.T), Wide.of(coef), sums)
+    return sums
 
 
 def diagonal(pairwise: PairwiseKernel, block: Block) -> np.ndarray:
@@ -171,99 +178,162 @@ def _square(pairwise: PairwiseKernel, block: Block, support: Block) -> np.ndarra
     return out
 
 
-def _values(pairwise: PairwiseKernel, block: Block, support: Block) -> Wide | None:
-    """Return kernel values; those that a user computed are given."""
+def _given_values(pairwise: PairwiseKernel, block: Block, support: Block, is_linear: bool) -> np.ndarray:
+    """Return kernel values that a user computed, or the samples themselves for a linear kernel."""
+    if is_linear:
+        return block.dense(np.float64)
     if isinstance(pairwise, PrecomputedPairwise):
-        return Wide.of(block.dense(np.float64)[:, pairwise.columns])
-    if not isinstance(pairwise, RealPairwise | Uint8Pairwise):
-        return Wide.of(_square(pairwise, block, support))
-    kernel, scale = pairwise.of_floats, pairwise.scale if isinstance(pairwise, Uint8Pairwise) else 1.0
-    if type(kernel) not in (Linear, Polynomial, RBF, Exponential, Sigmoid, Laplacian):
+        return np.ascontiguousarray(block.dense(np.float64)[:, pairwise.columns])
+    return _square(pairwise, block, support)
+
+
+_PRODUCT, _SQUARE, _LENGTH = range(3)  # Sums over the features: of x z, of (x - z)**2, of |x - z|.
+_POWER, _EXP, _TANH = range(3)
+
+
+class _Map(NamedTuple):
+    """A kernel: gamma times two factors times a sum over the features, plus coef0, and a function of that.
+
+    If `is_root`, the sum is replaced by its root.
+    """
+
+    measure: int
+    function: int
+    gamma: float
+    factors: tuple[float, float]
+    coef0: float = 0.0
+    degree: int = 1
+    is_root: bool = False
+
+    @classmethod
+    def of(cls, pairwise: PairwiseKernel) -> "_Map | None":
+        """Return the map of a kernel, None for that of a user."""
+        scale = float(getattr(pairwise, "scale", 1.0))  # that of bytes
+        match getattr(pairwise, "of_floats", None):
+            case Linear():
+                return cls(_PRODUCT, _POWER, 1.0, (scale, scale))
+            case Polynomial(degree=p, gamma=gamma, coef0=coef0):
+                return cls(_PRODUCT, _POWER, float(gamma), (scale, scale), float(coef0), int(p))
+            case RBF(gamma=gamma):
+                return cls(_SQUARE, _EXP, -float(gamma), (scale, scale))
+            case Exponential(gamma=gamma):
+                return cls(_SQUARE, _EXP, -float(gamma), (scale, 1.0), is_root=True)
+            case Laplacian(gamma=gamma):
+                return cls(_LENGTH, _EXP, -float(gamma), (scale, 1.0))
+            case Sigmoid(gamma=gamma, coef0=coef0):
+                return cls(_PRODUCT, _TANH, float(gamma), (scale, scale), float(coef0))
         return None
-    rows, others = block.converted(np.float64), support.converted(np.float64)
-    if isinstance(kernel, Laplacian):
-        return wide.exp(wide.times(Wide.of(-kernel.gamma), _apart(rows, others, _length)))
-    if isinstance(kernel, RBF | Exponential) and _takes_differences(kernel, rows, others, scale):
-        return _of_squared(kernel, _apart(rows, others, _square_of))
-    dot = wide.products(rows, others)
-    if dot is None:
-        return None
-    dot = _scaled(dot, scale)
-    match kernel:
-        case Linear():
-            return dot
-        case RBF() | Exponential():
-            return _of_squared(kernel, _squared_distances(rows, others, dot, scale))
-        case Polynomial(degree=p, gamma=gamma, coef0=coef0):
-            base = wide.plus(wide.times(Wide.of(gamma), dot), Wide.of(coef0))
-            power = Wide.of(np.ones(base.high.shape))
-            for bit in f"{p:b}":
-                power = wide.times(power, power)
-                power = wide.times(power, base) if bit == "1" else power
-            return power
-        case Sigmoid(gamma=gamma, coef0=coef0):
-            argument = _clipped(wide.plus(wide.times(Wide.of(gamma), dot), Wide.of(coef0)), _SATURATED)
-            up, one = wide.exp(wide.plus(argument, argument)), Wide.of(1.0)
-            return wide.quotient(wide.minus(up, one), wide.plus(up, one))
-    return None
 
 
-def _squared_distances(rows: Block, others: Block, dot: Wide, scale: float) -> Wide:
-    norms = [_own_products(each, scale) for each in (rows, others)]
-    total = wide.plus(Wide(*(part[:, None] for part in norms[0])), norms[1])
-    return wide.minus(total, wide.plus(dot, dot))
+@jit_as_written
+def _measured(measure, a, b):
+    """Return what a feature adds to the sum."""
+    if measure == _PRODUCT:
+        return two_product(a, b)
+    high, low = two_sum(a, -b)
+    if measure == _LENGTH:
+        return (high, low) if high >= 0 else (-high, -low)
+    product, error = two_product(high, high)
+    return product, error + 2 * high * low
 
 
-def _own_products(rows: Block, scale: float) -> Wide:
-    """Return the squared norms of rows."""
-    lengths = np.diff(rows.ends)
-    values = np.zeros((len(lengths), lengths.max(initial=0)))
-    values[np.arange(values.shape[1]) < lengths[:, None]] = rows.stored.ravel()
-    return _scaled(wide.sum_along(wide.times(Wide.of(values), Wide.of(values)), 1), scale)
+@jit_as_written
+def _added(high, low, more, more_low):
+    """Return a sum, for terms that are added to it, which takes less time than `plus`."""
+    total, error = two_sum(high, more)
+    error += low + more_low
+    high = total + error
+    return high, error - (high - total)
 
 
-def _scaled(squares: Wide, scale: float) -> Wide:
-    """Return products of two samples for those of their bytes."""
-    return squares if scale == 1 else wide.times(squares, wide.times(Wide.of(scale), Wide.of(scale)))
+@jit_as_written
+def _write_dense(map_, rows, others, weights, sums):
+    """Write the sums of kernel values of dense rows, times weights; `others` has a column for each row of them."""
+    n, d, m = rows.shape[0], rows.shape[1], others.shape[1]
+    high, low = np.empty(m), np.empty(m)
+    for i in range(n):
+        high[:], low[:] = 0.0, 0.0
+        for j in range(d):
+            x = rows[i, j]
+            if map_.measure == _PRODUCT:  # Each loop vectorises.
+                for k in range(m):
+                    high[k], low[k] = _added(high[k], low[k], *_measured(_PRODUCT, x, others[j, k]))
+            elif map_.measure == _SQUARE:
+                for k in range(m):
+                    high[k], low[k] = _added(high[k], low[k], *_measured(_SQUARE, x, others[j, k]))
+            else:
+                for k in range(m):
+                    high[k], low[k] = _added(high[k], low[k], *_measured(_LENGTH, x, others[j, k]))
+        _write_sum(map_, high, low, weights, sums, i)
 
 
-def _of_squared(kernel: RBF | Exponential, squared: Wide) -> Wide:
-    """Return the kernel of squared distances."""
-    distance = squared if isinstance(kernel, RBF) else wide.root(squared)
-    return wide.exp(wide.times(Wide.of(-kernel.gamma), distance))
+@jit_as_written
+def _write_sparse(map_, rows, others, weights, sums):
+    """Write the same for sparse rows, whose columns are sorted."""
+    m = others.indptr.size - 1
+    high, low, end = np.empty(m), np.empty(m), np.int64(rows.n_features)
+    for i in range(rows.indptr.size - 1):
+        for k in range(m):
+            a, b, of_sum, error = rows.indptr[i], others.indptr[k], 0.0, 0.0
+            while a < rows.indptr[i + 1] or b < others.indptr[k + 1]:
+                of_a = np.int64(rows.indices[a]) if a < rows.indptr[i + 1] else end
+                of_b = np.int64(others.indices[b]) if b < others.indptr[k + 1] else end
+                x, z = rows.data[a] if of_a <= of_b else 0.0, others.data[b] if of_b <= of_a else 0.0
+                of_sum, error = _added(of_sum, error, *_measured(map_.measure, x, z))
+                a, b = a + (of_a <= of_b), b + (of_b <= of_a)
+            high[k], low[k] = of_sum, error
+        _write_sum(map_, high, low, weights, sums, i)
 
 
-def _fine_error(kernel: RBF | Exponential, fine: float, sq_norm: float, n_features: int) -> float:
-    """Return a bound on the error of values in two floats: from norms, or from differences where that is too much."""
-    by_norms = kernel.rounding(fine, sq_norm)
-    # Samples whose bytes are scaled in float64 have errors of their own.
-    return min(by_norms, _NEAR) if fine == FINE and n_features <= _MOST_DIFFERENCES else by_norms
+@jit_as_written
+def _write_sum(map_, high, low, weights, sums, i):
+    """Write sum i of kernel values, given the sums over the features, which are overwritten."""
+    gamma = times(*two_product(map_.gamma, map_.factors[0]), map_.factors[1], 0.0)
+    for k in range(high.size if map_.is_root else 0):
+        high[k], low[k] = root(high[k], low[k])
+    for k in range(high.size):
+        high[k], low[k] = plus(*times(high[k], low[k], *gamma), map_.coef0, 0.0)
+    if map_.function == _EXP:
+        for k in range(high.size):
+            high[k], low[k] = exp(high[k], low[k])
+    elif map_.function == _TANH:
+        for k in range(high.size):
+            high[k], low[k] = _tanh(high[k], low[k])
+    elif map_.degree != 1:
+        base, base_low = high.copy(), low.copy()
+        if map_.degree == 0:
+            high[:], low[:] = 1.0, 0.0
+        for _ in range(map_.degree - 1):
+            for k in range(high.size):
+                high[k], low[k] = times(high[k], low[k], base[k], base_low[k])
+    _write_product(high, low, weights, sums, i)
 
 
-def _takes_differences(kernel: RBF | Exponential, rows: Block, others: Block, scale: float) -> bool:
-    if scale != 1 or rows.shape[1] > _MOST_DIFFERENCES:
-        return False
-    most = max(float(each.sq_norms().max(initial=0.0)) for each in (rows, others))
-    return kernel.rounding(FINE, most) > _NEAR
+@jit_as_written
+def _tanh(high, low):
+    """Return the hyperbolic tangent."""
+    bounded = clipped(high, _SATURATED)
+    low = low if bounded == high else 0.0
+    up, error = exp(2 * bounded, 2 * low)
+    return quotient(*plus(up, error, -1.0, 0.0), *plus(up, error, 1.0, 0.0))
 
 
-def _clipped(values: Wide, most: float) -> Wide:
-    return Wide(np.clip(values.high, -most, most), np.where(np.abs(values.high) > most, 0.0, values.low))
+@jit_as_written
+def _write_products(values, weights, sums):
+    """Write the products of rows of floats with the weights."""
+    for i in range(values.shape[0]):
+        _write_product(values[i].copy(), np.zeros(values.shape[1]), weights, sums, i)
 
 
-def _length(apart: Wide) -> Wide:
-    return Wide(*(part * np.sign(apart.high) for part in apart))
-
-
-def _square_of(apart: Wide) -> Wide:
-    return wide.times(apart, apart)
-
-
-def _apart(rows: Block, others: Block, measure: Callable[[Wide], Wide]) -> Wide:
-    """Return the sums over the features of a measure of the differences of rows."""
-    columns = np.union1d(rows.columns(), others.columns())
-    x, z = (to_dense(each.user_array()[:, columns]) for each in (rows, others))
-    total = Wide.of(np.zeros((len(x), len(z))))
-    for of_x, of_z in zip(x.T, z.T, strict=True):
-        total = wide.plus(total, measure(wide.minus(Wide.of(of_x[:, None]), Wide.of(of_z))))
-    return total
+@jit_as_written
+def _write_product(high, low, weights, sums, i):
+    """Write sum i, of numbers times the weights, by halves. The numbers are overwritten."""
+    n = high.size
+    for k in range(n):
+        high[k], low[k] = times(high[k], low[k], weights.high[k], weights.low[k])
+    while n > 1:
+        half = (n + 1) // 2
+        for k in range(n - half):
+            high[k], low[k] = plus(high[k], low[k], high[half + k], low[half + k])
+        n = half
+    sums.high[i], sums.low[i] = (high[0], low[0]) if n > 0 else (0.0, 0.0)

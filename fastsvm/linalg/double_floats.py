@@ -1,30 +1,25 @@
-"""Arithmetic in about twice the digits of float64: numbers as unevaluated sums of two floats.
+"""Arithmetic in about twice the digits of float64: numbers as unevaluated sums of two floats, `high` and `low`.
 
-Sums and products are those of Dekker (1971, A floating-point technique for extending the available precision), element
-by element. They need no more than correct rounding, which NumPy's own operations have, unlike compiled code that may
-reorder sums. Products of matrices are exact but for their last addition: rows are cut into slices of so few bits that
-float64 adds up the products of two slices without error, in any order (Ozaki, Ogita, Oishi and Rump 2012, Error-free
-transformations of matrix multiplication).
+Sums and products are those of Dekker (1971, A floating-point technique for extending the available precision). They
+need correct rounding, and operations in the order in which they are written.
 """
 
-import functools
+import operator
 from decimal import Decimal, localcontext
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from fastsvm.sources import Block, to_dense
+from fastsvm._compiled.compiler import jit_as_written
 
 FINE = 2.0**-90
 """Largest error of what a few of these functions return, relative to the largest number in between."""
 
-_BITS = np.finfo(float).nmant + 1
 _SPLITTER = 2.0**27 + 1  # A product with it cuts a number into two halves of its bits (Dekker 1971).
-_MOST_SLICES = 5  # A row is cut into so many. What is left then is less than 2^-100 of its largest number.
-_RANGE = 2.0**400  # Beyond it, or where all numbers of a matrix are below its inverse, nothing is cut.
 _STEPS = 64  # A table has so many powers of two between 1 and 2.
 _MOST_EXPONENT = 700.0  # Exponents beyond it count as it. In float64, exponentials overflow at 709.
+_ROUNDING = 1.5 * 2**52  # A sum with it is rounded to an integer.
 
 
 class Wide(NamedTuple):
@@ -40,142 +35,101 @@ class Wide(NamedTuple):
         return cls(high, np.zeros_like(high))
 
 
-def _two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+@jit_as_written
+def two_sum(a, b):
+    """Return a + b for floats."""
     total = a + b
     of_b = total - a
     return total, (a - (total - of_b)) + (b - of_b)
 
 
-def _renormalized(high: np.ndarray, low: np.ndarray) -> Wide:
+@jit_as_written
+def _renormalized(high, low):
     total = high + low
-    return Wide(total, low - (total - high))
+    return total, low - (total - high)
 
 
-def _halves(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    scaled = _SPLITTER * a
-    upper = scaled - (scaled - a)
-    return upper, a - upper
-
-
-def _two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    product, (p, q), (r, s) = a * b, _halves(a), _halves(b)
+@jit_as_written
+def two_product(a, b):
+    """Return a b for floats, whose bits are cut into halves."""
+    product, scaled_a, scaled_b = a * b, _SPLITTER * a, _SPLITTER * b
+    p, r = scaled_a - (scaled_a - a), scaled_b - (scaled_b - b)
+    q, s = a - p, b - r
     return product, ((p * r - product) + p * s + q * r) + q * s
 
 
-def plus(a: Wide, b: Wide) -> Wide:
-    """Return a + b."""
-    high, error = _two_sum(a.high, b.high)
-    low, rest = _two_sum(a.low, b.low)
+@jit_as_written
+def plus(high, low, other, other_low):
+    """Return the sum of two numbers."""
+    high, error = two_sum(high, other)
+    low, rest = two_sum(low, other_low)
     high, error = _renormalized(high, error + low)
     return _renormalized(high, error + rest)
 
 
-def minus(a: Wide, b: Wide) -> Wide:
-    """Return a - b."""
-    return plus(a, Wide(-b.high, -b.low))
+@jit_as_written
+def times(high, low, other, other_low):
+    """Return the product of two numbers."""
+    product, error = two_product(high, other)
+    return _renormalized(product, error + (high * other_low + low * other))
 
 
-def times(a: Wide, b: Wide) -> Wide:
-    """Return a b."""
-    high, low = _two_product(a.high, b.high)
-    return _renormalized(high, low + (a.high * b.low + a.low * b.high))
+@jit_as_written
+def quotient(high, low, other, other_low):
+    """Return the quotient of two numbers."""
+    first = high / other
+    product, error = times(first, 0.0, other, other_low)
+    return _renormalized(first, plus(high, low, -product, -error)[0] / other)
 
 
-def multiples(a: np.ndarray, b: Wide) -> Wide:
-    """Return a b for floats a."""
-    high, low = _two_product(a, b.high)
-    return _renormalized(high, low + a * b.low)
+@jit_as_written
+def root(high, low):
+    """Return the square root of a number that is not negative."""
+    first = np.sqrt(high)
+    product, error = two_product(first, first)
+    return _renormalized(first, plus(high, low, -product, -error)[0] / (2 * first) if first > 0 else 0.0)
 
 
-def quotient(a: Wide, b: Wide) -> Wide:
-    """Return a / b."""
-    first = a.high / b.high
-    rest = minus(a, times(Wide.of(first), b))
-    return _renormalized(first, rest.high / b.high)
+@jit_as_written
+def clipped(value, most):
+    """Return a float between -`most` and `most`."""
+    return -most if value < -most else most if value > most else value
 
 
-def root(a: Wide) -> Wide:
-    """Return the square root of numbers that rounding may have left below 0, which count as 0."""
-    first = np.sqrt(np.maximum(a.high, 0))
-    rest = minus(a, times(Wide.of(first), Wide.of(first)))
-    return _renormalized(first, np.where(first > 0, rest.high / (2 * np.where(first > 0, first, 1)), 0))
-
-
-def sum_along(a: Wide, axis: int) -> Wide:
-    """Return the sums along an axis, by halves."""
-    a = Wide(np.moveaxis(a.high, axis, 0), np.moveaxis(a.low, axis, 0))
-    while len(a.high) > 1:
-        half = len(a.high) // 2
-        halves = plus(*(Wide(a.high[part], a.low[part]) for part in (slice(half), slice(half, 2 * half))))
-        odd = slice(2 * half, None)
-        a = Wide(np.concatenate([halves.high, a.high[odd]]), np.concatenate([halves.low, a.low[odd]]))
-    return Wide(a.high.sum(axis=0), a.low.sum(axis=0))  # of one number, or of none
-
-
-@functools.cache
-def _exponentials() -> tuple[Wide, Wide]:
-    """Return ln 2 / 64, and the powers of two between 1 and 2."""
+def _exponentials() -> Wide:
+    """Return the powers of two between 1 and 2, and 1/24, 1/6, 1/2 and ln 2 / 64."""
     with localcontext() as context:
         context.prec = 50
         step = Decimal(2).ln() / _STEPS
-        return _parts([step]), _parts([(step * k).exp() for k in range(_STEPS)])
+        powers = accumulate([step.exp()] * (_STEPS - 1), operator.mul, initial=Decimal(1))
+        numbers = [*powers, *(1 / Decimal(k) for k in (24, 6, 2)), step]
+        high = [float(number) for number in numbers]
+        return Wide(np.array(high), np.array([float(n - Decimal(h)) for n, h in zip(numbers, high, strict=True)]))
 
 
-def _parts(numbers: list[Decimal]) -> Wide:
-    high = [float(number) for number in numbers]
-    return Wide(np.array(high), np.array([float(n - Decimal(h)) for n, h in zip(numbers, high, strict=True)]))
+_HIGH, _LOW = _exponentials()  # Compiled code knows that nothing changes them, and vectorises.
 
 
-def exp(a: Wide) -> Wide:
-    """Return e**a; exponents beyond -700 and 700 count as those."""
-    # a = k ln 2 / 64 + r. A table has 2**(k / 64), a polynomial e**r; its first terms need more digits than a float.
-    step, powers = _exponentials()
-    outside = np.abs(a.high) > _MOST_EXPONENT
-    a = Wide(np.clip(a.high, -_MOST_EXPONENT, _MOST_EXPONENT), np.where(outside, 0, a.low))
-    k = np.rint(a.high / step.high)
-    r = minus(a, times(Wide.of(k), step))
-    x = r.high
-    tail = x / 120 * (1 + x / 6 * (1 + x / 7 * (1 + x / 8 * (1 + x / 9 * (1 + x / 10)))))
-    power = plus(_parts([1 / Decimal(24)]), Wide.of(tail))
-    for term in (1 / Decimal(6), 1 / Decimal(2), Decimal(1), Decimal(1)):
-        power = plus(times(power, r), _parts([term]))
-    whole, place = np.divmod(k.astype(np.int64), _STEPS)
-    power = times(power, Wide(powers.high[place], powers.low[place]))
-    return Wide(np.ldexp(power.high, whole), np.ldexp(power.low, whole))
-
-
-def products(rows: Block, others: Block) -> Wide | None:
-    """Return the dot products of rows with other rows, both in float64; None if numbers are out of range."""
-    d = max(2, *(int(np.diff(each.ends).max(initial=0)) for each in (rows, others)))
-    bits = (_BITS - int(np.ceil(np.log2(d)))) // 2
-    first, second = _slices(rows, bits), _slices(others, bits)
-    if first is None or second is None:
-        return None
-    total = Wide.of(np.zeros((rows.shape[0], others.shape[0])))
-    rest = np.zeros_like(total.high)
-    for s, one in enumerate(first):
-        for t, other in enumerate(second[: _MOST_SLICES - s]):
-            product = to_dense(one @ other.T)
-            if s + t < 2:
-                total = plus(total, Wide.of(product))
-            else:  # so small that a float has enough digits
-                rest += product
-    return plus(total, Wide.of(rest))
-
-
-def _slices(block: Block, bits: int) -> list[np.ndarray | sparse.csr_matrix] | None:
-    """Return matrices that add up to some rows, in which the numbers of a row are multiples of one power of two."""
-    rest, row_of = block.stored, np.repeat(np.arange(block.shape[0]), np.diff(block.ends))
-    if rest.size and not 1 / _RANGE < np.abs(rest).max() < _RANGE:
-        return None if rest.any() else [block.user_array()]
-    slices = []
-    for _ in range(_MOST_SLICES):
-        most = np.zeros(block.shape[0])
-        np.maximum.at(most, row_of, np.abs(rest.ravel()))
-        if not most.any():
-            break
-        unit = np.exp2(np.frexp(most)[1] + (_BITS - bits), dtype=np.float64)[row_of].reshape(rest.shape)
-        part = (rest + unit) - unit
-        rest = rest - part
-        slices.append(block.with_stored(part).user_array())
-    return slices or [block.user_array()]
+@jit_as_written
+def exp(high, low):
+    """Return e to the power of a number; exponents beyond -700 and 700 count as those."""
+    # The exponent is k ln 2 / 64 + r. The table has 2**(k / 64), and a polynomial is e**r; all but its last terms need
+    # more digits than a float.
+    bounded = clipped(high, _MOST_EXPONENT)
+    step, step_low = _HIGH[-1], _LOW[-1]
+    shifted = bounded / step + _ROUNDING
+    k = shifted - _ROUNDING
+    product, error = times(k, 0.0, step, step_low)
+    x, x_low = plus(bounded, low if bounded == high else 0.0, -product, -error)
+    power = x / 120 * (1 + x / 6 * (1 + x / 7 * (1 + x / 8 * (1 + x / 9 * (1 + x / 10)))))
+    power, rest = two_sum(_HIGH[_STEPS], power)
+    rest += _LOW[_STEPS]
+    power, rest = plus(*times(power, rest, x, x_low), _HIGH[_STEPS + 1], _LOW[_STEPS + 1])
+    power, rest = plus(*times(power, rest, x, x_low), _HIGH[_STEPS + 2], _LOW[_STEPS + 2])
+    power, rest = plus(*times(power, rest, x, x_low), 1.0, 0.0)
+    power, rest = plus(*times(power, rest, x, x_low), 1.0, 0.0)
+    bits = np.float64(shifted).view(np.int64)  # the last ones are those of k
+    place = bits & (_STEPS - 1)
+    power, rest = times(power, rest, _HIGH[place], _LOW[place])
+    factor = np.int64(((bits - place) << 46) + (1023 << 52)).view(np.float64)  # a power of two, by its exponent
+    return power * factor, rest * factor

@@ -108,10 +108,6 @@ class DenseBlock(NamedTuple):
         values = self.dense(np.float32) if self.values.dtype == np.uint8 else self.dense(self.values.dtype)
         return np.einsum("ij,ij->i", values, values, dtype=np.float64)
 
-    def columns(self) -> np.ndarray:
-        """Return the numbers of the features with stored values: of all."""
-        return np.arange(self.shape[1])
-
     def with_stored(self, values: np.ndarray) -> "DenseBlock":
         """Return the rows with other values at the same places."""
         return DenseBlock(values)
@@ -224,10 +220,6 @@ class CSRBlock(NamedTuple):
         """Return the squared norms of the rows, in float64."""
         rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
         return np.bincount(rows, self.data.astype(np.float64) ** 2, self.shape[0])
-
-    def columns(self) -> np.ndarray:
-        """Return the numbers of the features with stored values, in rising order."""
-        return np.unique(self.indices)
 
     def with_stored(self, values: np.ndarray) -> "CSRBlock":
         """Return the rows with other values at the same places."""

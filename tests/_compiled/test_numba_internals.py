@@ -73,6 +73,15 @@ def views_in_tests(pair, n):
 
 
 @jit
+def sum_in_tests(pair, n):
+    row, total = pair.last, 0.0
+    for i in range(n):
+        row = pair.rows[i]
+        total += row[0]
+    return total, row[1]
+
+
+@jit
 def ours_in_tests(n):
     return np.zeros(n)
 
@@ -180,6 +189,15 @@ def test_references_are_counted_where_they_outlive_the_function():
     _nrt_python.memsys_disable_stats()
     assert after.alloc - before.alloc == after.free - before.free
     assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
+
+
+def test_no_references_are_counted_in_a_function_that_returns_numbers():
+    """Threads that count those of one array wait for each other."""
+    pair = Pair(np.arange(12.0).reshape(4, 3), np.arange(6.0))
+    assert sum_in_tests(pair, 4) == (18.0, 10.0)
+    (result,) = sum_in_tests.overloads.values()
+    code = str(result.library._final_module.get_function(result.fndesc.llvm_func_name))
+    assert "fadd" in code and "NRT" not in code
 
 
 def test_functions_of_numba_that_ours_compiled_serve_others_too():

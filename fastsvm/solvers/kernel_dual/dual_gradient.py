@@ -14,7 +14,6 @@ from fastsvm._compiled.threads import spans
 from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS, Samples, ValueBounds, accurate_sums
 from fastsvm.kernel_matrix.rounding import NEAR, RETURNED, SEEN, UNIT
 from fastsvm.kernel_matrix.rows import KernelProducts, ProblemRows
-from fastsvm.linalg.double_floats import Wide, minus
 from fastsvm.solvers.kernel_dual.problem import (
     KernelDualState,
     KernelProblem,
@@ -66,9 +65,9 @@ class GradientBounds:
         sums = accurate_sums(self._samples, support, coef, columns)
         if sums is None:
             return None
-        gradient = minus(Wide(*(part[inverse] for part in sums)), Wide.of(self._problem.target[at])).high
+        gradient = (sums.high[inverse] - self._problem.target[at]) + sums.low[inverse]
         fine = self._bounds.fine_errors(support, coef, self._of_coef)[self._sample_of[at]]
-        return gradient, fine + UNIT * (np.abs(gradient) + np.abs(self._problem.target[at]))
+        return gradient, fine + 2 * UNIT * (np.abs(gradient) + np.abs(self._problem.target[at]))
 
 
 def sharpened(

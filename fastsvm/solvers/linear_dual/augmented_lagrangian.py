@@ -162,7 +162,8 @@ def solved(problem: LinearProblem, rows: np.ndarray, dual: np.ndarray, course: C
     k = len(dual)
     solution = Solution.of(np.empty((k, rows.shape[1])), dual)
     loss, demands = chosen_loss(problem.loss), Demands(*map(writeable, problem.demands))
-    parts = spans(k, max(1, PIECE_VALUES // rows.size))  # those of the scores that are worth a thread
+    values = rows.size // (1 + int(demands.pairs.max(initial=0)))  # of a score, half of them of a pair of classes
+    parts = spans(k, max(1, PIECE_VALUES // max(1, values)))  # those of the scores that are worth a thread
     pool.run(lambda a, b: solve_scores(loss, demands, rows, course, (a, b), solution), parts)
     return solution
 
@@ -176,8 +177,8 @@ def solved_within(problem: LinearProblem, dual: np.ndarray, course: Course, pool
 @jit
 def solve_scores(loss, demands, rows, course, bounds, solution):
     """Solve the problems of the scores within `bounds`; `solution` is modified, and `rows` where a sum is given."""
-    (n, d), is_smooth = rows.shape, box(loss, 1.0)[1] > 0
-    squares, scores, targets, costs, center = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
+    n, d = rows.shape
+    squares, targets, costs, center = np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
     columns = np.zeros(d)
     for i in range(n):
         squares[i] = _dot(rows[i], rows[i])
@@ -188,25 +189,43 @@ def solve_scores(loss, demands, rows, course, bounds, solution):
     size = max((columns.sum() if columns.any() else largest) / n, 1e-300)
     for c in range(bounds[0], bounds[1]):
         write_costs(demands, 0, c, targets, costs)
-        dual, weights, here = solution.dual[c], solution.weights[c], _Envelope(loss, targets, costs, center, 0.0, 0.0)
-        np.dot(dual, rows, weights)
-        if course.on_gram:
-            solution.n_steps[c] = _ascent(here, course, rows, np.diag(rows), dual, weights, weights)
+        own = np.flatnonzero(costs > 0) if len(demands.pairs) > 0 and not course.on_gram else np.empty(0, np.int64)
+        if own.size == 0:
+            here = _Envelope(loss, targets, costs, center, 0.0, 0.0)
+            _solve_score(here, course, rows, squares, size, solution, c)
             continue
-        if is_smooth:
+        # Of a pair of classes, the rows of all others would take most of the time.
+        here = _Envelope(loss, targets[own], costs[own], center[own], 0.0, 0.0)
+        weights, dual, primal, dual_value, violation, n_steps = solution
+        a, b, some = c, c + 1, dual[c][own].reshape((1, own.size))
+        part = Solution(weights[a:b], some, primal[a:b], dual_value[a:b], violation[a:b], n_steps[a:b])
+        _solve_score(here, course, rows[own], squares[own], size, part, 0)
+        for s in range(own.size):
+            dual[c, own[s]] = some[0, s]
+
+
+@outlined
+def _solve_score(here, course, rows, squares, size, solution, c):
+    """Solve the problem of score c of a solution; `size` is as for `_envelopes`."""
+    dual, weights, scores = solution.dual[c], solution.weights[c], np.empty(squares.size)
+    np.dot(dual, rows, weights)
+    if course.on_gram:
+        solution.n_steps[c] = _ascent(here, course, rows, np.diag(rows), dual, weights, weights)
+        return
+    if box(here.loss, 1.0)[1] > 0:  # The loss is smooth.
+        np.dot(rows, weights, scores)
+        solution.n_steps[c] = _newton(here, course, rows, dual, weights, scores)
+    else:
+        solution.n_steps[c] = _ascent(here, course, rows, squares, dual, weights, scores)
+        if course.most_epochs == 0:
             np.dot(rows, weights, scores)
-            solution.n_steps[c] = _newton(here, course, rows, dual, weights, scores)
-        else:
-            solution.n_steps[c] = _ascent(here, course, rows, squares, dual, weights, scores)
-            if course.most_epochs == 0:
-                np.dot(rows, weights, scores)
-            solution.n_steps[c] += _envelopes(here, course, rows, size, dual, weights, scores)
-        if course.total == 0:
-            position, others = np.empty(weights.size), np.empty(n)
-            np.dot(rows, weights, scores)
-            np.dot(dual, rows, position)
-            np.dot(rows, position, others)
-            _certify_score(here, solution, c, scores, position, others)
+        solution.n_steps[c] += _envelopes(here, course, rows, size, dual, weights, scores)
+    if course.total == 0:
+        position, others = np.empty(weights.size), np.empty(squares.size)
+        np.dot(rows, weights, scores)
+        np.dot(dual, rows, position)
+        np.dot(rows, position, others)
+        _certify_score(here, solution, c, scores, position, others)
 
 
 @jit
