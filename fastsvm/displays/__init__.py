@@ -3,6 +3,7 @@
 from fastsvm.displays.curves import CompressionDisplay, ConvergenceDisplay
 from fastsvm.displays.images import ConfusionDisplay, TemplatesDisplay
 from fastsvm.displays.plane import HyperplaneDisplay, MarginDisplay, TubeDisplay
+from fastsvm.displays.search import SearchDisplay
 
 __all__ = [
     "CompressionDisplay",
@@ -10,6 +11,7 @@ __all__ = [
     "ConvergenceDisplay",
     "HyperplaneDisplay",
     "MarginDisplay",
+    "SearchDisplay",
     "TemplatesDisplay",
     "TubeDisplay",
 ]

@@ -78,7 +78,6 @@ _OF_JOB = {
     "memory": "Memory budget (bytes)", "threads": "Threads", "cluster": "Cluster",
 }  # fmt: skip
 _TIME = "fit time (s)"
-_LOOKS = ("line first", "line second", "line third")
 
 History = dict[str, np.ndarray]
 
@@ -392,77 +391,49 @@ def search_results(cells: Sequence[Json], job: Job) -> Html:
         return Html("")
     best = best_of(job, cells)
     words = note(f"Mean scores over {job.folds:,} folds of the training samples.")
-    return joined([words, pair(_scores(cells, best, job), _cells(cells, best))])
+    return joined([words, pair(_map(cells, best), _cells(cells, best))])
 
 
-def _scores(cells: Sequence[Json], best: Json, job: Job) -> Html:
-    """Return the scores over the parameter with the most values, with a curve for each choice of the others.
-
-    Of a search that chose its values, it is a map over two parameters.
-    """
-    chosen = [name for name in job.chosen if is_number(best["parameters"][name])]
-    if len(chosen) > 1:
-        return _map(cells, best, chosen[0], chosen[1])
-    numbers = {name: values for name, values in job.listed.items() if len(values) > 1 and all(map(is_number, values))}
-    if not numbers:
+def _map(cells: Sequence[Json], best: Json) -> Html:
+    """Return the scores over the two parameters with the most values, where the others are those of the best cell."""
+    values = {name: _unique([cell["parameters"][name] for cell in cells]) for name in best["parameters"]}
+    varied = sorted((name for name in values if len(values[name]) > 1), key=lambda name: -len(values[name]))
+    if not varied:
         return Html("")
-    along = max(numbers, key=lambda name: len(numbers[name]))
-    is_log = min(numbers[along]) > 0 and max(numbers[along]) >= 10 * min(numbers[along])
-    groups: dict[str, list[tuple[float, float]]] = {}
-    for cell in cells:
-        value = cell["parameters"][along]
-        point = np.log10(value) if is_log else value, cell["mean_score"]
-        groups.setdefault(_without(along, cell), []).append(point)
-    lines = []
-    for k, (words, points) in enumerate(groups.items()):
-        x, y = np.array(sorted(points), np.float64).T
-        if len(groups) <= len(_LOOKS):
-            lines.append(Line(words if len(groups) > 1 else "", x, y, _LOOKS[k]))
-        elif words == _without(along, best):
-            lines.append(Line(words, x, y, "line second"))
-        else:
-            lines.append(Line("", x, y, "pale first"))
-    named = "" if len(groups) <= len(_LOOKS) else f"Curves of {len(groups):,} choices; the best one is named."
-    return chart(lines, Axes("Mean score", f"log₁₀ {along}" if is_log else along, "score"), named)
+    across, down = varied[0], varied[-1] if len(varied) == 1 else varied[1]
+    fixed = {name: value for name, value in best["parameters"].items() if name not in (across, down)}
+    drawn = [cell for cell in cells if {**cell["parameters"], **fixed} == cell["parameters"]]
+    drawn = [cell for cell in drawn if np.isfinite(cell["mean_score"])]
+    found = [cell["mean_score"] for cell in drawn]
+    low, span = min(found), max(np.ptp(found), 1e-300)
 
-
-def _map(cells: Sequence[Json], best: Json, across: str, down: str) -> Html:
-    """Return the scores over two parameters, where the others are those of the best cell, from the most samples."""
-    scores: dict[tuple[float, float], Json] = {}
-    for cell in sorted(cells, key=lambda cell: cell["n_samples"]):
-        values = cell["parameters"]
-        if all(values[name] == value for name, value in best["parameters"].items() if name not in (across, down)):
-            scores[values[down], values[across]] = cell
-    columns, rows = sorted({x for _, x in scores}), sorted({y for y, _ in scores}, reverse=True)
-    found = [cell["mean_score"] for cell in scores.values()]
-    low, high = np.nanmin(found), np.nanmax(found)
-
-    def coloured(cell: Json | None) -> Html:
-        if cell is None or np.isnan(cell["mean_score"]):
+    def coloured(x: object, y: object) -> Html:
+        here = [cell for cell in drawn if (cell["parameters"][across], cell["parameters"][down]) == (x, y)]
+        if not here:
             return Html('<td class="none"></td>')
-        depth = 0.6 * ((cell["mean_score"] - low) / (high - low) if high > low else 1.0)
-        look = "diagonal" if cell["n_samples"] == best["n_samples"] else "beside"
+        cell = max(here, key=lambda cell: cell.get("n_samples", 0))
+        look = "diagonal" if cell.get("n_samples") == best.get("n_samples") else "beside"
         words = shown(cell["mean_score"])
-        return Html(
-            f'<td class="of {look}" style="--depth:{depth:.2f}">{f"<b>{words}</b>" if cell is best else words}</td>'
-        )
+        words = Html(f"<b>{words}</b>") if cell is best else words
+        return Html(f'<td class="of {look}" style="--depth:{0.6 * (cell["mean_score"] - low) / span:.2f}">{words}</td>')
 
-    head = joined(Html(f'<th scope="col">{shown(value)}</th>') for value in columns)
-    lines = joined(
-        Html(f'<tr><th scope="row">{shown(y)}</th>{joined(coloured(scores.get((y, x))) for x in columns)}</tr>')
-        for y in rows
-    )
-    body = f"<thead><tr><td></td>{head}</tr></thead><tbody>{lines}</tbody>"
-    words = note(
-        f"Rows are values of {down}, columns of {across}. The chosen cell is bold. Scores of a part of the samples "
-        "have another colour."
-    )
+    rows = values[down][::-1] if across != down else [best["parameters"][down]]
+    lines = []
+    for y in rows:
+        line = joined(coloured(x, y if across != down else x) for x in values[across])
+        lines.append(Html(f'<tr><th scope="row">{shown(y) if across != down else ""}</th>{line}</tr>'))
+    head = joined(Html(f'<th scope="col">{shown(value)}</th>') for value in values[across])
+    body = f"<thead><tr><td></td>{head}</tr></thead><tbody>{joined(lines)}</tbody>"
+    of_rows = "" if across == down else f"Rows are values of {down}, columns of {across}. "
+    of_parts = " Scores of a part of the samples have another colour." if "n_samples" in best else ""
+    words = note(f"{of_rows or f'Columns are values of {across}. '}The chosen cell is bold.{of_parts}")
     return Html(f'<div>{words}<div class="wide"><table class="confusion">{body}</table></div></div>')
 
 
-def _without(along: str, cell: Json) -> str:
-    """Return the parameters of a cell but for one."""
-    return str(shown({name: value for name, value in cell["parameters"].items() if name != along}))
+def _unique(values: list) -> list:
+    """Return different values, in ascending order if they are numbers."""
+    found = [value for k, value in enumerate(values) if value not in values[:k]]
+    return sorted(found) if all(map(is_number, found)) else found
 
 
 def _cells(cells: Sequence[Json], best: Json) -> Html:
