@@ -126,13 +126,14 @@ def measured(data: Data) -> Iterator[dict[str, Any]]:
         yield {
             "competitor": name, "seconds": seconds, "cells": len(search.cv_results_["params"]), "best": best,
             "score": float(search.best_score_), "test": float(search.score(data.X_test, data.y_test)),
+            "n_test": len(data.y_test),
         }  # fmt: skip
 
 
-def better_by(walk: dict[str, Any], grid: dict[str, Any], n_test: int) -> float:
+def better_by(walk: dict[str, Any], grid: dict[str, Any]) -> float:
     """Return by how many standard errors of the test score of the grid that of the walk is better."""
-    error = (grid["test"] * (1 - grid["test"]) / n_test) ** 0.5
-    return float((walk["test"] - grid["test"]) / max(error, 1 / n_test))
+    error = (grid["test"] * (1 - grid["test"]) / grid["n_test"]) ** 0.5
+    return float((walk["test"] - grid["test"]) / max(error, 1 / grid["n_test"]))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -155,10 +156,10 @@ def main(arguments: list[str] | None = None) -> int:
             (one["competitor"], f"{one['seconds']:.2f}", f"{one['cells']}", f"{one['score']:.4f}", f"{one['test']:.4f}")
             for one in results
         ]
-        errors = better_by(results[0], results[1], len(data.y_test))
+        errors = better_by(results[0], results[1])
         head = ("search", "seconds", "cells", "score", "test")
         print(f"{name}: {errors:+.2f} standard errors", *aligned([head, *rows]), "", sep="\n", flush=True)
-        study.add(name, results, n=len(data.y), n_features=data.X.shape[1], n_test=len(data.y_test))
+        study.add(name, results, n=len(data.y), n_features=data.X.shape[1])
     return 0
 
 

@@ -65,11 +65,18 @@ class SearchData(NamedTuple):
         return _num_samples(self.to_split())
 
     def part(self, model: BaseEstimator, rows: np.ndarray) -> "SearchData":
-        """Return some of the samples, in memory."""
-        X, y = self._of(model, rows, rows)
-        if is_stored(X):
-            X = X.read(0, len(X)).user_array()
-        return SearchData(X, y, {name: self._cut(value, rows) for name, value in self.fit_params.items()})
+        """Return some of the samples."""
+        cut = {name: self._cut(value, rows) for name, value in self.fit_params.items()}
+        return SearchData(*self._of(model, rows, rows), cut).loaded(model)
+
+    def loaded(self, model: BaseEstimator) -> "SearchData":
+        """Return the samples in memory, if they are in a file and take at most a quarter of the memory of a fit."""
+        if not is_stored(self.X):
+            return self
+        source = as_source(self.X)
+        if 4 * source.nbytes > parse_memory(getattr(model, "memory", "auto")):
+            return self
+        return self._replace(X=source.read(0, len(source)).user_array())
 
     def to_split(self) -> Samples:
         """Return the samples for a splitter; for samples in a file, an array of the same length without columns."""

@@ -216,17 +216,18 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         splits = [Split.of(*split) for split in cv.split(rows.to_split(), rows.y, groups)]
         if not splits:
             raise ValueError(f"cv={self.cv!r} gives no splits.")
+        loaded = rows.loaded(self._given())
         chosen, more = None, {}
         with progress_bar(shown=self.verbose, total=len(models) * len(splits), unit="fit", desc="SVCSearch") as bar:
             if grid is not None:
                 metric = self.refit if isinstance(self.refit, str) else "score"
                 cells, fits, chosen, n_samples = walk(
-                    self._given(), grid, rows, splits, rules, metric, bar, self._journal
+                    self._given(), grid, loaded, splits, rules, metric, bar, self._journal
                 )
                 more = {"n_resources": n_samples}
             else:
                 fits = []
-                for fit in evaluate(models, rows, splits, rules):
+                for fit in evaluate(models, loaded, splits, rules):
                     fits.append(fit)
                     bar.update(1)
         scored = [fit._asdict() for fit in sorted(fits, key=lambda fit: fit[:2])]
