@@ -38,6 +38,7 @@ _EXAMPLES = {
     "info": ["a9a.h5", "a9a.model"],
     "train": [
         "a9a.h5 -o a9a.model --C 1 --gamma 0.05",
+        "table.csv --search --holdout 0.2 -o best.model",
         "big.h5 -o big.model --model linear --standardize --memory 2GB",
     ],
     "run": ["job.toml --folder run/", "job.toml --folder run/ --set model.C=10"],
