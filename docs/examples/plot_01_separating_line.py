@@ -15,7 +15,7 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
-from fastsvm.displays import ConvergenceDisplay, HyperplaneDisplay, MarginDisplay
+from fastsvm.displays import ConvergenceDisplay, MarginDisplay
 from fastsvm.displays.curves import Curve
 
 X, y = make_blobs(400, centers=2, n_features=2, random_state=1)
@@ -40,9 +40,28 @@ plt.show()
 # the margins.
 
 steps = int(model.n_iter_[0])
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", ConvergenceWarning)  # they stop early on purpose
+    models = [clone(model).set_params(max_iter=k).fit(X, y) for k in range(1, steps + 1)]
+colours = plt.colormaps["viridis_r"](np.linspace(0.08, 1, steps))
+
+
+def draw(model, level, ax, **look):
+    """Draw the line on which f has a value."""
+    weights, offset = model.coef_.ravel(), model.intercept_[0] - level
+    ax.axline(-offset * weights / (weights @ weights), slope=-weights[0] / weights[1], **look)
+
+
 figure, ax = plt.subplots(figsize=(7, 5.6))
-path = HyperplaneDisplay.from_estimator(model, X, y, max_iters=range(1, steps + 1), ax=ax, legend="lower left")
-path.colorbar_.set_label("pair steps")
+for k in (0, 1):
+    ax.scatter(*X[y == k].T, s=16, alpha=0.55, label=f"{k}")
+(left, low), (right, high) = X.min(axis=0) - 0.4, X.max(axis=0) + 0.4
+ax.set(xlim=(left, right), ylim=(low, high))
+for k, (one, colour) in enumerate(zip(models, colours, strict=True), 1):
+    draw(one, 0, ax, color=colour, linewidth=2.6 if k == steps else 1.6, label=f"after {k} pair steps")
+for level in (-1, 1):
+    draw(model, level, ax, color=colours[-1], linestyle="--")
+ax.legend(loc="lower right", fontsize=9)
 plt.show()
 
 # %%
@@ -51,9 +70,6 @@ plt.show()
 # Each step raises the dual objective. The primal objective is above it, and may go up and down. Where they meet the
 # line is proved optimal.
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", ConvergenceWarning)  # they stop early on purpose
-    models = [clone(model).set_params(max_iter=k).fit(X, y) for k in range(1, steps + 1)]
 dual = np.array([one.objective_ for one in models])
 primal = dual + [one.duality_gap_ for one in models]
 counts = np.arange(1, steps + 1)

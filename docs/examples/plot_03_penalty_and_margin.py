@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from fastsvm import SVC, SGDClassifier
-from fastsvm.displays import HyperplaneDisplay, MarginDisplay
+from fastsvm.displays import MarginDisplay
 
 # two clouds with a narrow gap, which is oblique to the line between their centres
 n = 400
@@ -40,11 +40,19 @@ def descent(penalty, epochs):
 epochs = 1_000
 shown = np.unique(np.geomspace(1, epochs, 6).astype(int)).tolist()
 figure, ax = plt.subplots(figsize=(8, 5.6))
-path = HyperplaneDisplay.from_estimator(
-    descent(1e-4, epochs), X, y, max_iters=shown, ax=ax, legend="lower left", points_kwargs={"s": 9}
-)
-path.colorbar_.set_label("steps")
-path.colorbar_.set_ticklabels([f"{k * n // 100:,}" for k in shown])
+for label in (-1, 1):
+    ax.scatter(*X[y == label].T, s=9, alpha=0.55, label=f"{label}")
+(left, low), (right, high) = X.min(axis=0) - 0.4, X.max(axis=0) + 0.4
+ax.set(xlim=(left, right), ylim=(low, high))
+for k, colour in zip(shown, plt.colormaps["viridis_r"](np.linspace(0.08, 1, len(shown))), strict=True):
+    model = descent(1e-4, k).fit(X, y)
+    weights, offset = model.coef_.ravel(), model.intercept_[0]
+    for level in (0, -1, 1) if k == epochs else (0,):
+        foot = (level - offset) * weights / (weights @ weights)
+        name = f"after {k * n // 100:,} steps" if level == 0 else None
+        style = "--" if level else "-"
+        ax.axline(foot, slope=-weights[0] / weights[1], color=colour, linestyle=style, label=name)
+ax.legend(loc="lower left", fontsize=9)
 ax.set_title("λ = 1e-4: the line after some steps; margins of the last")
 plt.show()
 

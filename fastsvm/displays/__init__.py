@@ -2,14 +2,13 @@
 
 from fastsvm.displays.curves import CompressionDisplay, ConvergenceDisplay
 from fastsvm.displays.images import ConfusionDisplay, TemplatesDisplay
-from fastsvm.displays.plane import HyperplaneDisplay, MarginDisplay, TubeDisplay
+from fastsvm.displays.plane import MarginDisplay, TubeDisplay
 from fastsvm.displays.search import SearchDisplay
 
 __all__ = [
     "CompressionDisplay",
     "ConfusionDisplay",
     "ConvergenceDisplay",
-    "HyperplaneDisplay",
     "MarginDisplay",
     "SearchDisplay",
     "TemplatesDisplay",

@@ -6,13 +6,13 @@ import warnings
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from fastsvm import SVC, SVR, SGDClassifier
+from fastsvm import SVC, SVR, SGDClassifier, SVCSearch
 from fastsvm.displays import (
     CompressionDisplay,
     ConfusionDisplay,
     ConvergenceDisplay,
-    HyperplaneDisplay,
     MarginDisplay,
+    SearchDisplay,
     TemplatesDisplay,
     TubeDisplay,
 )
@@ -28,12 +28,12 @@ def test_without_matplotlib(monkeypatch, moons, moons_model, digits, digits_mode
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     calls = [
         lambda: MarginDisplay.from_estimator(moons_model, *moons),
-        lambda: HyperplaneDisplay.from_estimator(SGDClassifier(), *moons),
         lambda: ConvergenceDisplay.from_estimator(moons_model),
         lambda: TemplatesDisplay.from_estimator(digits_model, (8, 8)),
         lambda: ConfusionDisplay.from_estimator(digits_model, *digits, (8, 8)),
         lambda: CompressionDisplay.from_estimator(moons_model, moons[0]),
         lambda: TubeDisplay.from_estimator(wave_model, *wave),
+        lambda: SearchDisplay.from_search(SVCSearch()),
     ]
     for call in calls:
         with pytest.raises(ImportError, match=r"pip install 'fastsvm\[plot\]'"):
@@ -47,6 +47,7 @@ def test_those_that_are_not_fitted(moons):
         lambda: TemplatesDisplay.from_estimator(SGDClassifier(), (1, 2)),
         lambda: ConfusionDisplay.from_estimator(SVC(), *moons, (1, 2)),
         lambda: TubeDisplay.from_estimator(SVR(), *moons),
+        lambda: SearchDisplay.from_search(SVCSearch()),
     ):
         with pytest.raises(NotFittedError):
             call()
