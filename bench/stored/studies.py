@@ -6,11 +6,11 @@ from typing import Any
 
 from bench.agreement import SAME
 from bench.cases import AVX2
-from bench.choice import GRID, HALVING, WALK, better_by
 from bench.compression import EXACT, FEWER, TOL, WITH_LABELS
 from bench.linear.small import LIBLINEAR, OF_CLASSES, OF_TARGETS
 from bench.machines_agreement import SAME_DECISIONS, SAME_OBJECTIVE
-from bench.search import EACH_FIT, OURS, differences
+from bench.searches.choice import GRID, HALVING, WALK, better_by
+from bench.searches.grid import EACH_FIT, OURS, differences
 from bench.stored.kept import newest
 from bench.stored.markdown import seconds, table
 from bench.streaming.kernel import RESIDENT

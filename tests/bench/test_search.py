@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from bench import search
+from bench.searches import grid as search
 
 
 def test_the_quick_run_compares_all_that_are_there(capsys, tmp_path):

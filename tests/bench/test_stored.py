@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.cases import AVX2
-from bench.search import EACH_FIT, OURS
+from bench.searches.grid import EACH_FIT, OURS
 from bench.stored import kept, tables
 from bench.stored.pages import PAGES, ROOT, filled
 from bench.stored.pictures import PICTURES

@@ -1,4 +1,4 @@
-"""How long does a grid search with shared kernel values take? `python -m bench.search`, from the root.
+"""How long does a grid search with shared kernel values take? `python -m bench.searches.grid`, from the root.
 
 `SVCSearch` runs twice, first with compilation. scikit-learn's `GridSearchCV` runs with our estimator and, for SVC, with
 that of scikit-learn-intelex. All searches of a case have the same folds, and their scores are compared in every cell.
@@ -143,7 +143,7 @@ def table(results: list[dict[str, Any]]) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print and save."""
-    parser = argparse.ArgumentParser(prog="python -m bench.search", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m bench.searches.grid", description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="bundled digits and a small grid, in seconds")
     parser.add_argument("--case", action="append", metavar="NAME", help="only this case (repeatable)")
     parser.add_argument("--only", default="", help="part of the names of searches to run")

@@ -1,4 +1,4 @@
-"""How good is a search that chooses its values? `python -m bench.choice`, from the root.
+"""How good is a search that chooses its values? `python -m bench.searches.choice`, from the root.
 
 `SVCSearch()` chooses the values of C and gamma. Beside it, `SVCSearch` and scikit-learn's `HalvingGridSearchCV` take
 10 × 10 values, as LIBSVM's guide advises: C from 2^-5 to 2^13, gamma from .001 to 10 over the number of features. Each
@@ -138,7 +138,7 @@ def better_by(walk: dict[str, Any], grid: dict[str, Any]) -> float:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print and save."""
-    parser = argparse.ArgumentParser(prog="python -m bench.choice", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m bench.searches.choice", description=__doc__.split("\n")[0])
     parser.add_argument("--table", action="append", metavar="NAME", help="only this table (repeatable)")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder ({RESULTS})")
     asked = parser.parse_args(arguments)

@@ -1,0 +1,1 @@
+"""How long do searches take, and how good is what they choose?"""
