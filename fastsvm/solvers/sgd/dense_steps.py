@@ -4,7 +4,6 @@ All forms are one type for compiled code, which looks up the form when it runs. 
 of weights, not once for each form of the rows.
 """
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -98,11 +97,6 @@ class DenseModel(NamedTuple):
         mean = LinearFunction(self.mean.astype(np.float64), self.mean_intercept.astype(np.float64))
         return mean, float(self.total[0])
 
-    def part(self, start: int, stop: int) -> "DenseModel":
-        """Return a view of the scores `start` to `stop`, with a copy of `total`."""
-        scores = DenseModel(*(array[start:stop] for array in self))
-        return scores._replace(penalties=self.penalties, total=self.total.copy())
-
 
 class StoredRows(NamedTuple):
     """Rows in one of four forms; the arrays of the other forms are empty.
@@ -154,7 +148,7 @@ class Buffers(NamedTuple):
 
 
 class DenseSteps:
-    """Takes the steps of windows on a `DenseModel`; threads share scores whose losses are apart."""
+    """Takes the steps of windows on a `DenseModel`."""
 
     def __init__(self, problem: SGDProblem, settings: SGDSettings, pool: Pool) -> None:
         self.problem, self.settings, self.pool = problem, settings, pool
@@ -184,24 +178,9 @@ class DenseSteps:
 
     def take(self, model: DenseModel, stored: StoredRows, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
-        k, settings = len(rows.balance), self.settings
-        apart = settings.tuning.apart and not settings.loss.of_classes and settings.penalty.clip == np.inf
-        n_shares = -(-k // settings.tuning.scores) if apart else 1
-        losses = np.zeros((n_shares, len(plan.rates) + 1))
-        if n_shares == 1:
-            _steps(settings.loss, stored, rows, model, plan, self._buffers(k), losses[0])
-            return losses[0]
-        shares = list(pairwise(number * k // n_shares for number in range(n_shares + 1)))
-        parts = [model.part(start, stop) for start, stop in shares]
-
-        def some(number: int, start: int, stop: int) -> None:
-            of_scores = rows._replace(targets=rows.targets - start, balance=rows.balance[start:stop])
-            own = plan._replace(ends=plan.ends[start:stop])
-            _steps(settings.loss, stored, of_scores, parts[number], own, self._buffers(stop - start), losses[number])
-
-        self.pool.run(some, [(number, *share) for number, share in enumerate(shares)])
-        model.total[:] = parts[0].total
-        return losses.sum(axis=0)
+        losses = np.zeros(len(plan.rates) + 1)
+        _steps(self.settings.loss, stored, rows, model, plan, self._buffers(len(rows.balance)), losses)
+        return losses
 
     def _buffers(self, n_scores: int) -> Buffers:
         n, d = min(self.settings.batch_size, current_tuning().products.tile), self.problem.source.shape[1]

@@ -162,10 +162,9 @@ class SparseSteps:
 
     def take(self, model: SparseModel, block: CSRBlock, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
-        loss, k, tuning = self.settings.loss, len(rows.balance), self.settings.tuning
-        apart = not loss.of_classes and (k == 1 or tuning.apart)
-        by_row = apart and tuning.single_rows and plan.batch_size == 1
-        if not (by_row or (apart and k > 1)):
+        loss, k = self.settings.loss, len(rows.balance)
+        by_row = not loss.of_classes and plan.batch_size == 1 and self.settings.tuning.single_rows
+        if loss.of_classes or (k == 1 and not by_row):
             losses = np.zeros(len(plan.rates) + 1)
             _batch_steps(loss, block, rows, model, plan, losses)
             return losses
