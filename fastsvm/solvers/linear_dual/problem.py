@@ -9,11 +9,11 @@ from typing import Any, Generic, NamedTuple, NoReturn, TypeVar, cast
 
 import numpy as np
 
-from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.linalg.dense_products import add_products
-from fastsvm.linalg.row_products import product_type, readable_rows, write_products
-from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned, write_sparse
+from fastsvm.linalg.linear_predictor import row_scores
+from fastsvm.linalg.row_products import product_type, readable_rows
+from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned
 from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses, sums_of_rows
 from fastsvm.solvers.outer_loop import Memoryless, Report, State
 from fastsvm.sources import Block, CSRBlock, MemorySource, Source, Window, check_finite
@@ -275,29 +275,16 @@ class LinearProblem(NamedTuple):
         """Return weights · x for some rows, shape (n_scores, n_places); dense rows in the type of products."""
         if self.scale.size:  # the shift may be much larger than the result
             return self._exact_scores(block.take(places), weights)
-        if isinstance(block, CSRBlock):
-            return self._sparse_scores(block, places, weights)
-        consecutive = places[-1] - places[0] == len(places) - 1
-        values = block.values[places[0] : places[-1] + 1] if consecutive else block.values[places]
-        real = product_type(values.dtype)
-        return _products(readable_rows(values), weights[:, : values.shape[1]], self.constant * weights[:, -1], real)
+        return row_scores(block, places, weights, self.constant * weights[:, -1])
 
     def _exact_scores(self, block: Block, weights: np.ndarray) -> np.ndarray:
         """Return weights · x for all rows x in float64, shape (n_scores, n_rows)."""
         n, d = block.shape
-        if isinstance(block, CSRBlock):
-            return self._sparse_scores(block, np.arange(n), weights)
-        coef, intercept = weights[:, :d], self.constant * weights[:, -1]
+        coef, intercept = weights, self.constant * weights[:, -1]
         if self.scale.size:
-            coef = coef * self.scale
+            coef = weights[:, :d] * self.scale
             intercept = intercept - coef @ self.shift
-        return _products(readable_rows(block.values), coef, intercept, np.dtype(np.float64))
-
-    def _sparse_scores(self, block: CSRBlock, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        block, places = readable(block, places)
-        out = np.empty((len(weights), len(places)))
-        write_sparse(unsigned(block), places, weights, out)
-        return out + self.constant * weights[:, -1:]
+        return row_scores(block, np.arange(n), coef, intercept, exact=True)
 
 
 def newton_direction(
@@ -500,11 +487,3 @@ def _add_sparse_sums(block: CSRBlock, factors: Factors, squared: bool, pool: Poo
     pool.run(add, [(a, b, out) for (a, b), out in zip(parts, sums, strict=True)])
     for other in sums[1:]:
         total += other
-
-
-def _products(values: np.ndarray, coef: np.ndarray, intercept: np.ndarray, real: np.dtype) -> np.ndarray:
-    """Return coef · x + intercept for rows x, computed in `real`."""
-    n, k = len(values), len(coef)
-    out = np.empty((k, n), real)
-    write_products(values, np.arange(n), writeable(np.ascontiguousarray(coef, real)), (0, n, 0, k), out)
-    return out + intercept[:, None].astype(real)
