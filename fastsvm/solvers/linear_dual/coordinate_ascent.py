@@ -314,8 +314,11 @@ class LinearDualAscent(CertifiedSolver[LinearDualState]):
             state = self.with_metric(state, self.metric.weaker())
         if gap <= self.settings.tol or self.settings.criterion != "gap":
             state, report = self._certified(state, report)
-        due = self.newton_applies and _newton_is_due(state, self.shorter_side, last, report.stalled)
-        if report.converged or not due:
+        # Newton steps take about as long as the epochs so far, and may take longer where ascent has stalled. In the
+        # last epoch they are tried even if they failed before.
+        least = max(newton_epochs(self.shorter_side), 0 if last else state.next_finish)
+        is_due = state.epoch >= (self.shorter_side / 2 if report.stalled else least)
+        if report.converged or not (self.newton_applies and is_due):
             return state, report
         return self._certified(*self._newton_step(state, report))
 
@@ -416,13 +419,3 @@ def _epochs_until_next(state: LinearDualState, gap: float, settings: LinearSetti
     if rate == 0 or gap <= settings.tol or settings.criterion != "gap":
         return most
     return int(np.clip(np.log(gap / settings.tol) / rate, 1, most))
-
-
-def _newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalled: bool) -> bool:
-    """Return whether to try Newton steps, which take about as long as the epochs so far.
-
-    They may take longer where ascent has `stalled`. In the `last` epoch they are tried even if they failed before.
-    `shorter_side` is the smaller of the numbers of features and of rows.
-    """
-    epochs = max(newton_epochs(shorter_side), 0 if last else state.next_finish)
-    return state.epoch >= (shorter_side / 2 if stalled else epochs)
