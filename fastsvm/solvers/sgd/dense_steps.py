@@ -20,7 +20,7 @@ from fastsvm.solvers.sgd.problem import LinearFunction, OrderedRows, Penalty, SG
 from fastsvm.sources import CSRBlock, Window
 from fastsvm.tuning import current_tuning
 
-_BYTES, _ROWS, _COLUMNS, _SPARSE = range(4)
+_BYTES, _ROWS, _SPARSE = range(3)
 _VALUES_AT_ONCE = 1 << 14  # Lengths are sums over so many values, in memory that is not new.
 _UNSEEN = 16  # A shrinkage by the L2 penalty of fewer units of rounding is accumulated first.
 
@@ -99,10 +99,9 @@ class DenseModel(NamedTuple):
 
 
 class StoredRows(NamedTuple):
-    """Rows in one of four forms; the arrays of the other forms are empty.
+    """Rows in one of three forms; the arrays of the other forms are empty.
 
-    The forms are dense bytes, `octets`, shape (n_rows, n_features); dense `values` row by row, or column by column,
-    shape (n_features, n_rows), both C-contiguous; and compressed sparse rows.
+    The forms are dense bytes, `octets`, and dense `values`, both C-contiguous; and compressed sparse rows.
     """
 
     form: int
@@ -133,8 +132,6 @@ def stored_rows(window: Window) -> tuple[StoredRows, np.ndarray]:
         return rows._replace(form=_BYTES, octets=values), numbers
     if values.dtype == kind and values.flags.c_contiguous:
         return rows._replace(values=values), numbers
-    if values.dtype == kind and values.flags.f_contiguous:
-        return rows._replace(form=_COLUMNS, values=values.T), numbers
     return rows._replace(values=np.ascontiguousarray(values[numbers], kind)), np.arange(len(numbers))
 
 
@@ -151,7 +148,7 @@ class DenseSteps:
     """Takes the steps of windows on a `DenseModel`."""
 
     def __init__(self, problem: SGDProblem, settings: SGDSettings, pool: Pool) -> None:
-        self.problem, self.settings, self.pool = problem, settings, pool
+        self.problem, self.settings = problem, settings
         self.dtype = product_type(problem.source.dtype)
 
     def model(self, last: LinearFunction, mean: LinearFunction, total: float) -> DenseModel:
@@ -178,14 +175,11 @@ class DenseSteps:
 
     def take(self, model: DenseModel, stored: StoredRows, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
+        n, (k, d) = min(self.settings.batch_size, current_tuning().products.tile), model.coef.shape
+        buffers = Buffers(*(np.empty(shape, self.dtype) for shape in ((n, d), (n, k), (n, k), (k, d))))
         losses = np.zeros(len(plan.rates) + 1)
-        _steps(self.settings.loss, stored, rows, model, plan, self._buffers(len(rows.balance)), losses)
+        _steps(self.settings.loss, stored, rows, model, plan, buffers, losses)
         return losses
-
-    def _buffers(self, n_scores: int) -> Buffers:
-        n, d = min(self.settings.batch_size, current_tuning().products.tile), self.problem.source.shape[1]
-        shapes = (n, d), (n, n_scores), (n, n_scores), (n_scores, d)
-        return Buffers(*(np.empty(shape, self.dtype) for shape in shapes))
 
 
 @jit
@@ -201,9 +195,6 @@ def load(rows: StoredRows, numbers: np.ndarray, out: np.ndarray) -> None:
             values = rows.values[place]
             for j in range(target.size):
                 target[j] = values[j]
-        elif rows.form == _COLUMNS:
-            for j in range(target.size):
-                target[j] = rows.values[j, place]
         else:
             for j in range(target.size):
                 target[j] = 0

@@ -30,13 +30,12 @@ After
     with averaged stochastic gradient descent, section 4.
 """
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit, jit_in_order
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import Loss, add_losses, in_score, loss_slope, loss_value
@@ -169,7 +168,7 @@ class SparseSteps:
             _batch_steps(loss, block, rows, model, plan, losses)
             return losses
         n_shares = min(k, self.pool.n_threads) if by_row and model.pairs.size <= 2 * _MOST_WEIGHTS else k
-        shares = list(pairwise(number * k // n_shares for number in range(n_shares + 1)))
+        shares = list(spans(k, -(-k // n_shares)))
         sums, parts = np.zeros((k, len(plan.rates) + 1)), [model.part(*share) for share in shares]
 
         def some(number: int, start: int, stop: int) -> None:
@@ -231,22 +230,14 @@ def _row_steps(
         for c in range(k):
             score = intercept[c] if is_adaptive else 0.0
             if not is_adaptive:
-                if due > 0:
-                    for p in range(start, stop):
-                        score += data[p] * _shrunk(pairs[c, indices[p], _V], due)
-                else:
-                    for p in range(start, stop):
-                        score += data[p] * pairs[c, indices[p], _V]
-                score = score * scale + intercept[c]
-            elif due > 0:
                 for p in range(start, stop):
-                    j = indices[p]
-                    now[c, p - start, 0] = _shrunk(pairs[c, j, _V], due) / (pairs[c, j, _SLOW] + accrued)
-                    score += data[p] * now[c, p - start, 0]
+                    v = pairs[c, indices[p], _V]
+                    score += data[p] * (_shrunk(v, due) if due > 0 else v)
+                score = score * scale + intercept[c]
             else:
                 for p in range(start, stop):
-                    j = indices[p]
-                    now[c, p - start, 0] = pairs[c, j, _V] / (pairs[c, j, _SLOW] + accrued)
+                    j, v = indices[p], pairs[c, indices[p], _V]
+                    now[c, p - start, 0] = (_shrunk(v, due) if due > 0 else v) / (pairs[c, j, _SLOW] + accrued)
                     score += data[p] * now[c, p - start, 0]
             if not abs(score) < np.inf:
                 losses[c, s] = np.nan
@@ -343,21 +334,14 @@ def _write_scores(block, numbers, model, scores):
         for c in range(scores.shape[1]):
             total = model.intercept[c] if is_adaptive else 0.0
             if not is_adaptive:
-                if due > 0:
-                    for p in range(start, stop):
-                        total += data[p] * _shrunk(pairs[c, indices[p], _V], due)
-                else:
-                    for p in range(start, stop):
-                        total += data[p] * pairs[c, indices[p], _V]
-                total = total / accrued + model.intercept[c]
-            elif due > 0:
                 for p in range(start, stop):
-                    j = indices[p]
-                    total += data[p] * _shrunk(pairs[c, j, _V], due) / (pairs[c, j, _SLOW] + accrued)
+                    v = pairs[c, indices[p], _V]
+                    total += data[p] * (_shrunk(v, due) if due > 0 else v)
+                total = total / accrued + model.intercept[c]
             else:
                 for p in range(start, stop):
-                    j = indices[p]
-                    total += data[p] * pairs[c, j, _V] / (pairs[c, j, _SLOW] + accrued)
+                    j, v = indices[p], pairs[c, indices[p], _V]
+                    total += data[p] * (_shrunk(v, due) if due > 0 else v) / (pairs[c, j, _SLOW] + accrued)
             scores[i, c] = total
             finite &= abs(total) < np.inf
     return finite
