@@ -226,7 +226,11 @@ class LinearDualAscent(CertifiedSolver[LinearDualState]):
         epochs = self._epochs
         if self._windows is None:
             epochs.begin(state.path)
-            self._windows = self._epoch(state, epochs)
+            settings, seed = self.settings, (self.settings.seed, state.epoch)
+            self._windows = windows(
+                self.problem.source, self.rows, seed, settings.window_rows, state.window, self._read_to,
+                epochs.consecutive,
+            )  # fmt: skip
         window = next(self._windows, None)
         if window is not None:
             state = self._process(state, epochs, window)
@@ -234,22 +238,13 @@ class LinearDualAscent(CertifiedSolver[LinearDualState]):
                 return state, self._report(state, 0)
         self._windows = None
         epochs.end(state.path)
-        state, report = self._end_epoch(state, most_steps == 1)
-        return state, report
+        return self._end_epoch(state, most_steps == 1)
 
     def close(self) -> None:
         """Stop reading ahead, if the fit ends within an epoch."""
         if self._windows is not None:
             self._windows.close()
             self._windows = None
-
-    def _epoch(self, state: LinearDualState, epochs: Epochs) -> Generator[Window, None, None]:
-        settings = self.settings
-        seed = settings.seed, state.epoch
-        return windows(
-            self.problem.source, self.rows, seed, settings.window_rows, state.window, self._read_to,
-            epochs.consecutive,
-        )  # fmt: skip
 
     def _process(self, state: LinearDualState, epochs: Epochs, window: Window) -> LinearDualState:
         begin = time.perf_counter()

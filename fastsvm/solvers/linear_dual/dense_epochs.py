@@ -82,7 +82,10 @@ class DenseEpochs(Epochs):
         used, spare = np.diff(plan.ends) > 0, turn * self._blocks_of_part
         slots, missing = self._grams.slots(plan.firsts, plan.lengths, used, spare)
         plan = plan._replace(slots=slots)
-        rows = values if as_stored else self._room(turn)
+        if not (as_stored or self._converted):
+            shape = self._n_ahead, self._blocks_of_part * self.settings.block_rows, self.n_features
+            self._converted = list(np.empty(shape, self.real))
+        rows = values if as_stored else self._converted[turn]
         here = plan if as_stored else plan.moved_together()
 
         def prepare() -> _Prepared:
@@ -93,13 +96,6 @@ class DenseEpochs(Epochs):
             return _Prepared(rows, here, None if as_stored else plan.places(), is_finite)
 
         return prepare
-
-    def _room(self, turn: int) -> np.ndarray:
-        """Return memory for the converted rows of a part."""
-        if not self._converted:
-            shape = self._n_ahead, self._blocks_of_part * self.settings.block_rows, self.n_features
-            self._converted = list(np.empty(shape, self.real))
-        return self._converted[turn]
 
     def _convert(self, values: np.ndarray, starts: np.ndarray, lengths: np.ndarray, out: np.ndarray) -> None:
         """Write the mapped rows of blocks, one block after another, in the type of products."""
