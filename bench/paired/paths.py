@@ -77,7 +77,6 @@ PATHS = [
         ("solvers/sgd/sparse_steps.py",),
     ),
     WorthOf("sgd: steps on single sparse rows", {"sgd": {"single_rows": False}}, _SGD),
-    WorthOf("sgd: steps of scores apart", {"sgd": {"apart": False}}, _SGD),
     WorthOf("sgd: several epochs of few rows in a call", {"sgd": {"together": False}}, _SGD),
     WorthOf("landmarks: rows mixed", {"nystroem": {"mixed": False}}, _LANDMARKS),
     WorthOf("landmarks: few features in double precision", {"nystroem": {"exact_values": 0}}, _LANDMARKS),

@@ -4,16 +4,13 @@ A few rows and scores at a time stay in registers, so that a block is read once 
 widened in registers. One thread computes each sum, in the same order for any part of a block.
 """
 
-from typing import Any
-
 import numpy as np
 
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.processor import HAS_WIDE_VECTORS
-from fastsvm._compiled.vectors import add_tile_1, add_tile_2, add_tile_5, byte_square_tile
+from fastsvm._compiled.vectors import add_tile_1, add_tile_2, add_tile_5
 from fastsvm.linalg.row_products import FEATURES
 
-_square_tile: Any = byte_square_tile  # an intrinsic: type checkers also see the parameter of its compiler
 _ROWS = 8  # So many rows are widened at a time, so that weights are read once for all of them.
 
 
@@ -110,33 +107,7 @@ def _add_rows(factors, wide, out):
 _add_all = jit(_wide_add if HAS_WIDE_VECTORS else _plain_add)
 
 
-# --- Gram matrices ---------------------------------------------------------------------------------------
-
-
-@jit
-def write_byte_squares(values: np.ndarray, out: np.ndarray) -> None:
-    """Write the Gram matrix of rows of bytes to the lower triangle of a matrix, rounded once from exact sums.
-
-    Requires the processor's byte products, and rows of at most 33,000 bytes because sums have 32 bits.
-    """
-    n, d = values.shape
-    totals, tile = np.empty(n, np.int32), np.empty(16, np.int32)
-    base, step, to = values.ctypes.data, values.strides[0], tile.ctypes.data
-    for i in range(n):
-        total = np.int32(0)
-        for j in range(d):
-            total += np.int32(values[i, j])
-        totals[i] = total
-    for i in range(0, n, 4):
-        i1, i2, i3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
-        a0, a1, a2, a3 = base + i * step, base + i1 * step, base + i2 * step, base + i3 * step
-        for k in range(0, i + 4, 4):
-            k0, k1, k2, k3 = min(k, n - 1), min(k + 1, n - 1), min(k + 2, n - 1), min(k + 3, n - 1)
-            b0, b1, b2, b3 = base + k0 * step, base + k1 * step, base + k2 * step, base + k3 * step
-            _square_tile((a0, a1, a2, a3), (b0, b1, b2, b3), d, to)
-            for r in range(min(4, n - i)):
-                for s in range(min(4, n - k)):
-                    out[i + r, k + s] = tile[4 * r + s] + 128 * totals[i + r]
+# --- copies ----------------------------------------------------------------------------------------------
 
 
 @jit
@@ -158,15 +129,3 @@ def scale_rows(values: np.ndarray, shift: np.ndarray, scale: np.ndarray, out: np
         else:
             for j in range(values.shape[1]):
                 out[i, j] = real(values[i, j])
-
-
-@jit
-def scale_runs(
-    values: np.ndarray, starts: np.ndarray, lengths: np.ndarray, shift: np.ndarray, scale: np.ndarray, out: np.ndarray
-) -> None:
-    """Do as `scale_rows` with some runs of rows, which are written one after another."""
-    place = 0
-    for k in range(starts.size):
-        rows = values[starts[k] : starts[k] + lengths[k]]
-        scale_rows(rows, shift, scale, out[place : place + lengths[k]])
-        place += lengths[k]

@@ -14,27 +14,38 @@ from fastsvm.tuning import current_tuning
 _FEW_SCORES = 20  # Of more scores, products with packed weights take less time.
 
 
-def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: bool = False) -> np.ndarray:
-    """Return coef·x + intercept for the rows x of a block, shape (n_rows, n_scores), with the same bits in any block.
+def row_scores(
+    block: Block, places: np.ndarray, coef: np.ndarray, intercept: np.ndarray, exact: bool = False
+) -> np.ndarray:
+    """Return coef·x + intercept for some rows x of a block, shape (n_scores, n_places).
 
-    Those of sparse rows are in float64, and all if `exact`: the intercept has the shift of standardised rows, which may
-    be much larger.
+    The bits are the same in any block. Further columns of `coef` are ignored. Scores of sparse rows are in float64, and
+    all if `exact`: the intercept has the shift of standardised rows, which may be much larger.
     """
+    k, n, dtype = len(coef), len(places), np.dtype(np.float64)
     if isinstance(block, CSRBlock):
-        rows, places = readable(block, np.arange(block.shape[0]))
-        products = np.empty((len(coef), len(places)))
-        write_sparse(unsigned(rows), places, writeable(np.ascontiguousarray(coef, np.float64)), products)
-        return np.add(products.T, intercept, order="C")
-    dtype = np.dtype(np.float64) if exact else product_type(block.stored.dtype)
-    values, weights, n = readable_rows(block.values), writeable(np.ascontiguousarray(coef, dtype)), len(coef)
-    if n > _FEW_SCORES:
+        block, places = readable(block, places)
+        out = np.empty((k, n))
+        write_sparse(unsigned(block), places, writeable(np.ascontiguousarray(coef, dtype)), out)
+        return out + intercept[:, None]
+    dtype = dtype if exact else product_type(block.stored.dtype)
+    is_run = n > 0 and places[-1] - places[0] == n - 1
+    values = readable_rows(block.values[places[0] : places[-1] + 1] if is_run else block.values[places])
+    weights = writeable(np.ascontiguousarray(coef[:, : values.shape[1]], dtype))
+    if k > _FEW_SCORES:
         panels = panels_of(weights)
-        products = np.empty((len(values), panels.shape[0] * panels.shape[2]), dtype)
+        products = np.empty((n, panels.shape[0] * panels.shape[2]), dtype)
         add_panel_products(writeable(values.astype(dtype, copy=False)), panels, products)
-        return products[:, :n] + intercept.astype(dtype)
-    out = np.empty((n, len(values)), dtype)
-    write_products(values, np.arange(len(values)), weights, (0, len(values), 0, n), out)
-    return np.add(out.T, intercept.astype(dtype), order="C")
+        out = products[:, :k].T
+    else:
+        out = np.empty((k, n), dtype)
+        write_products(values, np.arange(n), weights, (0, n, 0, k), out)
+    return np.add(out, intercept[:, None].astype(dtype), order="C")
+
+
+def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: bool = False) -> np.ndarray:
+    """Return coef·x + intercept for the rows x of a block, shape (n_rows, n_scores), as `row_scores` does."""
+    return np.ascontiguousarray(row_scores(block, np.arange(block.shape[0]), coef, intercept, exact).T)
 
 
 def scores(source: Source, coef: np.ndarray, intercept: np.ndarray, pool: Pool, exact: bool = False) -> np.ndarray:

@@ -53,30 +53,18 @@ def readable_rows(values: np.ndarray) -> np.ndarray:
 
 
 @jit
-def _widen_runs(halves, starts, lengths, values):
-    """Write runs of rows, given by their bits in float16, one run after another."""
-    place = 0
-    for k in range(starts.size):
-        for i in range(starts[k], starts[k] + lengths[k]):
-            for j in range(halves.shape[1]):
-                values[place, j] = half_as_single(halves[i, j])
-            place += 1
-
-
-def write_runs_as_float32(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray, out: np.ndarray) -> None:
-    """Write runs of `lengths` C-contiguous rows of float16, from `starts` on, to float32, one run after another."""
-    if HAS_HALF_FLOATS:
-        _widen_runs(values.view(np.uint16), starts, lengths, out)
-        return
-    places = np.concatenate([np.arange(start, start + n) for start, n in zip(starts, lengths, strict=True)])
-    out[: len(places)] = values[places]
+def _widen(halves, values):
+    """Write numbers, given by their bits in float16."""
+    for i in range(halves.size):
+        values[i] = half_as_single(halves[i])
 
 
 def as_float32(values: np.ndarray) -> np.ndarray:
     """Return an array of float16 as a C-contiguous one of float32."""
+    if not HAS_HALF_FLOATS:
+        return np.ascontiguousarray(values, np.float32)
     converted = np.empty(values.shape, np.float32)
-    one_row = np.ascontiguousarray(values).reshape(1, -1)
-    write_runs_as_float32(one_row, np.zeros(1, np.int64), np.ones(1, np.int64), converted.reshape(1, -1))
+    _widen(np.ascontiguousarray(values).ravel().view(np.uint16), converted.ravel())
     return converted
 
 

@@ -57,7 +57,7 @@ class ReaderLimits(NamedTuple):
 
 
 class SGDTuning(NamedTuple):
-    """How steps on mini-batches are taken. Each of the first five says whether a way may be taken."""
+    """How steps on mini-batches are taken. Each of the first four says whether a way may be taken."""
 
     # Features that occur in one row only are merged to one feature a row.
     private: bool = True
@@ -65,8 +65,6 @@ class SGDTuning(NamedTuple):
     lazy: bool = True
     # A loop of its own takes such steps on batches of one row.
     single_rows: bool = True
-    # Scores whose losses are apart take their steps apart, so that threads share them.
-    apart: bool = True
     # Several epochs of few rows are taken in one call, until the objective is examined.
     together: bool = True
     # Features are merged if the problem lacks this share of them then.
@@ -76,8 +74,6 @@ class SGDTuning(NamedTuple):
     # With a loss of all classes at once they have more than so many: at 40, batches of dense rows took .4 to .6 of the
     # time, at 80 as long, at 160 up to twice as long.
     features_of_classes: int = 80
-    # A thread takes the steps of so many scores.
-    scores: int = 8
     # A mini-batch has so many rows by default, and fewer if there are few rows, of which equal ones are merged.
     batch: int = 32
     few_rows: int = 256

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastsvm.linalg import dense_products
-from fastsvm.linalg.dense_products import add_products, mirror, scale_rows, scale_runs
+from fastsvm.linalg.dense_products import add_products, mirror, scale_rows
 from fastsvm.linalg.row_products import write_products
 
 TYPES = [(np.uint8, np.float32), (np.float32, np.float32), (np.float64, np.float64), (np.uint8, np.float64)]
@@ -82,6 +82,3 @@ def test_rows_are_shifted_and_scaled_in_the_type_of_products(real, dtype):
     np.testing.assert_array_equal(out, (values.astype(real) - shift) * scale)
     scale_rows(values, shift[:0], scale[:0], out)
     np.testing.assert_array_equal(out, values.astype(real))
-    runs = np.empty((4, 7), real)
-    scale_runs(values, np.array([3, 0]), np.array([2, 1]), shift, scale, runs)
-    np.testing.assert_array_equal(runs[:3], (values[[3, 4, 0]].astype(real) - shift) * scale)

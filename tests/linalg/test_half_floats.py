@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from fastsvm.linalg import row_products
-from fastsvm.linalg.row_products import as_float32, write_runs_as_float32
+from fastsvm.linalg.row_products import as_float32
 
 
-def test_all_values():
+@pytest.mark.parametrize("by_bits", [True, False])
+def test_all_values(by_bits, monkeypatch):
+    monkeypatch.setattr(row_products, "HAS_HALF_FLOATS", by_bits and row_products.HAS_HALF_FLOATS)
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     found = as_float32(halves.reshape(256, 256))
     assert found.dtype == np.float32 and found.flags.c_contiguous
@@ -16,13 +18,3 @@ def test_all_values():
     np.testing.assert_array_equal(found.ravel()[finite].view(np.uint32), wanted[finite].view(np.uint32))
     assert np.isnan(found.ravel()[~finite]).all()
     np.testing.assert_array_equal(as_float32(halves.reshape(256, 256)[::2, 1::3]), wanted.reshape(256, 256)[::2, 1::3])
-
-
-@pytest.mark.parametrize("by_bits", [True, False])
-def test_runs_of_rows(by_bits, monkeypatch):
-    monkeypatch.setattr(row_products, "HAS_HALF_FLOATS", by_bits and row_products.HAS_HALF_FLOATS)
-    values = np.random.default_rng(0).standard_normal((40, 7)).astype(np.float16)
-    out = np.full((12, 7), -1, np.float32)
-    write_runs_as_float32(values, np.array([30, 4, 11]), np.array([5, 1, 4]), out)
-    np.testing.assert_array_equal(out[:10], np.concatenate([values[30:35], values[4:5], values[11:15]]))
-    assert (out[10:] == -1).all()

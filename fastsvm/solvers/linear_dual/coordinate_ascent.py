@@ -226,7 +226,11 @@ class LinearDualAscent(CertifiedSolver[LinearDualState]):
         epochs = self._epochs
         if self._windows is None:
             epochs.begin(state.path)
-            self._windows = self._epoch(state, epochs)
+            settings, seed = self.settings, (self.settings.seed, state.epoch)
+            self._windows = windows(
+                self.problem.source, self.rows, seed, settings.window_rows, state.window, self._read_to,
+                epochs.consecutive,
+            )  # fmt: skip
         window = next(self._windows, None)
         if window is not None:
             state = self._process(state, epochs, window)
@@ -234,22 +238,13 @@ class LinearDualAscent(CertifiedSolver[LinearDualState]):
                 return state, self._report(state, 0)
         self._windows = None
         epochs.end(state.path)
-        state, report = self._end_epoch(state, most_steps == 1)
-        return state, report
+        return self._end_epoch(state, most_steps == 1)
 
     def close(self) -> None:
         """Stop reading ahead, if the fit ends within an epoch."""
         if self._windows is not None:
             self._windows.close()
             self._windows = None
-
-    def _epoch(self, state: LinearDualState, epochs: Epochs) -> Generator[Window, None, None]:
-        settings = self.settings
-        seed = settings.seed, state.epoch
-        return windows(
-            self.problem.source, self.rows, seed, settings.window_rows, state.window, self._read_to,
-            epochs.consecutive,
-        )  # fmt: skip
 
     def _process(self, state: LinearDualState, epochs: Epochs, window: Window) -> LinearDualState:
         begin = time.perf_counter()
@@ -314,8 +309,11 @@ class LinearDualAscent(CertifiedSolver[LinearDualState]):
             state = self.with_metric(state, self.metric.weaker())
         if gap <= self.settings.tol or self.settings.criterion != "gap":
             state, report = self._certified(state, report)
-        due = self.newton_applies and _newton_is_due(state, self.shorter_side, last, report.stalled)
-        if report.converged or not due:
+        # Newton steps take about as long as the epochs so far, and may take longer where ascent has stalled. In the
+        # last epoch they are tried even if they failed before.
+        least = max(newton_epochs(self.shorter_side), 0 if last else state.next_finish)
+        is_due = state.epoch >= (self.shorter_side / 2 if report.stalled else least)
+        if report.converged or not (self.newton_applies and is_due):
             return state, report
         return self._certified(*self._newton_step(state, report))
 
@@ -416,13 +414,3 @@ def _epochs_until_next(state: LinearDualState, gap: float, settings: LinearSetti
     if rate == 0 or gap <= settings.tol or settings.criterion != "gap":
         return most
     return int(np.clip(np.log(gap / settings.tol) / rate, 1, most))
-
-
-def _newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalled: bool) -> bool:
-    """Return whether to try Newton steps, which take about as long as the epochs so far.
-
-    They may take longer where ascent has `stalled`. In the `last` epoch they are tried even if they failed before.
-    `shorter_side` is the smaller of the numbers of features and of rows.
-    """
-    epochs = max(newton_epochs(shorter_side), 0 if last else state.next_finish)
-    return state.epoch >= (shorter_side / 2 if stalled else epochs)

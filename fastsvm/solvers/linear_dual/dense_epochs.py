@@ -17,10 +17,8 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm._compiled.vectors import HAS_BYTE_SQUARES
-from fastsvm.kernel_matrix.pairwise import multiplies_bytes
-from fastsvm.linalg.dense_products import add_products, mirror, scale_rows, scale_runs, write_byte_squares
-from fastsvm.linalg.row_products import is_readable, product_type, readable_rows, write_products, write_runs_as_float32
+from fastsvm.linalg.dense_products import add_products, mirror, scale_rows
+from fastsvm.linalg.row_products import product_type, readable_rows, write_products
 from fastsvm.losses import least_curvature
 from fastsvm.solvers.linear_dual.epochs import Epochs, EpochState, PassState, score_at, step_at, take_pass, weight_left
 from fastsvm.solvers.linear_dual.problem import PARTS, PIECE_VALUES, LinearProblem, LinearSettings, class_bounds
@@ -43,8 +41,8 @@ class DenseEpochs(Epochs):
         size = settings.block_rows
         values = size * (size if self._as_stored else max(size, self.n_features))  # of a block while it is prepared
         self._blocks_of_part = max(1, settings.part_bytes // (values * self.real.itemsize))
-        n_spare, n_blocks = self._n_ahead * self._blocks_of_part, -(len(dual) // -size)
-        self._grams = BlockGrams(size, settings.kept_blocks, n_spare, n_blocks, problem.constant, self.real)
+        n_kept = min(settings.kept_blocks, 2 * -(len(problem.source) // -size))  # the ends of windows may cut blocks
+        self._grams = BlockGrams(size, n_kept, self._n_ahead * self._blocks_of_part, problem.constant, self.real)
         self._scores = np.zeros((self.n_scores, size), self.real)
         self._changes = np.zeros((self.n_scores, size), self.real)
         self._converted: list[np.ndarray] = []
@@ -67,7 +65,6 @@ class DenseEpochs(Epochs):
         plan, moved = self._window_blocks(places, rows, path, (*seed, 0)), np.zeros(len(values), np.uint8)
         as_stored = self._as_stored and values.flags.c_contiguous
         is_ready = as_stored and self._grams.are_cached(plan.firsts, plan.lengths)
-        self._grams.reserve(len(plan.starts))
         # Blocks of all parts of the window take turns: epochs over one part after another make less progress.
         size = len(plan.starts) if is_ready else self._blocks_of_part
         parts = (plan.part(low, high) for low, high in spans(len(plan.starts), size))
@@ -84,8 +81,11 @@ class DenseEpochs(Epochs):
         """Return what converts the rows of some blocks and computes their Gram matrices; parts have turns."""
         used, spare = np.diff(plan.ends) > 0, turn * self._blocks_of_part
         slots, missing = self._grams.slots(plan.firsts, plan.lengths, used, spare)
-        plan = plan._replace(slots=slots, grams=self._grams.grams)
-        rows = values if as_stored else self._room(turn)
+        plan = plan._replace(slots=slots)
+        if not (as_stored or self._converted):
+            shape = self._n_ahead, self._blocks_of_part * self.settings.block_rows, self.n_features
+            self._converted = list(np.empty(shape, self.real))
+        rows = values if as_stored else self._converted[turn]
         here = plan if as_stored else plan.moved_together()
 
         def prepare() -> _Prepared:
@@ -97,22 +97,10 @@ class DenseEpochs(Epochs):
 
         return prepare
 
-    def _room(self, turn: int) -> np.ndarray:
-        """Return memory for the converted rows of a part."""
-        if not self._converted:
-            shape = self._n_ahead, self._blocks_of_part * self.settings.block_rows, self.n_features
-            self._converted = list(np.empty(shape, self.real))
-        return self._converted[turn]
-
     def _convert(self, values: np.ndarray, starts: np.ndarray, lengths: np.ndarray, out: np.ndarray) -> None:
         """Write the mapped rows of blocks, one block after another, in the type of products."""
-        if values.dtype == np.float16 and values.flags.c_contiguous and not self._is_mapped:
-            return write_runs_as_float32(values, starts, lengths, out)
-        if not is_readable(values):
-            runs = zip(starts.tolist(), lengths.tolist(), strict=True)
-            values = readable_rows(np.concatenate([values[start : start + n] for start, n in runs]))
-            starts = np.cumsum(lengths) - lengths
-        scale_runs(values, starts, lengths, *self._map, out)
+        runs = zip(starts.tolist(), lengths.tolist(), strict=True)
+        scale_rows(readable_rows(np.concatenate([values[start : start + n] for start, n in runs])), *self._map, out)
 
     def _process(self, ready: "_Prepared", path: EpochState, moved: np.ndarray) -> None:
         """Update the variables of the rows of some blocks, and note which moved."""
@@ -236,7 +224,8 @@ def _process_blocks(loss, demands, values, plan, arrays, state, bounds):
         _score(rows, order, rounded, plan.constant, bounds, scores)
         view = GramRows(plan.grams[plan.slots[k]], order, scores, changes, plan.damping, n)
         flags = np.zeros(order.size, np.uint8)
-        take_pass(loss, demands, view, plan.firsts[k] + order, plan.n_sweeps, PassState(dual, flags), bounds)
+        span = np.int64(0), order.size, plan.n_sweeps  # a literal would be a type of its own
+        take_pass(loss, demands, view, plan.firsts[k] + order, span, PassState(dual, flags), bounds)
         for t in range(order.size):
             if flags[t] != 0:  # other threads may set it for other scores
                 moved[start + order[t]] = 1
@@ -315,16 +304,14 @@ def _advance(change, damping, left, bounds, weights, mean, rounded):
 class BlockGrams:
     """Computes Gram matrices of blocks in the metric (I + M)⁻¹, but for the damping.
 
-    Blocks have at most `block_rows` rows, and all rows are `n_blocks` blocks if none is cut. `grams`, shape
-    (n_slots, block_rows, block_rows), has `n_spare` matrices that are not cached, then at most `n_kept` that are.
-    `constant` is the value of the feature of the intercept.
+    Blocks have at most `block_rows` rows. `grams`, shape (n_slots, block_rows, block_rows), has `n_spare` matrices that
+    are not cached, then `n_kept` that are: memory that nothing has touched costs nothing. `constant` is the value of
+    the feature of the intercept.
     """
 
-    def __init__(
-        self, block_rows: int, n_kept: int, n_spare: int, n_blocks: int, constant: float, dtype: np.dtype
-    ) -> None:
-        self.grams = np.empty((n_spare, block_rows, block_rows), dtype)
-        self._n_kept, self._n_spare, self._n_blocks = n_kept, n_spare, n_blocks
+    def __init__(self, block_rows: int, n_kept: int, n_spare: int, constant: float, dtype: np.dtype) -> None:
+        self.grams = np.empty((n_spare + n_kept, block_rows, block_rows), dtype)
+        self._n_kept, self._n_spare = n_kept, n_spare
         self._constant = self.grams.dtype.type(constant)
         self._slots: dict[tuple[int, int], int] = {}
         self._basis = self._shares = np.empty(0, dtype)
@@ -332,19 +319,6 @@ class BlockGrams:
     def begin(self, basis: np.ndarray, shares: np.ndarray) -> None:
         """Set the principal directions of the metric, and their shares."""
         self._basis, self._shares = basis, shares
-
-    def reserve(self, n_blocks: int) -> None:
-        """Allocate slots for some more blocks, at once for all to be cached: untouched memory costs nothing.
-
-        Other threads must not use `grams` meanwhile.
-        """
-        needed = self._n_spare + min(self._n_kept, len(self._slots) + n_blocks)
-        if needed > len(self.grams):
-            size = self.grams.shape[1]
-            most = self._n_spare + min(self._n_kept, 2 * n_blocks + self._n_blocks)
-            grown = np.empty((max(needed, most), size, size), self.grams.dtype)
-            grown[: len(self.grams)] = self.grams
-            self.grams = grown
 
     def are_cached(self, firsts: np.ndarray, lengths: np.ndarray) -> bool:
         """Return whether the Gram matrices of all these blocks are cached."""
@@ -380,26 +354,12 @@ class BlockGrams:
 
         A block is the place of its first row in `values`, its number of rows, and its slot.
         """
-        of_bytes = values.dtype == np.uint8 and HAS_BYTE_SQUARES and multiplies_bytes(values.shape[1])
-        write = _write_byte_grams if of_bytes else _write_grams
-        return bool(np.isfinite(write(values, blocks, self._constant, self._basis, self._shares, self.grams)))
-
-
-@jit
-def _write_byte_grams(values, blocks, constant, basis, shares, grams):
-    """Write Gram matrices of blocks of bytes, and return the sum of their diagonals."""
-    total = 0.0
-    for k in range(blocks.shape[0]):
-        start, n, slot = blocks[k, 0], blocks[k, 1], blocks[k, 2]
-        rows = values[start : start + n]
-        write_byte_squares(rows, grams[slot])
-        total += _complete(rows, constant, basis, shares, grams[slot])
-    return total
+        return bool(np.isfinite(_write_grams(values, blocks, self._constant, self._basis, self._shares, self.grams)))
 
 
 @jit
 def _write_grams(values, blocks, constant, basis, shares, grams):
-    """Write Gram matrices of blocks, whose values are first copied in their type; return as above."""
+    """Write Gram matrices of blocks, whose values are first copied in their type; return the sum of their diagonals."""
     total = 0.0
     nothing = np.empty(0, grams.dtype)
     for k in range(blocks.shape[0]):

@@ -87,7 +87,7 @@ class Epochs(ABC):
     consecutive: bool
 
     def __init__(self, problem: LinearProblem, dual: np.ndarray, settings: LinearSettings, pool: Pool) -> None:
-        self.settings, self.constant = settings, problem.constant
+        self.settings, self.constant, self.values_of_row = settings, problem.constant, problem.source.values_per_row
         self.take(problem, dual, pool)
 
     def take(self, problem: LinearProblem, dual: np.ndarray, pool: Pool) -> None:
@@ -144,22 +144,23 @@ def step_at(view: Any, t: int, c: int, step: float) -> None:
 
 @generic
 def take_pass(
-    loss: Loss, demands: Demands, view: Any, rows: np.ndarray, n_sweeps: int, state: PassState, bounds: tuple
+    loss: Loss, demands: Demands, view: Any, rows: np.ndarray, span: tuple, state: PassState, bounds: tuple
 ) -> None:
     """Process rows, in the order of a view, in the scores within `bounds`; a body for each kind of loss.
 
-    There are at most `n_sweeps`; each one after the first processes the rows that the one before changed.
+    `span` is the first row, the one after the last, and the most sweeps; each sweep after the first processes the rows
+    that the one before changed.
     """
 
 
-def _each_score(loss, demands, view, rows, n_sweeps, state, bounds):
-    dual, active = state.dual, np.empty(rows.size, np.int64)
+def _each_score(loss, demands, view, rows, span, state, bounds):
+    dual, active = state.dual, np.empty(span[1] - span[0], np.int64)
     real = dual.dtype.type
     for c in range(bounds[0], bounds[1]):
-        count = rows.size
-        for t in range(count):
-            active[t] = t
-        for _ in range(n_sweeps):
+        count = active.size
+        for s in range(count):
+            active[s] = span[0] + s
+        for _ in range(span[2]):
             n_changed = 0
             for s in range(count):
                 t = active[s]
@@ -182,12 +183,12 @@ def _each_score(loss, demands, view, rows, n_sweeps, state, bounds):
             count = n_changed
 
 
-def _all_scores(loss, demands, view, rows, n_sweeps, state, bounds):
-    dual, active, count = state.dual, np.arange(rows.size), rows.size
+def _all_scores(loss, demands, view, rows, span, state, bounds):
+    dual, active, count = state.dual, np.arange(span[0], span[1]), span[1] - span[0]
     n_scores = dual.shape[1]
     scores, steps = np.empty((n_scores, 1)), np.empty(n_scores, dual.dtype)
     curvature, gaps = np.empty(n_scores), np.empty(n_scores)
-    for _ in range(n_sweeps):
+    for _ in range(span[2]):
         n_changed = 0
         for s in range(count):
             t = active[s]
@@ -218,10 +219,6 @@ class SparseEpochs(Epochs):
     """Runs epochs on single sparse rows."""
 
     consecutive = False
-
-    def __init__(self, problem: LinearProblem, dual: np.ndarray, settings: LinearSettings, pool: Pool) -> None:
-        super().__init__(problem, dual, settings, pool)
-        self.values_of_row = problem.source.values_per_row
 
     def begin(self, path: EpochState) -> None:
         """Do nothing: the weights are modified in place."""
@@ -255,13 +252,8 @@ class SparseEpochs(Epochs):
 def _take_passes(loss, demands, view, rows, n_together, state, bounds):
     """Process rows in the scores within `bounds`, so many in one score before the next score."""
     for start in range(0, rows.size, n_together):
-        stop = min(start + n_together, rows.size)
-        some = SparseRows(
-            view.block, view.places[start:stop], view.left[start:stop], view.damping, view.scaling, view.constant,
-            view.weights, view.mean,
-        )  # fmt: skip
-        of_some = PassState(state.dual, state.moved[start:stop])
-        take_pass(loss, demands, some, rows[start:stop], 1, of_some, bounds)
+        span = start, min(start + n_together, rows.size), np.int64(1)
+        take_pass(loss, demands, view, rows, span, state, bounds)
 
 
 class SparseRows(NamedTuple):

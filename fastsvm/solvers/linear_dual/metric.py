@@ -14,7 +14,7 @@ import numpy as np
 
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
-from fastsvm.solvers.linear_dual.problem import PIECE_ROWS, PIECE_VALUES, ROUNDING, LinearProblem, explain
+from fastsvm.solvers.linear_dual.problem import PIECE_VALUES, ROUNDING, LinearProblem, explain
 from fastsvm.sources import CSRBlock, Window
 
 _WEIGHT = 0.7  # The proximal term has this weight, in multiples of cost times mean ‖x‖².
@@ -181,15 +181,10 @@ def metric_of_moments(problem: LinearProblem, parts: list[RowMoments]) -> Metric
 
 def mean_square(problem: LinearProblem) -> float:
     """Return the mean ‖x‖², the constant feature included; long rows are shortened."""
-    (n, d), source = problem.source.shape, problem.source
-    width = d + 1
-    if source.sparse:
-        if source.resident and n > PIECE_ROWS:
-            problem = problem._replace(source=source.take(np.arange(0, n, -(-n // PIECE_ROWS))))
-        n, squares = _sums_of_squares(problem, width)
-        return float(squares.sum()) / n + problem.constant**2
-    rows = _sampled(problem, width, SAMPLED_ROWS)
-    return float(np.vdot(rows, rows)) / len(rows)
+    found = moments_of(problem, problem.source.shape[1] + 1)
+    if problem.source.sparse:
+        return float(found.squares.sum()) / found.n_rows + problem.constant**2
+    return float(np.vdot(found.sample, found.sample)) / len(found.sample)
 
 
 def _mean_costs(problem: LinearProblem, parts: list[RowMoments]) -> np.ndarray:
@@ -212,15 +207,12 @@ def _shortening(squares: np.ndarray) -> np.ndarray:
 
 def _sampled(problem: LinearProblem, width: int, most: int) -> np.ndarray:
     """Return a sample of the rows with the constant feature; long rows are shortened."""
-    parts = []
-    for window in _sample(problem, most):
-        with np.errstate(all="ignore"):
-            rows = problem.dense(window.block, width)
-            finite = np.isfinite(np.vdot(rows, rows))
-        if not finite:
-            explain(window)
-        parts.append(rows)
-    rows = np.concatenate(parts)
+    window = _sample(problem, most)
+    with np.errstate(all="ignore"):
+        rows = problem.dense(window.block, width)
+        finite = np.isfinite(np.vdot(rows, rows))
+    if not finite:
+        explain(window)
     return rows * np.sqrt(_shortening(np.einsum("ij,ij->i", rows, rows)))[:, None]
 
 
@@ -234,40 +226,27 @@ def _sums_of_squares(problem: LinearProblem, width: int) -> tuple[int, np.ndarra
             if not np.isfinite(squares.sum()):
                 explain(window)
         indptr, d = block.indptr, block.n_features
-        squares *= np.repeat(_shortening(_sums(squares, indptr)), np.diff(indptr))
+        squares *= np.repeat(_shortening(block.sq_norms()), np.diff(indptr))
         total[:d] += np.bincount(block.indices, squares, d)
         count += len(window.rows)
     return count, total
 
 
-def _sums(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    """Return the sum of each row's values."""
-    filled = np.diff(indptr) > 0
-    totals = np.zeros(len(filled))
-    if filled.any():
-        totals[filled] = np.add.reduceat(values, indptr[:-1][filled])
-    return totals
-
-
-def _sample(problem: LinearProblem, most: int) -> Generator[Window, None, None]:
-    """Yield a sample of at most `most` rows with positive cost; of all rows if they are on disk."""
-    source, n = problem.source, len(problem.source)
-    if source.resident:
-        rows = np.flatnonzero(problem.demands.costs)
-        if len(rows) > most:
-            rows = rows[np.unique(np.linspace(0, len(rows) - 1, most).astype(np.int64))]
-        yield Window(source.rows(rows), np.arange(len(rows)), rows)
-        return
-    n_blocks = math.isqrt(most)  # of as many rows
-    for start in np.unique(np.linspace(0, n - 1, n_blocks).astype(np.int64)):
-        rows = np.arange(start, min(n, start + most // n_blocks))
-        yield Window(source.read(rows[0], rows[-1] + 1), np.arange(len(rows)), rows)
+def _sample(problem: LinearProblem, most: int) -> Window:
+    """Return a sample of at most `most` rows with positive cost; runs of any rows if they are on disk."""
+    source, rows = problem.source, np.flatnonzero(problem.demands.costs)
+    if not source.resident:
+        starts = np.linspace(0, len(source) - 1, math.isqrt(most)).astype(np.int64)
+        rows = np.unique((starts[:, None] + np.arange(most // len(starts))).clip(max=len(source) - 1))
+    elif len(rows) > most:
+        rows = rows[np.unique(np.linspace(0, len(rows) - 1, most).astype(np.int64))]
+    return Window(source.rows(rows), np.arange(len(rows)), rows)
 
 
 def _pieces(problem: LinearProblem) -> Generator[Window, None, None]:
     """Yield all sparse rows in memory in pieces, or a sample of those on disk."""
     if not problem.source.resident:
-        yield from _sample(problem, SAMPLED_ROWS)
+        yield _sample(problem, SAMPLED_ROWS)
         return
     n = len(problem.source)
     n_rows = max(1, PIECE_VALUES * n // max(1, len(problem.block.stored)))

@@ -9,11 +9,11 @@ from typing import Any, Generic, NamedTuple, NoReturn, TypeVar, cast
 
 import numpy as np
 
-from fastsvm._compiled.compiler import writeable
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.linalg.dense_products import add_products
-from fastsvm.linalg.row_products import product_type, readable_rows, write_products
-from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned, write_sparse
+from fastsvm.linalg.linear_predictor import row_scores
+from fastsvm.linalg.row_products import product_type, readable_rows
+from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned
 from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses, sums_of_rows
 from fastsvm.solvers.outer_loop import Memoryless, Report, State
 from fastsvm.sources import Block, CSRBlock, MemorySource, Source, Window, check_finite
@@ -200,7 +200,7 @@ class LinearProblem(NamedTuple):
                 losses += part.losses
                 conjugates += part.conjugates
                 violation = max(violation, part.violation)
-            _add_stored_sums(block, self._feasible(dual, start), False, pool, total)
+            _add_stored_sums(block, start, self._feasible(dual), False, pool, total)
         return CertificateSums(losses, conjugates, violation, self._mapped(total))
 
     # --- sums of rows ------------------------------------------------------------------------------------
@@ -212,40 +212,33 @@ class LinearProblem(NamedTuple):
             total = np.zeros((dual.shape[1], self.source.shape[1] + 1))
             for rows in (used[a:b] for a, b in spans(len(used), PIECE_ROWS)):
                 some = self._replace(demands=self.demands.of_rows(rows))
-                _add_stored_sums(self.source.rows(rows), some._feasible(dual[rows]), False, pool, total)
+                _add_stored_sums(self.source.rows(rows), 0, some._feasible(dual[rows]), False, pool, total)
             return self._mapped(total)
-        return self._mapped(self.stored_sums(lambda start: self._feasible(dual, start), dual.shape[1], pool))
+        return self._mapped(self._stored_sums(self._feasible(dual), dual.shape[1], pool))
 
-    def _feasible(self, dual: np.ndarray, start: int = 0) -> "Factors":
-        """Return a function that makes variables feasible, those of a range of rows of a block from row `start` on."""
-
-        def some(a: int, b: int) -> np.ndarray:
-            rows = slice(start + a, start + b)
-            return feasible(self.loss, self.demands.of_rows(rows), dual[rows].astype(np.float64))
-
-        return some
+    def _feasible(self, dual: np.ndarray) -> "Factors":
+        """Return a function that makes variables feasible, those of a range of rows."""
+        return lambda a, b: feasible(self.loss, self.demands.of_rows(slice(a, b)), dual[a:b].astype(np.float64))
 
     def weighted_sum(self, factors: np.ndarray, pool: Pool) -> np.ndarray:
         """Return Σ_i φ_i x_i, shape (n_scores, n_features + 1), for factors of the shape (n, n_scores)."""
-        return self._mapped(self.stored_sums(lambda start: _of_rows(factors, start), factors.shape[1], pool))
+        return self._mapped(self._stored_sums(lambda a, b: factors[a:b], factors.shape[1], pool))
 
     def weighted_squares(self, factors: np.ndarray, pool: Pool) -> np.ndarray:
         """Return Σ_i φ_i x_i², shape (1, n_features + 1), for positive factors of the shape (n, 1)."""
-        total = self.stored_sums(lambda start: _of_rows(factors, start), 1, pool, squared=True)
+        total = self._stored_sums(lambda a, b: factors[a:b], 1, pool, squared=True)
         if self.scale.size:
-            plain = self.stored_sums(lambda start: _of_rows(factors, start), 1, pool)[:, :-1]
+            plain = self._stored_sums(lambda a, b: factors[a:b], 1, pool)[:, :-1]
             total[:, :-1] += self.shift * (self.shift * total[:, -1:] - 2 * plain)
             total[:, :-1] = np.maximum(total[:, :-1] * self.scale**2, 0.0)
         total[:, -1] *= self.constant**2
         return total
 
-    def stored_sums(
-        self, factors_from: Callable[[int], "Factors"], k: int, pool: Pool, squared: bool = False
-    ) -> np.ndarray:
+    def _stored_sums(self, factors: "Factors", k: int, pool: Pool, squared: bool = False) -> np.ndarray:
         """Return the sums of the rows as stored, or of their squares, times factors; last the sums of the factors."""
         total = np.zeros((k, self.source.shape[1] + 1))
         for start, block in self.source.whole_blocks():
-            _add_stored_sums(block, factors_from(start), squared, pool, total)
+            _add_stored_sums(block, start, factors, squared, pool, total)
         return total
 
     def _mapped(self, total: np.ndarray) -> np.ndarray:
@@ -275,29 +268,16 @@ class LinearProblem(NamedTuple):
         """Return weights · x for some rows, shape (n_scores, n_places); dense rows in the type of products."""
         if self.scale.size:  # the shift may be much larger than the result
             return self._exact_scores(block.take(places), weights)
-        if isinstance(block, CSRBlock):
-            return self._sparse_scores(block, places, weights)
-        consecutive = places[-1] - places[0] == len(places) - 1
-        values = block.values[places[0] : places[-1] + 1] if consecutive else block.values[places]
-        real = product_type(values.dtype)
-        return _products(readable_rows(values), weights[:, : values.shape[1]], self.constant * weights[:, -1], real)
+        return row_scores(block, places, weights, self.constant * weights[:, -1])
 
     def _exact_scores(self, block: Block, weights: np.ndarray) -> np.ndarray:
         """Return weights · x for all rows x in float64, shape (n_scores, n_rows)."""
         n, d = block.shape
-        if isinstance(block, CSRBlock):
-            return self._sparse_scores(block, np.arange(n), weights)
-        coef, intercept = weights[:, :d], self.constant * weights[:, -1]
+        coef, intercept = weights, self.constant * weights[:, -1]
         if self.scale.size:
-            coef = coef * self.scale
+            coef = weights[:, :d] * self.scale
             intercept = intercept - coef @ self.shift
-        return _products(readable_rows(block.values), coef, intercept, np.dtype(np.float64))
-
-    def _sparse_scores(self, block: CSRBlock, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        block, places = readable(block, places)
-        out = np.empty((len(weights), len(places)))
-        write_sparse(unsigned(block), places, weights, out)
-        return out + self.constant * weights[:, -1:]
+        return row_scores(block, np.arange(n), coef, intercept, exact=True)
 
 
 def newton_direction(
@@ -454,20 +434,16 @@ def _in_order(pool: Pool, function: Callable[[int, int], Result], n: int, size: 
 
 
 Factors = Callable[[int, int], np.ndarray]
-"""Returns factors of a range of rows of a block, in float64 and of shape (n_rows, n_scores)."""
+"""Returns factors of a range of rows, in float64 and of shape (n_rows, n_scores)."""
 
 
-def _of_rows(factors: np.ndarray, start: int) -> Factors:
-    return lambda a, b: factors[start + a : start + b]
-
-
-def _add_stored_sums(block: Block, factors: Factors, squared: bool, pool: Pool, total: np.ndarray) -> None:
-    """Add the sums of the rows of a block as stored, or of their squares, times factors; last those of the factors."""
+def _add_stored_sums(block: Block, start: int, factors: Factors, squared: bool, pool: Pool, total: np.ndarray) -> None:
+    """Add the sums of rows from `start` on as stored, or of their squares, times factors; last those of the factors."""
     if isinstance(block, CSRBlock):
-        return _add_sparse_sums(block, factors, squared, pool, total)
+        return _add_sparse_sums(block, start, factors, squared, pool, total)
 
     def some(a: int, b: int) -> np.ndarray:
-        of_rows, values = factors(a, b), readable_rows(block.values[a:b])
+        of_rows, values = factors(start + a, start + b), readable_rows(block.values[a:b])
         out = np.zeros(total.shape)
         with np.errstate(over="ignore"):  # whoever uses the sums looks for it
             values = values.astype(product_type(values.dtype)) ** 2 if squared else values
@@ -479,7 +455,9 @@ def _add_stored_sums(block: Block, factors: Factors, squared: bool, pool: Pool, 
         total += part
 
 
-def _add_sparse_sums(block: CSRBlock, factors: Factors, squared: bool, pool: Pool, total: np.ndarray) -> None:
+def _add_sparse_sums(
+    block: CSRBlock, start: int, factors: Factors, squared: bool, pool: Pool, total: np.ndarray
+) -> None:
     """Add the sums of sparse rows. Threads share the scores; of one score, parts of the rows if a sum is short."""
     (n, d), k = block.shape, len(total)
     n_parts = min(max(len(block.data) // (PARTS * max(1, d)), 1), PARTS) if k == 1 else 1
@@ -488,7 +466,8 @@ def _add_sparse_sums(block: CSRBlock, factors: Factors, squared: bool, pool: Poo
 
     def add(first: int, last: int, out: np.ndarray) -> None:
         for a, b in spans(last - first, PIECE_ROWS):
-            rows, of_rows = block.slice(first + a, first + b), factors(first + a, first + b)
+            rows = block.slice(first + a, first + b)
+            of_rows = factors(start + first + a, start + first + b)
             with np.errstate(over="ignore"):  # as above
                 rows = rows._replace(data=rows.data**2) if squared else rows
             rows = unsigned(readable(rows, np.arange(b - a))[0])
@@ -500,11 +479,3 @@ def _add_sparse_sums(block: CSRBlock, factors: Factors, squared: bool, pool: Poo
     pool.run(add, [(a, b, out) for (a, b), out in zip(parts, sums, strict=True)])
     for other in sums[1:]:
         total += other
-
-
-def _products(values: np.ndarray, coef: np.ndarray, intercept: np.ndarray, real: np.dtype) -> np.ndarray:
-    """Return coef · x + intercept for rows x, computed in `real`."""
-    n, k = len(values), len(coef)
-    out = np.empty((k, n), real)
-    write_products(values, np.arange(n), writeable(np.ascontiguousarray(coef, real)), (0, n, 0, k), out)
-    return out + intercept[:, None].astype(real)

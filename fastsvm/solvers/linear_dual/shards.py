@@ -144,8 +144,7 @@ class RoundSums(NamedTuple):
     """What a shard answers at the end of a part of a round, of the scores that it processed.
 
     `change` is that of Σ β_i x_i, and `mean` the mean change of the weights over the round, without the factor σ', both
-    of shape (n_own, n_weights). `conjugates`, shape (2, n_own), are Σ c ℓ*(-β / c) before and after. `gaps` are the
-    sums of the duality gaps of the rows before their updates.
+    of shape (n_own, n_weights). `conjugates`, shape (2, n_own), are Σ c ℓ*(-β / c) before and after.
     """
 
     change: np.ndarray

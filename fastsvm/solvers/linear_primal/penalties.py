@@ -13,7 +13,7 @@ Faces
     quadratic. A Newton step leads to the minimum on the face; weights that would change their sign are set to zero, and
     the next step is on the smaller face. Of some lengths of a step the best is taken, among them that at which the
     first weight becomes zero (as in Byrd, Chin, Nocedal and Oztoprak 2016, A family of second-order methods for convex
-    ℓ1-regularized optimization, with an exact solution on the face). A few more zeros take no other factor of H.
+    ℓ1-regularized optimization, with an exact solution on the face).
 
 Damping
     Where a loss is flat, rows lose their curvature. With about as many features as rows that keep it, H is nearly
@@ -38,9 +38,7 @@ from fastsvm.tuning import LinearTuning
 # A model is minimised to this share of the violation at its centre, or of its square below 1 (Dembo, Eisenstat and
 # Steihaug 1982, Inexact Newton methods). The second share is for a model of sparse rows.
 _INNER, _SPARSE_INNER = 0.03, 0.3
-_SWEEPS, _FACES, _SHORT = 20, 3, 1 << 16  # So many sweeps, or of so many products, take turns with so many steps.
-# A factor takes the time of such a share of its inverse's columns, or of so many.
-_COLUMNS, _FEW_ZEROS = 60, 8
+_SWEEPS, _FACES, _SHORT = 20, 20, 1 << 16  # So many sweeps, or of so many products, take turns with so many steps.
 # Of features more than such a share of the rows that have a curvature, the Hessian is damped: its diagonal is raised
 # by a share for each unit of the largest violation, up to another.
 _NEARLY_SINGULAR, _DAMPING, _MOST_DAMPING = 0.5, 2e-3, 0.03
@@ -137,7 +135,7 @@ class L1:
             if within or time.perf_counter() >= wanted.deadline:
                 break
             for _ in range(_FACES if self._faces else 0):
-                if not _step_on_face(hessian, diagonal, z, slope):
+                if time.perf_counter() >= wanted.deadline or not _step_on_face(hessian, diagonal, z, slope):
                     break
         return z
 
@@ -171,48 +169,12 @@ def _step_on_face(hessian: np.ndarray, diagonal: np.ndarray, z: np.ndarray, slop
             best, nearer = value, there
     if nearer is None:
         return False
-    goes_on = False
-    if not nearer.all():
-        there, goes_on = _along_faces(factor, scale, here + step, nearer)
-        nearer = there if value_at(there) <= best else nearer  # else rounding errors hide the way
     change = np.zeros(len(z))
     change[free] = nearer - here
     z[free] = nearer
     slope += hessian @ change
     slope[free] += (diagonal[free] - hessian[free, free]) * change[free]
-    return goes_on
-
-
-def _along_faces(
-    factor: np.ndarray, scale: np.ndarray, minimum: np.ndarray, here: np.ndarray
-) -> tuple[np.ndarray, bool]:
-    """Go from a point on a smaller face towards the minimum there, and on from face to face as weights become zero.
-
-    `minimum` is that on the whole face, and `factor` that of its Hessian, scaled. The minimum where some weights are
-    zero takes their columns of the inverse alone. Return the last point, and whether it is none: many columns take as
-    much time as a factor of the smaller Hessian.
-    """
-    new, zeros, columns = np.flatnonzero(here == 0), np.empty(0, np.int64), np.empty((len(here), 0))
-    while len(new):
-        zeros = np.append(zeros, new)
-        if len(zeros) > max(_FEW_ZEROS, len(here) // _COLUMNS):
-            return here, True
-        units = np.zeros((len(here), len(new)), order="F")
-        units[new, np.arange(len(new))] = scale[new]
-        units = scale[:, None] * linalg.lapack.dpotrs(factor, units, lower=1)[0]
-        columns = np.hstack([columns, units])
-        _, shares, failed = linalg.lapack.dposv(columns[zeros], minimum[zeros], lower=1)
-        if failed:
-            break  # sweeps go on
-        there = minimum - columns @ shares
-        there[zeros] = 0.0
-        turning = np.flatnonzero(there * here < 0)
-        lengths = here[turning] / (here[turning] - there[turning])
-        length = lengths.min(initial=1.0)
-        here = here + length * (there - here)
-        new = turning[lengths <= length]
-        here[new] = 0.0
-    return here, False
+    return not nearer.all()
 
 
 @jit

@@ -153,11 +153,9 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
 
     def start_of(self, state: object) -> np.ndarray | None:
         """Return the weights of another fit, None if there are not as many."""
-        return (
-            state.weights
-            if isinstance(state, LinearPrimalState) and state.weights.shape == (self.n_scores, self.n_weights)
-            else None
-        )
+        if isinstance(state, LinearPrimalState) and state.weights.shape == (self.n_scores, self.n_weights):
+            return state.weights
+        return None
 
     def resumed(self, state: LinearPrimalState, same_windows: bool) -> LinearPrimalState:
         """Return the state at the weights of one that was interrupted within a step."""

@@ -4,7 +4,6 @@ All forms are one type for compiled code, which looks up the form when it runs. 
 of weights, not once for each form of the rows.
 """
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from fastsvm.solvers.sgd.problem import LinearFunction, OrderedRows, Penalty, SG
 from fastsvm.sources import CSRBlock, Window
 from fastsvm.tuning import current_tuning
 
-_BYTES, _ROWS, _COLUMNS, _SPARSE = range(4)
+_BYTES, _ROWS, _SPARSE = range(3)
 _VALUES_AT_ONCE = 1 << 14  # Lengths are sums over so many values, in memory that is not new.
 _UNSEEN = 16  # A shrinkage by the L2 penalty of fewer units of rounding is accumulated first.
 
@@ -98,17 +97,11 @@ class DenseModel(NamedTuple):
         mean = LinearFunction(self.mean.astype(np.float64), self.mean_intercept.astype(np.float64))
         return mean, float(self.total[0])
 
-    def part(self, start: int, stop: int) -> "DenseModel":
-        """Return a view of the scores `start` to `stop`, with a copy of `total`."""
-        scores = DenseModel(*(array[start:stop] for array in self))
-        return scores._replace(penalties=self.penalties, total=self.total.copy())
-
 
 class StoredRows(NamedTuple):
-    """Rows in one of four forms; the arrays of the other forms are empty.
+    """Rows in one of three forms; the arrays of the other forms are empty.
 
-    The forms are dense bytes, `octets`, shape (n_rows, n_features); dense `values` row by row, or column by column,
-    shape (n_features, n_rows), both C-contiguous; and compressed sparse rows.
+    The forms are dense bytes, `octets`, and dense `values`, both C-contiguous; and compressed sparse rows.
     """
 
     form: int
@@ -139,8 +132,6 @@ def stored_rows(window: Window) -> tuple[StoredRows, np.ndarray]:
         return rows._replace(form=_BYTES, octets=values), numbers
     if values.dtype == kind and values.flags.c_contiguous:
         return rows._replace(values=values), numbers
-    if values.dtype == kind and values.flags.f_contiguous:
-        return rows._replace(form=_COLUMNS, values=values.T), numbers
     return rows._replace(values=np.ascontiguousarray(values[numbers], kind)), np.arange(len(numbers))
 
 
@@ -154,10 +145,10 @@ class Buffers(NamedTuple):
 
 
 class DenseSteps:
-    """Takes the steps of windows on a `DenseModel`; threads share scores whose losses are apart."""
+    """Takes the steps of windows on a `DenseModel`."""
 
     def __init__(self, problem: SGDProblem, settings: SGDSettings, pool: Pool) -> None:
-        self.problem, self.settings, self.pool = problem, settings, pool
+        self.problem, self.settings = problem, settings
         self.dtype = product_type(problem.source.dtype)
 
     def model(self, last: LinearFunction, mean: LinearFunction, total: float) -> DenseModel:
@@ -184,29 +175,11 @@ class DenseSteps:
 
     def take(self, model: DenseModel, stored: StoredRows, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
-        k, settings = len(rows.balance), self.settings
-        apart = settings.tuning.apart and not settings.loss.of_classes and settings.penalty.clip == np.inf
-        n_shares = -(-k // settings.tuning.scores) if apart else 1
-        losses = np.zeros((n_shares, len(plan.rates) + 1))
-        if n_shares == 1:
-            _steps(settings.loss, stored, rows, model, plan, self._buffers(k), losses[0])
-            return losses[0]
-        shares = list(pairwise(number * k // n_shares for number in range(n_shares + 1)))
-        parts = [model.part(start, stop) for start, stop in shares]
-
-        def some(number: int, start: int, stop: int) -> None:
-            of_scores = rows._replace(targets=rows.targets - start, balance=rows.balance[start:stop])
-            own = plan._replace(ends=plan.ends[start:stop])
-            _steps(settings.loss, stored, of_scores, parts[number], own, self._buffers(stop - start), losses[number])
-
-        self.pool.run(some, [(number, *share) for number, share in enumerate(shares)])
-        model.total[:] = parts[0].total
-        return losses.sum(axis=0)
-
-    def _buffers(self, n_scores: int) -> Buffers:
-        n, d = min(self.settings.batch_size, current_tuning().products.tile), self.problem.source.shape[1]
-        shapes = (n, d), (n, n_scores), (n, n_scores), (n_scores, d)
-        return Buffers(*(np.empty(shape, self.dtype) for shape in shapes))
+        n, (k, d) = min(self.settings.batch_size, current_tuning().products.tile), model.coef.shape
+        buffers = Buffers(*(np.empty(shape, self.dtype) for shape in ((n, d), (n, k), (n, k), (k, d))))
+        losses = np.zeros(len(plan.rates) + 1)
+        _steps(self.settings.loss, stored, rows, model, plan, buffers, losses)
+        return losses
 
 
 @jit
@@ -222,9 +195,6 @@ def load(rows: StoredRows, numbers: np.ndarray, out: np.ndarray) -> None:
             values = rows.values[place]
             for j in range(target.size):
                 target[j] = values[j]
-        elif rows.form == _COLUMNS:
-            for j in range(target.size):
-                target[j] = rows.values[j, place]
         else:
             for j in range(target.size):
                 target[j] = 0

@@ -344,7 +344,10 @@ class SGD(Memoryless):
         return self.objective(self._final(state), exact=True)
 
     def _final(self, state: SGDState) -> LinearFunction:
-        return _finite(self.answer(state) if state.best is None else state.best)
+        linear = self.answer(state) if state.best is None else state.best
+        if not (np.isfinite(linear.coef).all() and np.isfinite(linear.intercept).all()):
+            raise Diverged(OVERFLOW)
+        return linear
 
     def _whole(self, linear: LinearFunction) -> LinearFunction:
         """Return the weights of all features."""
@@ -352,20 +355,11 @@ class SGD(Memoryless):
 
     def objective(self, linear: LinearFunction, exact: bool = False) -> float:
         """Return the objective, by a pass over the rows; `exact` computes scores in float64."""
-        return objective(self.problem, self.settings.loss, linear, self.pool, exact) + self._penalty(linear.coef)
-
-    def _penalty(self, coef: np.ndarray) -> float:
-        penalty = self.settings.penalty
+        penalty, coef = self.settings.penalty, linear.coef
         length = float(np.abs(coef).sum()) if penalty.l1 > 0 else 0.0
         square = float(np.vdot(coef, coef)) if penalty.l2 > 0 else 0.0  # which may overflow
-        return penalty.l2 / 2 * square + penalty.l1 * length
-
-
-def _finite(linear: LinearFunction) -> LinearFunction:
-    """Return the weights; raise Diverged if they overflowed."""
-    if not (np.isfinite(linear.coef).all() and np.isfinite(linear.intercept).all()):
-        raise Diverged(OVERFLOW)
-    return linear
+        loss = objective(self.problem, self.settings.loss, linear, self.pool, exact)
+        return loss + (penalty.l2 / 2 * square + penalty.l1 * length)
 
 
 def uses_sparse_steps(problem: SGDProblem, loss: Loss, penalty: Penalty, tuning: SGDTuning) -> bool:

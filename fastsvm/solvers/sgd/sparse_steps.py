@@ -30,13 +30,12 @@ After
     with averaged stochastic gradient descent, section 4.
 """
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit, jit_in_order
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import Loss, add_losses, in_score, loss_slope, loss_value
@@ -162,15 +161,14 @@ class SparseSteps:
 
     def take(self, model: SparseModel, block: CSRBlock, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
-        loss, k, tuning = self.settings.loss, len(rows.balance), self.settings.tuning
-        apart = not loss.of_classes and (k == 1 or tuning.apart)
-        by_row = apart and tuning.single_rows and plan.batch_size == 1
-        if not (by_row or (apart and k > 1)):
+        loss, k = self.settings.loss, len(rows.balance)
+        by_row = not loss.of_classes and plan.batch_size == 1 and self.settings.tuning.single_rows
+        if loss.of_classes or (k == 1 and not by_row):
             losses = np.zeros(len(plan.rates) + 1)
             _batch_steps(loss, block, rows, model, plan, losses)
             return losses
         n_shares = min(k, self.pool.n_threads) if by_row and model.pairs.size <= 2 * _MOST_WEIGHTS else k
-        shares = list(pairwise(number * k // n_shares for number in range(n_shares + 1)))
+        shares = list(spans(k, -(-k // n_shares)))
         sums, parts = np.zeros((k, len(plan.rates) + 1)), [model.part(*share) for share in shares]
 
         def some(number: int, start: int, stop: int) -> None:
@@ -232,22 +230,14 @@ def _row_steps(
         for c in range(k):
             score = intercept[c] if is_adaptive else 0.0
             if not is_adaptive:
-                if due > 0:
-                    for p in range(start, stop):
-                        score += data[p] * _shrunk(pairs[c, indices[p], _V], due)
-                else:
-                    for p in range(start, stop):
-                        score += data[p] * pairs[c, indices[p], _V]
-                score = score * scale + intercept[c]
-            elif due > 0:
                 for p in range(start, stop):
-                    j = indices[p]
-                    now[c, p - start, 0] = _shrunk(pairs[c, j, _V], due) / (pairs[c, j, _SLOW] + accrued)
-                    score += data[p] * now[c, p - start, 0]
+                    v = pairs[c, indices[p], _V]
+                    score += data[p] * (_shrunk(v, due) if due > 0 else v)
+                score = score * scale + intercept[c]
             else:
                 for p in range(start, stop):
-                    j = indices[p]
-                    now[c, p - start, 0] = pairs[c, j, _V] / (pairs[c, j, _SLOW] + accrued)
+                    j, v = indices[p], pairs[c, indices[p], _V]
+                    now[c, p - start, 0] = (_shrunk(v, due) if due > 0 else v) / (pairs[c, j, _SLOW] + accrued)
                     score += data[p] * now[c, p - start, 0]
             if not abs(score) < np.inf:
                 losses[c, s] = np.nan
@@ -344,21 +334,14 @@ def _write_scores(block, numbers, model, scores):
         for c in range(scores.shape[1]):
             total = model.intercept[c] if is_adaptive else 0.0
             if not is_adaptive:
-                if due > 0:
-                    for p in range(start, stop):
-                        total += data[p] * _shrunk(pairs[c, indices[p], _V], due)
-                else:
-                    for p in range(start, stop):
-                        total += data[p] * pairs[c, indices[p], _V]
-                total = total / accrued + model.intercept[c]
-            elif due > 0:
                 for p in range(start, stop):
-                    j = indices[p]
-                    total += data[p] * _shrunk(pairs[c, j, _V], due) / (pairs[c, j, _SLOW] + accrued)
+                    v = pairs[c, indices[p], _V]
+                    total += data[p] * (_shrunk(v, due) if due > 0 else v)
+                total = total / accrued + model.intercept[c]
             else:
                 for p in range(start, stop):
-                    j = indices[p]
-                    total += data[p] * pairs[c, j, _V] / (pairs[c, j, _SLOW] + accrued)
+                    j, v = indices[p], pairs[c, indices[p], _V]
+                    total += data[p] * (_shrunk(v, due) if due > 0 else v) / (pairs[c, j, _SLOW] + accrued)
             scores[i, c] = total
             finite &= abs(total) < np.inf
     return finite

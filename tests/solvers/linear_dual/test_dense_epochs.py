@@ -13,7 +13,6 @@ def rows_of(dtype, n=90, d=70):
 
 def filled(grams, values, starts, lengths, used):
     """Return the slots of blocks, with what is missing there filled."""
-    grams.reserve(len(starts))
     slots, missing = grams.slots(starts, lengths, used, 0)
     grams.fill(values, np.stack([starts, lengths, slots], axis=1)[missing])
     return slots
@@ -32,7 +31,7 @@ def test_blocks_in_any_order_kept_or_not(dtype, real, n_kept, n_directions):
     basis, shares = np.linalg.qr(rng.standard_normal((71, n_directions)))[0].T, rng.random(n_directions)
     metric = np.eye(71) - (basis.T * shares) @ basis
     padded = np.hstack([basis[:, :70], np.zeros((n_directions, 9)), basis[:, 70:]])
-    grams = BlockGrams(10, n_kept, N_SPARE, 9, 3.0, np.dtype(real))
+    grams = BlockGrams(10, n_kept, N_SPARE, 3.0, np.dtype(real))
     grams.begin(np.ascontiguousarray(padded, real), shares.astype(real))
     for _ in range(3):
         order, used = rng.permutation(11), rng.random(11) < 0.7
@@ -48,7 +47,7 @@ def test_blocks_in_any_order_kept_or_not(dtype, real, n_kept, n_directions):
 
 def test_kept_matrices_are_not_computed_again():
     values, starts, lengths, used = rows_of(np.float64, n=30), np.array([0, 10, 20]), np.full(3, 10), np.ones(3, bool)
-    grams = BlockGrams(10, 2, N_SPARE, 3, 0.0, np.dtype(float))
+    grams = BlockGrams(10, 2, N_SPARE, 0.0, np.dtype(float))
     grams.begin(np.empty((0, 80)), np.empty(0))
     assert not grams.are_cached(starts[:2], lengths[:2])
     slots = filled(grams, values, starts, lengths, used)
@@ -63,8 +62,7 @@ def test_kept_matrices_are_not_computed_again():
 
 def test_matrices_of_two_parts_that_are_not_cached_have_different_slots():
     starts, lengths, used = np.array([0, 10]), np.full(2, 10), np.ones(2, bool)
-    grams = BlockGrams(10, 1, 4, 9, 0.0, np.dtype(float))
-    grams.reserve(4)
+    grams = BlockGrams(10, 1, 4, 0.0, np.dtype(float))
     one, _ = grams.slots(starts, lengths, used, 0)
     other, _ = grams.slots(starts + 20, lengths, used, 2)
     assert len({*one, *other}) == 4
@@ -73,7 +71,7 @@ def test_matrices_of_two_parts_that_are_not_cached_have_different_slots():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_whose_squares_overflow_are_noticed(dtype):
-    values, grams = rows_of(dtype, n=20), BlockGrams(10, 0, 2, 2, 0.0, np.dtype(dtype))
+    values, grams = rows_of(dtype, n=20), BlockGrams(10, 0, 2, 0.0, np.dtype(dtype))
     grams.begin(np.empty((0, 80), dtype), np.empty(0, dtype))
     blocks = np.array([[0, 10, 0], [10, 10, 1]])
     assert grams.fill(values, blocks)
