@@ -76,6 +76,7 @@ def outlined(function: Callable) -> Callable:
     """Compile a long function as `jit` does, but once for all its callers. Its name must be unique in the package."""
     if not PLAIN:
         numba_internals.OUTLINED.add(function.__qualname__)
+        vars(function)["outlined"] = True  # so that its digest differs
     return jit(function)
 
 
@@ -134,8 +135,7 @@ class generic:
 
         ours = {} if PLAIN else {"no_cfunc_wrapper": True, "pipeline_class": numba_internals.Compiler}
         overload(dispatch, strict=False, jit_options=OPTIONS | ours)(choose)
-        dispatch.register, dispatch.bodies = register, bodies  # type: ignore[attr-defined]
-        dispatch.default = defaults.append  # type: ignore[attr-defined]
+        vars(dispatch).update(register=register, bodies=bodies, default=defaults.append, defaults=defaults)
         return dispatch
 
 

@@ -11,16 +11,15 @@ import contextlib
 import functools
 import gc
 import hashlib
-import inspect
+import pickle
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import SimpleNamespace
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import binding
 from numba import _dynfunc  # type: ignore[attr-defined]
-from numba.core import caching, cgutils, ir, sigutils, typeinfer, types
+from numba.core import caching, cgutils, ir, serialize, sigutils, typeinfer, types
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, Flags
 from numba.core.compiler_lock import global_compiler_lock
@@ -30,7 +29,7 @@ from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.runtime import rtsys
 from numba.core.typed_passes import AnnotateTypes, NativeLowering
 
-from fastsvm._compiled.code_cache import KEPT, PACKAGE, Claim, folders, function_digest, writeable_folder
+from fastsvm._compiled.code_cache import KEPT, PACKAGE, Claim, digest, folders, writeable_folder
 from fastsvm._compiled.processor import HAS_WIDE_VECTORS, LEVEL, SHIPPED, VERSIONS, shipped_levels
 
 if TYPE_CHECKING:
@@ -413,11 +412,19 @@ class Compiler(CompilerBase):
 # --- its cache -------------------------------------------------------------------------------------------
 
 
+def _classes(kinds: Iterable["Type"]) -> set[type]:
+    """Return the NamedTuple classes in the types of arguments."""
+    found = set()
+    for kind in kinds:
+        found |= _classes(getattr(kind, "types", ()))
+        if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
+            found.add(kind.instance_class)
+    return found
+
+
 def _is_ours(kind: "Type") -> bool:
     """Return whether all NamedTuple classes in an argument's type belong to the package."""
-    owner = getattr(kind, "instance_class", None)
-    ours = owner is None or owner.__module__.partition(".")[0] == PACKAGE.name
-    return ours and all(_is_ours(part) for part in getattr(kind, "types", ()))
+    return all(each.__module__.partition(".")[0] == PACKAGE.name for each in _classes([kind]))
 
 
 @functools.cache
@@ -432,91 +439,55 @@ def _tell_of_compiling() -> None:
             print(f"fastsvm: {words}", file=sys.stderr, flush=True)
 
 
-class _Stored(caching.CompileResultCacheImpl):
-    """How code is stored: Numba's way, or as code for callers alone."""
-
-    def __init__(self, function: Callable) -> None:  # Numba's own would look for a folder, of which we have several
-        self._locator = SimpleNamespace(_py_file=inspect.getfile(function))  # where warnings point to
-        self._lineno = function.__code__.co_firstlineno
-
-    def rebuild(self, target_context: "CPUContext", payload: tuple) -> CompileResult | None:
-        """Return stored code; None where machine code is needed and only code for callers is stored."""
-        for_callers = _linked_only(target_context, payload)
-        if for_callers is None:
-            return super().rebuild(target_context, payload)
-        return for_callers if _Dispatcher.nested() else None
-
-
-class _Index(caching.IndexDataCacheFile):
-    """The code of a function by its types; none if some of them are classes that only another version has."""
-
-    def _load_index(self) -> dict:
-        try:
-            return super()._load_index()
-        except (AttributeError, ImportError):
-            return {}
-
-
-class _OurCode(caching.FunctionCache):
+class _OurCode(caching.NullCache):
     """Cache on disk for code of the package's own classes; code of a user's class is compiled in each process.
 
-    The digest does not cover a user's sources, and a process without the user's module could not read Numba's index. Of
-    several processes that need code at once, one compiles.
+    A process without the user's module could not read it. Of several processes that need code at once, one compiles.
     """
 
     def __init__(self, function: Callable) -> None:
+        self._function = function
+        self._names: dict[tuple[Type, ...], str] = {}
         self._claims: dict[tuple[Type, ...], Claim] = {}
-        self._name, self._py_func, self._impl = repr(function), function, _Stored(function)
-        self.enable()
 
-    @functools.cached_property
-    def _name_of_files(self) -> str:
-        """Name of the index and of the code, without what differs between versions of the function."""
-        module = self._py_func.__module__.removeprefix(f"{PACKAGE.name}.")
-        return f"{module}.{self._py_func.__qualname__}".replace("<", "").replace(">", "")
-
-    @functools.cached_property
-    def _version(self) -> str:
-        top = self._py_func.__qualname__.partition(".")[0]
-        digest = function_digest(self._py_func.__module__, top, inspect.getfile(self._py_func))
-        return f"{digest}.{VERSIONS}"  # another version would overwrite this one's index
-
-    def _index(self, folder: Path) -> _Index:
-        return _Index(str(folder), f"{self._name_of_files}-{self._version}", self._version)
+    def _name(self, sig: tuple["Type", ...]) -> str:
+        """Return the name of the file with the code for the types `sig`, up to its end."""
+        if sig not in self._names:
+            module = self._function.__module__.removeprefix(f"{PACKAGE.name}.")
+            name = f"{module}.{self._function.__qualname__}".replace("<", "").replace(">", "")
+            kinds = hashlib.sha256(repr((sig, _codegen().magic_tuple())).encode()).hexdigest()[:16]
+            self._names[sig] = f"{name}-{kinds}-{digest(self._function, _classes(sig))}"
+        return self._names[sig]
 
     @property
     def cache_path(self) -> str:
         """The folder that takes new code."""
         return str(writeable_folder() or "")
 
-    def flush(self) -> None:
-        """Forget the stored code."""
-        if (folder := writeable_folder()) is not None:
-            self._index(folder).flush()
-
     def load_overload(self, sig: tuple["Type", ...], target_context: "CPUContext") -> CompileResult | None:
         """Return the code for the types `sig`, or None."""
         code = None
         if all(map(_is_ours, sig)):
             rtsys.initialize(target_context)  # all else that Numba would prepare, code that is loaded does not need
-            with self._guard_against_spurious_io_errors():
-                code = self._load_overload(sig, target_context)
-                if code is None and self._waits_for(sig):
-                    code = self._load_overload(sig, target_context)
+            code = self._stored(sig, target_context)
+            if code is None and self._waits_for(sig):
+                code = self._stored(sig, target_context)
         if code is None:
             _tell_of_compiling()
             target_context.refresh()
         return code
 
-    def _load_overload(self, sig: tuple["Type", ...], target_context: "CPUContext") -> CompileResult | None:
-        key = self._index_key(sig, target_context.codegen())
+    def _stored(self, sig: tuple["Type", ...], target_context: "CPUContext") -> CompileResult | None:
+        """Return stored code; None where machine code is needed and only code for callers is stored."""
         for folder in folders():
             try:
-                stored = self._index(folder).load(key)
-            except OSError:  # the folder belongs to somebody else
+                stored = pickle.loads((folder / f"{self._name(sig)}.nbc").read_bytes())
+            except OSError:  # there is none, or the folder belongs to somebody else
                 continue
-            code = None if stored is None else self._impl.rebuild(target_context, stored)
-            if code is not None:
+            code = _linked_only(target_context, stored)
+            if code is None:
+                return CompileResult._rebuild(target_context, *stored)
+            if _Dispatcher.nested():
                 return code
         return None
 
@@ -524,8 +495,7 @@ class _OurCode(caching.FunctionCache):
         """Claim the code for the types `sig`, and return whether another process had claimed it."""
         if (folder := writeable_folder()) is None:
             return False
-        name = hashlib.sha256(repr(sig).encode()).hexdigest()[:16]
-        claim = self._claims[sig] = Claim(folder / f"{self._name_of_files}-{self._version}.{name}.lock")
+        claim = self._claims[sig] = Claim(folder / f"{self._name(sig)}.lock")
         return claim.has_waited
 
     def release(self, sig: tuple["Type", ...]) -> None:
@@ -534,25 +504,20 @@ class _OurCode(caching.FunctionCache):
             claim.release()
 
     def save_overload(self, sig: tuple["Type", ...], data: Any) -> None:
-        """Store the code for the types `sig`, where there is a place."""
+        """Store the code for the types `sig`, where there is a place. Remove all but the newest few versions of it."""
         folder = writeable_folder()
-        if folder is None or not all(map(_is_ours, sig)) or not self._impl.check_cachable(data):
+        if folder is None or not all(map(_is_ours, sig)) or data.library.has_dynamic_globals:
             return
-        index = self._index(folder)
-        with self._guard_against_spurious_io_errors(), Claim(Path(f"{index._index_path}.lock")):
-            is_new = not Path(index._index_path).exists()
-            index.save(self._index_key(sig, data.codegen), self._impl.reduce(data))
-            if is_new:
-                self._prune(folder)
-
-    def _prune(self, folder: Path) -> None:
-        """Remove the code of all but the newest few versions of the function: several checkouts may be in use."""
-        with contextlib.suppress(OSError):  # another process may prune too
-            indices = list(folder.glob(f"{self._name_of_files}-*.nbi"))
-            indices.sort(key=lambda path: path.stat().st_mtime)
-            for path in indices[:-KEPT]:
-                for code in folder.glob(f"{path.stem}.*"):
-                    code.unlink(missing_ok=True)
+        path = folder / f"{self._name(sig)}.nbc"
+        part = path.with_suffix(f".{uuid.uuid4().hex}")
+        with contextlib.suppress(OSError):  # the disk may be full, and another process may remove versions too
+            part.write_bytes(serialize.dumps(data._reduce()))
+            part.replace(path)
+            versions = list(folder.glob(f"{path.stem.rpartition('-')[0]}-*.nbc"))
+            for old in sorted(versions, key=lambda each: each.stat().st_mtime)[:-KEPT]:
+                old.unlink()
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 @functools.cache

@@ -142,8 +142,7 @@ def test_the_code_of_the_newest_versions_is_kept(importing, package, tmp_path):
         probe.write_text(text.replace("dot + dot)", f"dot + dot) + {version}"), encoding="utf-8")
         use(importing, package, tmp_path / "cache")
     (folder,) = (tmp_path / "cache").iterdir()
-    assert len(list(folder.glob("probe.value-*.nbi"))) == len(list(folder.glob("probe.value-*.nbc"))) == 4
-    assert len(list(folder.glob("digests-*.json"))) == 4
+    assert len(list(folder.glob("probe.value-*"))) == 4
 
 
 CALLER = """
