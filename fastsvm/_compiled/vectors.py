@@ -14,7 +14,6 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from fastsvm._compiled.byte_tile import INSTRUCTIONS, PRODUCTS, multiply_add
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.processor import HAS_WIDE_VECTORS, PLAIN, VECTOR_BYTES
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 _ROWS = 4  # A tile has so many rows, whose dot products with up to five others fit in the registers.
 
 
-HAS_BYTE_SQUARES = INSTRUCTIONS["avx512vnni"] == PRODUCTS
-"""Whether `byte_square_tile` can be compiled. Elsewhere tiles of floats are as fast."""
 _BYTES = VECTOR_BYTES if HAS_WIDE_VECTORS else VECTOR_BYTES // 2  # of a vector
 PANEL_VECTORS = 2  # A panel has so many vectors.
 _TOGETHER = 4 if HAS_WIDE_VECTORS else 2  # features in an iteration of the loop; with four, ARM runs out of registers
@@ -210,35 +207,6 @@ def _add_tile(count: int) -> Callable:
         return types.void(x, w, rows, factors, stride, n, out), codegen
 
     return tile
-
-
-@intrinsic
-def byte_square_tile(typing_context, rows, others, n, out):
-    """Write x·(z - 128), as int32, for four rows x of `n` bytes and four rows z: z is multiplied as signed bytes."""
-    signature = types.void(rows, others, n, out)
-
-    def codegen(context, builder, signature, arguments):
-        n, out = arguments[2:]
-        rows, others = (cgutils.unpack_tuple(builder, addresses) for addresses in arguments[:2])
-        sums, pieces = ir.VectorType(ir.IntType(32), 16), ir.VectorType(ir.IntType(8), VECTOR_BYTES)
-        multiply_add_bytes = multiply_add(builder, INSTRUCTIONS["avx512vnni"])
-        kind = ir.FunctionType(ir.IntType(32), [sums])
-        add = builder.module.declare_intrinsic("llvm.vector.reduce.add.v16i32", (), kind)
-        less = ir.Constant(pieces, [128] * VECTOR_BYTES)
-        write = _Writer(context, builder, types.uint8, types.float32, VECTOR_BYTES)
-
-        def step(start: ir.Value, totals: list[ir.Value], mask: ir.Value | None) -> list[ir.Value]:
-            x = [write.load_as(pieces, builder.add(row, start), 1, mask) for row in rows]
-            z = [builder.xor(write.load_as(pieces, builder.add(row, start), 1, mask), less) for row in others]
-            pairs = [(one, other) for one in x for other in z]
-            return [multiply_add_bytes(total, *pair) for total, pair in zip(totals, pairs, strict=True)]
-
-        totals = write.each(n, [ir.Constant(sums, [0] * 16)] * 16, step)
-        for place, total in enumerate(totals):
-            write.store(builder.call(add, [total]), builder.add(out, out.type(4 * place)))
-        return context.get_dummy_value()
-
-    return signature, codegen
 
 
 product_tile_1, product_tile_2, product_tile_5 = map(_product_tile, (1, 2, 5))
