@@ -379,4 +379,4 @@ def test_code_for_a_class_of_the_user_is_never_stale(importing, package, tmp_pat
         processes = [importing.start(code + USE, folder, **variables) for code in codes]
         assert [importing.output(process) for process in processes] == [wanted, wanted]
     (folder / "mine.py").unlink()
-    assert importing.run(OURS, folder, **variables) == "1.0 2"  # index and code
+    assert importing.run(OURS, folder, **variables) == "1.0 1"

@@ -9,7 +9,6 @@ from bench.cases import AVX2
 from bench.compression import EXACT, FEWER, TOL, WITH_LABELS
 from bench.linear.small import LIBLINEAR, OF_CLASSES, OF_TARGETS
 from bench.machines_agreement import SAME_DECISIONS, SAME_OBJECTIVE
-from bench.searches.choice import GRID, HALVING, WALK, better_by
 from bench.searches.grid import EACH_FIT, OURS, differences
 from bench.stored.kept import newest
 from bench.stored.markdown import seconds, table
@@ -18,8 +17,6 @@ from bench.streaming.kernel import RESIDENT
 __all__ = [
     "agreement",
     "agreement_in_short",
-    "choice",
-    "choice_in_short",
     "compression",
     "first_answers",
     "from_file",
@@ -146,36 +143,6 @@ def grid_search() -> list[str]:
         ratio = "" if one is ours else f"{one['seconds'] / ours['seconds']:.1f}"
         rows.append((f"`{one['competitor']}`", f"{one['seconds']:.1f}", ratio, best, f"{score:.4f}", f"{apart:.4f}"))
     return table(["search", "seconds", "ratio", "best", "mean score", "largest difference of a fold"], rows)
-
-
-def choice() -> list[str]:
-    """Return the search that chooses its values beside grids, on each table."""
-    rows = []
-    for name, results in newest("choice").items():
-        found = _named(results)
-        walk, grid, halving = found[WALK], found[GRID], found.get(HALVING)
-        took = [seconds(one["seconds"]) if one else "" for one in (walk, grid, halving)]
-        tests = [f"{one['test']:.4f}" if one else "" for one in (walk, grid, halving)]
-        better = f"{better_by(walk, grid):+.1f}"
-        rows.append((name, str(walk["cells"]), *took, *tests, better))
-    head = ["table", "cells", "`SVCSearch()`, s", "10 × 10, s", "halving, s", "test", "10 × 10", "halving", "better by"]
-    return table(head, rows)
-
-
-def choice_in_short() -> list[str]:
-    """Return what the tables say together, and those that were kept aside."""
-    rows, found = [], {name: _named(results) for name, results in newest("choice").items()}
-    for words, chosen in (("all", found), ("kept aside", [name for name in found if "aside" in name])):
-        pairs = [(found[name][WALK], found[name][GRID]) for name in chosen]
-        better = [better_by(*pair) for pair in pairs]
-        shares = [walk["seconds"] / grid["seconds"] for walk, grid in pairs]
-        total = sum(walk["seconds"] for walk, _ in pairs) / sum(grid["seconds"] for _, grid in pairs)
-        within = sum(value >= -0.5 for value in better)
-        rows.append((words, str(len(pairs)), f"{sum(better) / len(better):+.2f}", f"{within} of {len(pairs)}",
-                     f"{median(shares):.2f}", f"{max(shares):.2f}", f"{total:.2f}"))  # fmt: skip
-    head = ["tables", "number", "mean, in standard errors", "not worse than half of one", "share of the time, median",
-            "at most", "of all"]  # fmt: skip
-    return table(head, rows)
 
 
 def other_searches() -> list[str]:

@@ -276,8 +276,6 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "agreement": studies.agreement,
     "other searches": studies.other_searches,
     "grid search": studies.grid_search,
-    "a search that chooses": studies.choice,
-    "a search that chooses in short": studies.choice_in_short,
     "first answers": studies.first_answers,
     "without AVX-512": studies.without_avx512,
     "agreement in short": studies.agreement_in_short,

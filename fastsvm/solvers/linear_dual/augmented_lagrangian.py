@@ -208,24 +208,35 @@ def solve_scores(loss, demands, rows, course, bounds, solution):
 def _solve_score(here, course, rows, squares, size, solution, c):
     """Solve the problem of score c of a solution; `size` is as for `_envelopes`."""
     dual, weights, scores = solution.dual[c], solution.weights[c], np.empty(squares.size)
-    np.dot(dual, rows, weights)
+    _sum_rows(rows, dual, weights)
     if course.on_gram:
         solution.n_steps[c] = _ascent(here, course, rows, np.diag(rows), dual, weights, weights)
         return
     if box(here.loss, 1.0)[1] > 0:  # The loss is smooth.
-        np.dot(rows, weights, scores)
+        _write_scores(rows, weights, scores)
         solution.n_steps[c] = _newton(here, course, rows, dual, weights, scores)
     else:
         solution.n_steps[c] = _ascent(here, course, rows, squares, dual, weights, scores)
         if course.most_epochs == 0:
-            np.dot(rows, weights, scores)
+            _write_scores(rows, weights, scores)
         solution.n_steps[c] += _envelopes(here, course, rows, size, dual, weights, scores)
     if course.total == 0:
         position, others = np.empty(weights.size), np.empty(squares.size)
-        np.dot(rows, weights, scores)
-        np.dot(dual, rows, position)
-        np.dot(rows, position, others)
+        _write_scores(rows, weights, scores)
+        _sum_rows(rows, dual, position)
+        _write_scores(rows, position, others)
         _certify_score(here, solution, c, scores, position, others)
+
+
+@outlined  # A product by BLAS takes half a second to compile, at each place that calls it.
+def _sum_rows(rows, dual, weights):
+    """Write Xᵀ β."""
+    np.dot(dual, rows, weights)
+
+
+@outlined
+def _write_scores(rows, weights, scores):
+    np.dot(rows, weights, scores)
 
 
 @jit
@@ -296,7 +307,7 @@ def _ascent(here, course, rows, squares, dual, weights, scores):
                         weights[k] += change * row[k]
             i = (i + stride) % n
         if not course.on_gram:
-            np.dot(rows, weights, scores)
+            _write_scores(rows, weights, scores)
         gap, losses = _gap(here, dual, scores)
         objective = losses + _dot(dual if course.on_gram else weights, weights) / 2
         is_slow = gap > before / 2 and epoch + 1 >= most_slow
@@ -327,7 +338,7 @@ def _envelopes(here, course, rows, size, dual, weights, scores):
     if course.total > 0:
         constant = _stretch(rows, size, ridge)
         weights[last] = -course.offset / constant
-        np.dot(rows, weights, scores)
+        _write_scores(rows, weights, scores)
     for k in range(MOST_STEPS):
         gap, objective = _gap(here, dual, scores)
         square = _dot(weights, weights) / 2
@@ -354,7 +365,7 @@ def _envelopes(here, course, rows, size, dual, weights, scores):
             center[i] = dual[i]
         envelope = _Envelope(loss, targets, costs, center, ridge, fixed)
         n_steps += _newton(envelope, course, rows, dual, weights, scores)
-        np.dot(rows, weights, scores)  # without the errors of the steps
+        _write_scores(rows, weights, scores)  # without the errors of the steps
     if course.total > 0:
         weights[last] *= constant
     for i in range(dual.size):
@@ -408,7 +419,7 @@ def _newton(here, course, rows, dual, weights, scores):
         for k in range(d):
             direction[k] = -gradient[k]
         _precondition(here, rows, dual, direction)
-        np.dot(rows, direction, change)
+        _write_scores(rows, direction, change)
         slope, fall = _dot(weights, direction) - fixed * direction[d - 1], -_dot(gradient, direction)
         line = _Line(here, scores, change, slope, _dot(direction, direction))
         length = 1.0 if fall <= ROUNDING * scale else _best_length(line, -fall)  # slopes would be rounding errors
