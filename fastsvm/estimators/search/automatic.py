@@ -27,10 +27,10 @@ class Journal(NamedTuple):
     write: Callable[[dict, int, list[float]], None]
     pause: Callable[[], None]
 
-    @staticmethod
-    def name(parameters: dict, n_samples: int) -> tuple[str, int]:
-        """Return by what name a cell is known."""
-        return json.dumps(parameters, sort_keys=True), n_samples
+
+def name_of(parameters: dict) -> str:
+    """Return by what name a cell of a job is known."""
+    return json.dumps(parameters, sort_keys=True)
 
 
 class Walked(NamedTuple):
@@ -71,38 +71,37 @@ def walk(
     tuning, n = current_tuning().search, rows.n_samples
     order = _balanced_order(rows, is_classifier(estimator))
     few = rows.part(estimator, np.sort(order[: tuning.distance_rows]))
-    lattice = Lattice.of(estimator, grid, few.X, few.y)
+    lattice = Lattice.of(estimator, grid, few.block(), few.y)
     cells: list[tuple[Cell, int]] = []
     fits: list[Scored] = []
     parts = {n: (rows, splits)}
 
     def score(new: list[Cell], size: int) -> list[Scores]:
-        scores = np.full((len(new), len(splits)), np.nan)
         chosen = [lattice.parameters(cell) for cell in new]
-        begun = {} if journal is None else journal.begun
-        names = [Journal.name(one, size) if begun else ("", 0) for one in chosen]
-        to_fit = [k for k, name in enumerate(names) if name not in begun]
-        if to_fit and size not in parts:
-            taken = np.sort(order[:size])
-            parts[size] = rows.part(estimator, taken), [split.among(taken, n) for split in splits]
-        models = [clone(estimator).set_params(**clone(chosen[k], safe=False)) for k in to_fit]
-        bar.total += len(models) * len(splits)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of values that the user did not choose
-            for fit in evaluate(models, *parts.get(size, parts[n]), rules):
-                k, found = to_fit[fit.cell], fit.test_scores
-                scores[k, fit.split] = found[metric] if isinstance(found, dict) else found
-                fits.append(fit._replace(cell=k + len(cells)))
-                bar.update(1)
+        known = [journal and journal.begun.get((name_of(one), size)) for one in chosen]
+        to_fit = [k for k, scores in enumerate(known) if scores is None]
+        table = np.array([scores or [np.nan] * len(splits) for scores in known]).reshape(len(new), len(splits))
         for k in set(range(len(new))).difference(to_fit):
-            scores[k] = begun[names[k]]
-            fits.extend(Scored(k + len(cells), j, float(one), None, 0.0, 0.0) for j, one in enumerate(scores[k]))
+            fits.extend(Scored(k + len(cells), j, float(one), None, 0.0, 0.0) for j, one in enumerate(table[k]))
+        if to_fit:
+            if size not in parts:
+                taken = np.sort(order[:size])
+                parts[size] = rows.part(estimator, taken), [split.among(taken, n) for split in splits]
+            models = [clone(estimator).set_params(**clone(chosen[k], safe=False)) for k in to_fit]
+            bar.total += len(models) * len(splits)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # of values that the user did not choose
+                for fit in evaluate(models, *parts[size], rules):
+                    k, found = to_fit[fit.cell], fit.test_scores
+                    table[k, fit.split] = found[metric] if isinstance(found, dict) else found
+                    fits.append(fit._replace(cell=k + len(cells)))
+                    bar.update(1)
         cells.extend((cell, size) for cell in new)
         if journal is not None:
             for k in to_fit:
-                journal.write(chosen[k], size, scores[k].tolist())
+                journal.write(chosen[k], size, table[k].tolist())
             journal.pause()
-        return list(scores)
+        return list(table)
 
     n_classes = len(set(np.asarray(rows.y).tolist())) if is_classifier(estimator) else 1
     best = Walk(lattice, _sizes(n, n_classes, tuning), score, tuning).best()

@@ -76,7 +76,11 @@ class SearchData(NamedTuple):
         source = as_source(self.X)
         if 4 * source.nbytes > parse_memory(getattr(model, "memory", "auto")):
             return self
-        return self._replace(X=source.read(0, len(source)).user_array())
+        return self._replace(X=source.loaded())
+
+    def block(self) -> Samples:
+        """Return the samples as the user passed them, or as an array if they are in a file."""
+        return as_source(self.X).read(0, self.n_samples).user_array() if is_stored(self.X) else self.X
 
     def to_split(self) -> Samples:
         """Return the samples for a splitter; for samples in a file, an array of the same length without columns."""

@@ -400,15 +400,15 @@ def _map(cells: Sequence[Json], best: Json) -> Html:
     varied = sorted((name for name in values if len(values[name]) > 1), key=lambda name: -len(values[name]))
     if not varied:
         return Html("")
-    across, down = varied[0], varied[-1] if len(varied) == 1 else varied[1]
-    fixed = {name: value for name, value in best["parameters"].items() if name not in (across, down)}
+    across, *down = varied[:2]
+    fixed = {name: value for name, value in best["parameters"].items() if name not in varied[:2]}
     drawn = [cell for cell in cells if {**cell["parameters"], **fixed} == cell["parameters"]]
     drawn = [cell for cell in drawn if np.isfinite(cell["mean_score"])]
     found = [cell["mean_score"] for cell in drawn]
     low, span = min(found), max(np.ptp(found), 1e-300)
 
-    def coloured(x: object, y: object) -> Html:
-        here = [cell for cell in drawn if (cell["parameters"][across], cell["parameters"][down]) == (x, y)]
+    def coloured(*place: object) -> Html:
+        here = [cell for cell in drawn if tuple(cell["parameters"][name] for name in varied[:2]) == place]
         if not here:
             return Html('<td class="none"></td>')
         cell = max(here, key=lambda cell: cell.get("n_samples", 0))
@@ -417,16 +417,16 @@ def _map(cells: Sequence[Json], best: Json) -> Html:
         words = Html(f"<b>{words}</b>") if cell is best else words
         return Html(f'<td class="of {look}" style="--depth:{0.6 * (cell["mean_score"] - low) / span:.2f}">{words}</td>')
 
-    rows = values[down][::-1] if across != down else [best["parameters"][down]]
-    lines = []
-    for y in rows:
-        line = joined(coloured(x, y if across != down else x) for x in values[across])
-        lines.append(Html(f'<tr><th scope="row">{shown(y) if across != down else ""}</th>{line}</tr>'))
+    rows = [(value,) for value in reversed(values[down[0]])] if down else [()]
+    lines = joined(
+        Html(f'<tr><th scope="row">{joined(row)}</th>{joined(coloured(x, *row) for x in values[across])}</tr>')
+        for row in rows
+    )
     head = joined(Html(f'<th scope="col">{shown(value)}</th>') for value in values[across])
-    body = f"<thead><tr><td></td>{head}</tr></thead><tbody>{joined(lines)}</tbody>"
-    of_rows = "" if across == down else f"Rows are values of {down}, columns of {across}. "
+    body = f"<thead><tr><td></td>{head}</tr></thead><tbody>{lines}</tbody>"
+    axes = f"Rows are values of {down[0]}, columns of {across}." if down else f"Columns are values of {across}."
     of_parts = " Scores of a part of the samples have another colour." if "n_samples" in best else ""
-    words = note(f"{of_rows or f'Columns are values of {across}. '}The chosen cell is bold.{of_parts}")
+    words = note(f"{axes} The chosen cell is bold.{of_parts}")
     return Html(f'<div>{words}<div class="wide"><table class="confusion">{body}</table></div></div>')
 
 

@@ -1,6 +1,5 @@
 """Compare parameters of a job by cross-validation, and choose the best."""
 
-import json
 import time
 from collections.abc import Callable, Collection, Sequence
 
@@ -13,7 +12,7 @@ from sklearn.model_selection import ParameterGrid
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.registry import ESTIMATORS
-from fastsvm.estimators.search.automatic import Journal, automatic_grid
+from fastsvm.estimators.search.automatic import Journal, automatic_grid, name_of
 from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.estimators.search.walk import AUTO
 from fastsvm.jobs.inputs import Json, labels_of, rows_named
@@ -36,8 +35,8 @@ def search(job: Job, cells: Sequence[Json], keep: Callable[[list[Json]], None], 
     cells, is_walk = list(cells), bool(job.chosen)
 
     def left(grid: dict[str, list]) -> bool:
-        done = {_name(cell["parameters"]) for cell in cells}
-        return any(_name(one) not in done for one in ParameterGrid(grid))
+        done = {name_of(cell["parameters"]) for cell in cells}
+        return any(name_of(one) not in done for one in ParameterGrid(grid))
 
     grids = [] if is_walk else list(filter(left, _groups(job)))
     if not grids and not is_walk:
@@ -104,7 +103,7 @@ def _walked(
     """Return the cells of a search that chooses them, which repeats none of `cells`."""
 
     def write(parameters: Json, n_samples: int, scores: list[float]) -> None:
-        mean, std = float(np.mean(scores)), float(np.std(scores))
+        mean, std = round(float(np.mean(scores)), 12), float(np.std(scores))  # ties are those of the walk
         one = {"parameters": parameters, "mean_score": mean, "std_score": std}
         cells.append(one | {"n_samples": n_samples, "scores": scores})
 
@@ -115,7 +114,7 @@ def _walked(
             raise _TimeIsUp
 
     walk = SVCSearch(estimator, dict(job.grid), cv=job.folds, scoring=job.scoring, refit=False, verbose=True)
-    begun = {Journal.name(cell["parameters"], cell["n_samples"]): cell["scores"] for cell in cells}
+    begun = {(name_of(cell["parameters"]), cell["n_samples"]): cell["scores"] for cell in cells}
     walk._journal = Journal(begun, write, pause)
     try:
         walk.fit(X, y)
@@ -143,8 +142,8 @@ def best_of(job: Job, cells: Sequence[Json]) -> Json:
         most = max((cell["n_samples"] for cell in cells), default=0)
         ordered = [cell for cell in cells if cell["n_samples"] == most]
     else:
-        by_name = {_name(cell["parameters"]): cell for cell in cells}
-        names = map(_name, ParameterGrid(job.listed))
+        by_name = {name_of(cell["parameters"]): cell for cell in cells}
+        names = map(name_of, ParameterGrid(job.listed))
         ordered = [by_name[name] for name in names if name in by_name]
     ordered = [cell for cell in ordered if not np.isnan(cell["mean_score"])]
     if not ordered:
@@ -192,10 +191,6 @@ def _groups(job: Job) -> list[dict[str, list]]:
 def _single(grid: dict[str, list]) -> list[dict[str, list]]:
     """Return a grid for each cell."""
     return [{name: [value] for name, value in one.items()} for one in ParameterGrid(grid)]
-
-
-def _name(parameters: Json) -> str:
-    return json.dumps(parameters, sort_keys=True)
 
 
 def _rows(job: Job, data: HDF5Data, rows: np.ndarray) -> np.ndarray | csr_matrix:

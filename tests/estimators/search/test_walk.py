@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fastsvm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM, SVCSearch, open_hdf5
+from fastsvm.estimators.search.evaluation import SearchData
 from fastsvm.estimators.search.walk import AUTO, AXES, Cell, Lattice, Walk
 from fastsvm.tuning import current_tuning
 
@@ -225,3 +226,11 @@ def test_cells_that_a_part_cannot_tell_from_the_best_are_carried_on():
     best, asked = walked(height, sizes=(100, 400))
     assert best.at == (6, -4)
     assert {cell.at for cell, size in asked if size == 400} >= {(2, 0), (6, -4)}
+
+
+def test_rows_that_are_loaded_from_a_file_count_as_memory(tmp_path):
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["X"] = np.ones((1000, 10))
+        rows = SearchData(file["X"], None, {})
+        assert rows.loaded(SVC(memory="1MB")).X.held == 80_000
+        assert rows.loaded(SVC(memory="300KB")) is rows  # they are more than a quarter of it
