@@ -138,8 +138,8 @@ def test_code_for_a_class_that_another_version_has_does_no_harm(gone, importing,
 def test_the_code_of_the_newest_versions_is_kept(importing, package, tmp_path):
     probe = package / "probe.py"
     text = probe.read_text(encoding="utf-8")
-    for version in range(5):
-        probe.write_text(text.replace("dot + dot)", f"dot + dot) + {version}"), encoding="utf-8")
+    for version in range(5):  # of different lengths: Python tells versions of one second by the length
+        probe.write_text(text.replace("dot + dot)", f"dot + dot) + 1{'0' * version}"), encoding="utf-8")
         use(importing, package, tmp_path / "cache")
     (folder,) = (tmp_path / "cache").iterdir()
     assert len(list(folder.glob("probe.value-*"))) == 4
