@@ -133,6 +133,8 @@ class SearchTuning(NamedTuple):
 
     # Fits with one kernel share its values; else each computes its own.
     shared: bool = True
+    # All rows of a problem form one working set if they are so many at most, as their kernel values are stored anyway.
+    block_rows: int = 8192
     # With so many pairs of classes, each of at most so many rows, one compiled call solves all pairs of a fit alone.
     many_pairs: int = 45
     few_rows: int = 128
@@ -265,6 +267,10 @@ class KernelTuning(NamedTuple):
     # A working set, or one with working sets of its own, is solved to this share of the gap.
     set_gap: float = 0.02
     nested_gap: float = 0.1
+    # So many rows are one working set from the beginning; more are one once many multipliers are free.
+    eager_rows: int = 4096
+    # Where all rows are one working set, those that may move are one of their own if they are at most such a share.
+    movable_share: float = 0.5
     # A working set takes at most so many steps a row, and has at most so many working sets of its own.
     set_steps: int = 100
     # A fit is past its beginning after so many working sets, and in vain after as many in a row without progress, if

@@ -292,7 +292,8 @@ class SharedFits:
             place, rows = self._place, rows._replace(source=rows.source.take(np.argsort(self._place)))
             budget -= rows.source.nbytes
         pairwise = training_pairwise(first, group.gamma, rows, most, len(source), self._tuning.kernel)
-        gram = Gram(pairwise, rows.source, self.pool, tuning=self._tuning.kernel)
+        tuning = self._tuning.kernel._replace(block_rows=self._tuning.search.block_rows)
+        gram = Gram(pairwise, rows.source, self.pool, tuning=tuning)
         check_values(gram, rows.statistics.sq_norm)
         every = list(problems.values())
         longest, n_problems = max(int(one.sizes.max()) for one in every), sum(one.n_problems for one in every)

@@ -183,6 +183,8 @@ class Decomposition(ABC):
 
     def follow(self, before: "Decomposition", state: KernelDualState) -> KernelDualState:
         """Return the state at which to begin after that in which the solver of a similar problem ended."""
+        if before.rows is self.rows:
+            self.working_sets.block = before.working_sets.block
         wanted, factor = followed(self.problem, state, before.problem)
         alpha, gradient = feasible(self.problem, wanted), factor * (state.gradient + before.problem.target)
         delta = (alpha - factor * state.alpha) * self.problem.y

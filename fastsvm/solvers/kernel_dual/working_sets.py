@@ -43,6 +43,8 @@ class WorkingBlock:
         order = np.arange(q)
         if slots is not None and store.shape == (q, q) and (chosen == order).all() and (slots == order).all():
             return store
+        if np.array_equal(chosen, self._inside):
+            return self._block
         first = len(self._inside) // 2
         old = self._inside[first:][:q]
         same = chosen[: len(old)] == old
@@ -92,6 +94,7 @@ class WorkingSetSteps:
     ) -> None:
         self.rows, self.size = rows, max(2, min(size, len(problem.y), rows.n_slots))
         self.products, self.block = KernelProducts(rows, pool), block or WorkingBlock(rows, pool)
+        self._movable = WorkingBlock(rows, pool)  # of the rows that may move, where all rows are the working set
         self._problem, self._pool, self._tuning = problem, pool, tuning
         self._nested: WorkingBlock | None = None
         self.n_sets = 0
@@ -106,10 +109,31 @@ class WorkingSetSteps:
         level, low, high = levelled(self._problem, state.alpha, state.gradient)
         if high <= low:
             return state, 0
-        whole = self.size == len(state.alpha)
-        chosen, target = (np.arange(self.size), 0.5 * tol) if whole else self._choose(state, level, low, high, tol)
+        if self._takes_all(state):
+            chosen, target = self._unsettled(state, level, low, high, tol)
+            most_steps = min(most_steps, self.size) if len(chosen) == self.size else most_steps
+        else:
+            chosen, target = self._choose(state, level, low, high, tol)
         n_steps = self._solve(state, chosen, target, most_steps, solve_block)
         return state._replace(working_set=chosen), n_steps
+
+    def _takes_all(self, state: KernelDualState) -> bool:
+        """Return whether all rows are one working set: many are once usual sets could not hold the free ones."""
+        n_free = np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper))
+        is_early = self.size > self._tuning.eager_rows and 2 * n_free <= self._tuning.working_set
+        return self.size == len(state.alpha) and not is_early
+
+    def _unsettled(
+        self, state: KernelDualState, level: np.ndarray, low: float, high: float, tol: float
+    ) -> tuple[np.ndarray, float]:
+        """Return all rows, or those that may move if they are few enough to pay for a copy of their kernel values."""
+        chosen = np.arange(self.size)
+        if len(state.working_set) == 0:  # the first steps decide which may
+            return chosen, 0.5 * tol
+        movable = np.flatnonzero(settled(self._problem, state.alpha, level, low, high) <= 0)
+        if len(movable) > self._tuning.movable_share * self.size:
+            return chosen, 0.5 * tol
+        return movable, max(self._tuning.set_gap * (high - low), 0.5 * tol)
 
     def _choose(
         self, state: KernelDualState, level: np.ndarray, low: float, high: float, tol: float
@@ -133,8 +157,9 @@ class WorkingSetSteps:
         n_support = int(np.count_nonzero(state.alpha))
         if self.size <= self._tuning.block_rows:
             # As many rows as support: a larger set would compute rows that turn out to be useless.
-            least = self.size if self._is_lazy(self.size) else self._tuning.working_set // 4
-            return min(self.size, max(least, n_support))
+            most = self._tuning.working_set if self.size > self._tuning.eager_rows else self.size
+            least = most if self._is_lazy(most) else self._tuning.working_set // 4
+            return min(most, max(least, n_support))
         # The free rows among each other take most steps: they and as many violators should be in a set together.
         n_free = int(np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper)))
         if len(state.alpha) <= self.size or 2 * n_free > self._usual_size:
@@ -157,7 +182,8 @@ class WorkingSetSteps:
         if len(chosen) > self._tuning.block_rows:
             n_steps = self._solve_nested(chosen, part, alpha, gradient, target, limit, solve_block)
         else:
-            block = self.block.of(chosen, slots)
+            is_part = len(chosen) < self.size == len(self._problem.y)
+            block = (self._movable if is_part else self.block).of(chosen, slots)
             self._saw(float(np.abs(np.diagonal(block)).max()))
             limit = min(limit, int(self._tuning.call_ns) // len(chosen))
             n_steps = solve_block(block, part, alpha, centred(part, alpha, gradient), target, limit)

@@ -161,3 +161,31 @@ def test_rows_are_computed_only_for_samples_whose_multipliers_changed(method):
         float_gram(X, pool).rows(np.arange(900), K, np.arange(900))
     assert reason is StopReason.CONVERGED
     assert naive.kkt_violation(K, y, upper, solution.alpha, method is SMO) <= 1.1e-4
+
+
+@pytest.mark.parametrize("method", [SMO, Coordinate])
+def test_rows_that_cannot_move_are_left_out_of_the_one_working_set(method, choose):
+    """All rows begin as one working set. Most multipliers are at a bound, where they stay."""
+    choose(kernel={"newton": False})
+    X, y = rows_of(600)
+    upper = np.full(600, 1.0)
+    with Pool.open() as pool:
+        gram = float_gram(X, pool)
+        rows = RowCache(gram, np.empty(600 * 600 * 8, np.uint8))
+        found, reason, sets = solved(method(KernelProblem(y, upper, y), rows, 1e-5, 600, pool))
+        K = np.empty((600, 600))
+        gram.rows(np.arange(600), K, np.arange(600))
+    assert reason is StopReason.CONVERGED
+    assert sets[0] == 600 and min(sets) < 300
+    assert naive.kkt_violation(K, y, upper, found.alpha, method is SMO) <= 1.1e-5
+
+
+def test_many_rows_are_one_working_set_once_many_multipliers_are_free(choose):
+    choose(kernel={"eager_rows": 100, "working_set": 64, "newton": False})
+    X, y = rows_of(600)
+    upper = np.full(600, 30.0)
+    with Pool.open() as pool:
+        rows = RowCache(float_gram(X, pool), np.empty(600 * 600 * 8, np.uint8))
+        found, reason, sets = solved(SMO(KernelProblem(y, upper, y), rows, 1e-3, 600, pool))
+    assert reason is StopReason.CONVERGED and found.kkt_violation <= 1e-3
+    assert sets[0] <= 64 and max(sets) == 600
