@@ -410,13 +410,17 @@ def _worth_a_copy(source: Source, spare: int, tuning: KernelTuning) -> bool:
     if source.of_bytes:
         return True
     n, d = source.shape
-    is_dense = source.values_per_row >= _SPARSEST * d
-    return n * d <= spare and n * n * d >= tuning.byte_multiplications and is_dense
+    return n * d <= spare and n * n * d >= tuning.byte_multiplications
 
 
 def bytes_for(kernel: ResolvedKernel, source: Source, pool: Pool) -> tuple[Quantization, Source] | None:
-    """Return the map and the bytes of rows, or None if the kernel or the processor does not multiply those."""
+    """Return the map and the bytes of rows, or None if the kernel or the processor does not multiply those.
+
+    Rows that are nearly all zeros stay sparse: their bytes would take more memory and time than their values.
+    """
     if not (is_kernel(kernel) and kernel.pairing == "dot" and multiplies_bytes(source.shape[1])):
+        return None
+    if source.values_per_row < _SPARSEST * source.shape[1]:
         return None
     if not (kernel.translation_invariant or _is_ours(kernel)):
         return None  # products of bytes come without the norms, which a user's map of them may need
