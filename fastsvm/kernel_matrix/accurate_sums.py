@@ -19,6 +19,7 @@ from fastsvm.kernels import RBF, Exponential, Laplacian, Linear, Polynomial, Sig
 from fastsvm.linalg.double_floats import (
     FINE,
     Wide,
+    added,
     clipped,
     exp,
     plus,
@@ -238,15 +239,6 @@ def _measured(measure, a, b):
 
 
 @jit_as_written
-def _added(high, low, more, more_low):
-    """Return a sum, for terms that are added to it, which takes less time than `plus`."""
-    total, error = two_sum(high, more)
-    error += low + more_low
-    high = total + error
-    return high, error - (high - total)
-
-
-@jit_as_written
 def _write_dense(map_, rows, others, weights, sums):
     """Write the sums of kernel values of dense rows, times weights; `others` has a column for each row of them."""
     n, d, m = rows.shape[0], rows.shape[1], others.shape[1]
@@ -257,13 +249,13 @@ def _write_dense(map_, rows, others, weights, sums):
             x = rows[i, j]
             if map_.measure == _PRODUCT:  # Each loop vectorises.
                 for k in range(m):
-                    high[k], low[k] = _added(high[k], low[k], *_measured(_PRODUCT, x, others[j, k]))
+                    high[k], low[k] = added(high[k], low[k], *_measured(_PRODUCT, x, others[j, k]))
             elif map_.measure == _SQUARE:
                 for k in range(m):
-                    high[k], low[k] = _added(high[k], low[k], *_measured(_SQUARE, x, others[j, k]))
+                    high[k], low[k] = added(high[k], low[k], *_measured(_SQUARE, x, others[j, k]))
             else:
                 for k in range(m):
-                    high[k], low[k] = _added(high[k], low[k], *_measured(_LENGTH, x, others[j, k]))
+                    high[k], low[k] = added(high[k], low[k], *_measured(_LENGTH, x, others[j, k]))
         _write_sum(map_, high, low, weights, sums, i)
 
 
@@ -279,7 +271,7 @@ def _write_sparse(map_, rows, others, weights, sums):
                 of_a = np.int64(rows.indices[a]) if a < rows.indptr[i + 1] else end
                 of_b = np.int64(others.indices[b]) if b < others.indptr[k + 1] else end
                 x, z = rows.data[a] if of_a <= of_b else 0.0, others.data[b] if of_b <= of_a else 0.0
-                of_sum, error = _added(of_sum, error, *_measured(map_.measure, x, z))
+                of_sum, error = added(of_sum, error, *_measured(map_.measure, x, z))
                 a, b = a + (of_a <= of_b), b + (of_b <= of_a)
             high[k], low[k] = of_sum, error
         _write_sum(map_, high, low, weights, sums, i)

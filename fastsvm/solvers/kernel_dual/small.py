@@ -30,11 +30,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import inlined, jit, outlined
+from fastsvm._compiled.compiler import inlined, jit, jit_as_written, outlined
 from fastsvm._compiled.threads import Pool, scratch_array
 from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS
-from fastsvm.kernel_matrix.rounding import EXACT, INVISIBLE, NEAR_BOUND, ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
+from fastsvm.kernel_matrix.rounding import EXACT, INVISIBLE, NEAR_BOUND, RETURNED, ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
 from fastsvm.kernel_matrix.rows_on_demand import (
+    LINEAR,
     PADDING,
     SmallKernel,
     diagonal_value,
@@ -43,6 +44,7 @@ from fastsvm.kernel_matrix.rows_on_demand import (
     rows_among,
 )
 from fastsvm.linalg.cholesky import delete_row, factorise, solve_factorised
+from fastsvm.linalg.double_floats import FINE, added, times, two_product
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, feasible, fill, objective, violation
 from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_steps
 from fastsvm.solvers.outer_loop import Report
@@ -190,10 +192,14 @@ def _solve(rows, problem, limits, alpha, certificate):
     if judged.seen_in_gap and _step_beyond(problem, alpha, gradient, error, judged.rho):
         _sum_kernel_rows(rows, problem, alpha, gradient)
         judged = certify(problem, alpha, gradient, _error_bounds(rows, problem, alpha, gradient), tol)
+    is_blurred = judged.seen_in_violation or judged.seen_in_gap
+    if is_blurred and rows.kernel.kind == LINEAR:
+        judged = certify(problem, alpha, gradient, _sum_weights(rows, problem, alpha, gradient), tol)
+        is_blurred = False
     certificate[0], certificate[1], certificate[2] = -judged.rho, judged.objective, judged.duality_gap
     certificate[3], certificate[4], certificate[5] = judged.violation, judged.margin, n_steps
     certificate[6], certificate[7] = rows.slot_of[n], judged.violation <= tol
-    certificate[8] = judged.seen_in_violation or judged.seen_in_gap
+    certificate[8] = is_blurred
 
 
 @jit
@@ -325,6 +331,30 @@ def _error_bounds(rows, problem, alpha, gradient):
         of_last = 2 * UNIT * (abs(gradient[k]) + abs(problem.target[k]))
         largest = size * kernel.sizes[sample]
         error[k] = min(spread * kernel.error * kernel.spreads[sample], 2 * largest) + of_sums * largest + of_last
+    return error
+
+
+@jit_as_written
+def _sum_weights(rows, problem, alpha, gradient):
+    """Write F of a linear kernel, by weights of the features in twice the digits; return bounds on its errors."""
+    kernel, n_samples, d = rows.kernel, rows.samples.size, rows.kernel.values.shape[1]
+    high, low, size, error = np.zeros(d), np.zeros(d), 0.0, np.empty(alpha.size)
+    for k in range(alpha.size):
+        if alpha[k] != 0:
+            sample = rows.samples[k % n_samples]
+            size += alpha[k] * kernel.sizes[sample]
+            for j in range(d):
+                term = two_product(alpha[k] * problem.y[k], kernel.values[sample, j])
+                high[j], low[j] = added(high[j], low[j], *term)
+    # The coefficients of ν-classification are divided by the margin.
+    fine = kernel.fine_error + 2 * FINE + RETURNED * (problem.groups == 2 and n_samples == alpha.size)
+    for k in range(alpha.size):
+        sample, total, rest = rows.samples[k % n_samples], 0.0, 0.0
+        for j in range(d):
+            total, rest = added(total, rest, *times(high[j], low[j], kernel.values[sample, j], 0.0))
+        gradient[k] = (total - problem.target[k]) + rest
+        of_last = 2 * UNIT * (abs(gradient[k]) + abs(problem.target[k]))
+        error[k] = size * kernel.sizes[sample] * fine + of_last
     return error
 
 
