@@ -62,44 +62,50 @@ class ValueBounds(NamedTuple):
         return cls(sizes, sizes, error, fine_error)
 
     @classmethod
-    def of(cls, pairwise: PairwiseKernel, block: Block, by_differences: bool = False) -> "ValueBounds":
-        """Return the bounds for samples. `by_differences` says that squared distances never come from norms."""
+    def of_differences(cls, n: int, d: int) -> "ValueBounds":
+        """Return the bounds for n samples of d features, where squared distances never come from norms."""
+        ones = np.ones(n)
+        return cls(ones, ones, (d + 8) * UNIT, max(FINE, 4 * d * UNIT**2))
+
+    @classmethod
+    def of(cls, pairwise: PairwiseKernel, block: Block) -> "ValueBounds":
+        """Return the bounds for samples."""
         if not isinstance(pairwise, RealPairwise | Uint8Pairwise):
             return cls.of_sizes(np.sqrt(np.abs(diagonal(pairwise, block))))
-        kernel, centre = pairwise.of_floats, None
+        kernel = pairwise.of_floats
         d = block.shape[1]  # features of two samples that are not 0
         d = d if block.stored.ndim == 2 else min(d, 2 * int(np.diff(block.ends).max(initial=0)))
-        norms, fine, is_scaled = block.converted(np.float64).sq_norms(), max(FINE, 4 * d * UNIT**2), False
-        if isinstance(pairwise, Uint8Pairwise):
-            by_differences, d, norms, is_scaled = True, 1, norms * pairwise.scale**2, pairwise.scale != 1
-            fine = 4 * UNIT if is_scaled else fine  # samples are not exactly the bytes times the scale
+        fine, is_scaled, is_byte = max(FINE, 4 * d * UNIT**2), False, isinstance(pairwise, Uint8Pairwise)
+        if isinstance(pairwise, RealPairwise) and pairwise.centre is not None:
+            norms = DenseBlock(block.stored - pairwise.centre).sq_norms()
         else:
-            centre = pairwise.centre
+            norms = block.converted(np.float64).sq_norms()
+        if isinstance(pairwise, Uint8Pairwise):
+            d, norms, is_scaled = 1, norms * pairwise.scale**2, pairwise.scale != 1
+            fine = 4 * UNIT if is_scaled else fine  # samples are not exactly the bytes times the scale
         most, dot, ones = float(norms.max(initial=0.0)), (d + 8) * UNIT, np.ones(len(norms))
-        centred = norms if centre is None else DenseBlock(block.stored - centre).sq_norms()
-        near = most if centre is None else float(centred.max(initial=0.0))
         of_distance = kernel.rounding(fine, most) if is_scaled else fine  # else from sums of differences
         match kernel:
             case Linear():
                 return cls.of_sizes(np.sqrt(norms), dot, fine)
             case Polynomial(degree=p, gamma=gamma, coef0=coef0):
                 return cls.of_sizes((abs(gamma) * norms + abs(coef0)) ** (p / 2), (p + 1) * dot, (p + 1) * fine)
-            case RBF() | Exponential() if by_differences:
+            case RBF() | Exponential() if is_byte:
                 return cls(ones, ones, dot, of_distance)
             case RBF(gamma=gamma):
                 # The squared distance errs by 2 dot times both squared norms. If one is less than four times the other,
                 # they are at most 5/2 of their geometric mean. Else the distance is half of the longer row or more, and
                 # the value so small that its error is at most 4 dot.
-                spreads = np.sqrt(1 + 1.25 * abs(gamma) * centred)
+                spreads = np.sqrt(1 + 1.25 * abs(gamma) * norms)
                 return cls(ones, spreads, 4 * dot, of_distance)
             case Laplacian():
-                return cls(ones, ones, kernel.rounding(dot, d * near) + dot, of_distance)
+                return cls(ones, ones, kernel.rounding(dot, d * most) + dot, of_distance)
             case Exponential():
-                return cls(ones, ones, kernel.rounding(dot, near) + dot, of_distance)
+                return cls(ones, ones, kernel.rounding(dot, most) + dot, of_distance)
             case Sigmoid():
-                return cls(ones, ones, kernel.rounding(dot, near) + dot, kernel.rounding(fine, most))
-        value = abs(float(kernel_value.bodies[type(kernel)](kernel, near, near, near)))
-        error = kernel.rounding(dot, near) / value + dot if value else np.inf
+                return cls(ones, ones, kernel.rounding(dot, most) + dot, kernel.rounding(fine, most))
+        value = abs(float(kernel_value.bodies[type(kernel)](kernel, most, most, most)))
+        error = kernel.rounding(dot, most) / value + dot if value else np.inf
         return cls.of_sizes(np.sqrt(value) * ones, error, np.inf)
 
     @classmethod

@@ -87,7 +87,7 @@ def on_demand(pairwise: RealPairwise, values: np.ndarray) -> SmallKernel:
     kernel = pairwise.of_floats
     kind = _KINDS.index(type(kernel))
     degree, gamma, coef0 = (getattr(kernel, name, 0) for name in ("degree", "gamma", "coef0"))
-    bounds = ValueBounds.of(pairwise, DenseBlock(values), by_differences=True)
+    bounds = ValueBounds.of_differences(*values.shape) if kind == _RBF else ValueBounds.of(pairwise, DenseBlock(values))
     return SmallKernel(kind, (int(degree), float(gamma), float(coef0)), values, *bounds)
 
 

@@ -143,7 +143,7 @@ class KernelFitMonitor(KernelMonitor):
 
     def history(self) -> dict[str, np.ndarray]:
         """Return the columns of the record, one entry an outer iteration, problem after problem."""
-        order = np.argsort(np.array(self._columns[0]), kind="stable")
+        order = slice(None) if len(self._n_steps) == 1 else np.argsort(np.array(self._columns[0]), kind="stable")
         return {name: np.array(column)[order] for name, column in zip(self.COLUMNS, self._columns, strict=True)}
 
 

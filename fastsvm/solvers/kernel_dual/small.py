@@ -51,9 +51,12 @@ from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning
 
 CERTIFICATE = (
-    "intercept", "objective", "duality_gap", "kkt_violation", "margin", "n_steps", "n_rows", "is_solved", "is_blurred"
+    "intercept", "objective", "duality_gap", "kkt_violation", "margin", "n_steps", "n_rows", "is_solved", "is_odd"
 )  # fmt: skip
-"""Columns of what is known of each problem; the first ones are those of `KernelSolution`."""
+"""Columns of what is known of each problem; the first ones are those of `KernelSolution`.
+
+An odd problem has numbers that are not finite, or bounds in which rounding is a visible part.
+"""
 _OBJECTIVE, _VIOLATION = (CERTIFICATE.index(name) for name in ("objective", "kkt_violation"))
 
 
@@ -192,14 +195,15 @@ def _solve(rows, problem, limits, alpha, certificate):
     if judged.seen_in_gap and _step_beyond(problem, alpha, gradient, error, judged.rho):
         _sum_kernel_rows(rows, problem, alpha, gradient)
         judged = certify(problem, alpha, gradient, _error_bounds(rows, problem, alpha, gradient), tol)
-    is_blurred = judged.seen_in_violation or judged.seen_in_gap
-    if is_blurred and rows.kernel.kind == LINEAR:
+    is_odd = judged.seen_in_violation or judged.seen_in_gap
+    if is_odd and rows.kernel.kind == LINEAR:
         judged = certify(problem, alpha, gradient, _sum_weights(rows, problem, alpha, gradient), tol)
-        is_blurred = False
+        is_odd = False
     certificate[0], certificate[1], certificate[2] = -judged.rho, judged.objective, judged.duality_gap
     certificate[3], certificate[4], certificate[5] = judged.violation, judged.margin, n_steps
     certificate[6], certificate[7] = rows.slot_of[n], judged.violation <= tol
-    certificate[8] = is_blurred
+    size = abs(judged.rho) + abs(judged.objective) + abs(judged.duality_gap) + judged.violation + abs(judged.margin)
+    certificate[8] = is_odd or not size < np.inf
 
 
 @jit

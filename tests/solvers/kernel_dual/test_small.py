@@ -140,7 +140,7 @@ def test_few_samples_of_many_features_are_certified_without_more_digits():
     starts, none = np.array([0, 40]), np.zeros((1, 2), np.int64)
     pairs = Problems(starts, np.arange(40), y, np.full(40, 1e3), y, np.zeros(1), none)
     alpha, (found,), _ = solved(on_demand(pairwise(Linear()), X), pairs)
-    assert not found["is_blurred"] and found["kkt_violation"] < 1e-8
+    assert not found["is_odd"] and found["kkt_violation"] < 1e-8
     assert 0 <= found["duality_gap"] < 1e-7 * found["objective"]
     exact = [[Fraction(value) for value in row] for row in X]
     signed = [Fraction(a) * Fraction(s) for a, s in zip(alpha, y, strict=True)]

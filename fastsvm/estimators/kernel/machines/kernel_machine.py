@@ -243,7 +243,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         """Return support, coefficients, intercepts and numbers of steps of the one decision function."""
         beta = np.zeros(len(outcome.labels))
         beta[outcome.rows] = outcome.beta
-        support = np.flatnonzero(beta)
+        support = beta.nonzero()[0]
         return {
             "support_": support,
             "n_support_": np.array([len(support)], np.int32),
