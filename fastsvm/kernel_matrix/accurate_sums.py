@@ -126,10 +126,6 @@ class ValueBounds(NamedTuple):
         largest = self.sizes * float(np.abs(coef) @ self.sizes[rows])
         return np.minimum(of_values, 2 * largest) + n_terms * UNIT * largest  # of two such values
 
-    def fine_errors(self, rows: np.ndarray, coef: np.ndarray, of_coef: float = 0.0) -> np.ndarray:
-        """Return the same for `accurate_sums`, and for coefficients that err by a share `of_coef`."""
-        return self.sizes * (float(np.abs(coef) @ self.sizes[rows]) * (self.fine_error + 2 * FINE + of_coef))
-
 
 def accurate_sums(samples: Samples, rows: np.ndarray, coef: np.ndarray, at: np.ndarray) -> Wide | None:
     """Return Σ_s coef_s K_s over some `rows`, for the columns `at`; None where that is not possible.

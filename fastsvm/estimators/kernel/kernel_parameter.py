@@ -370,7 +370,9 @@ def training_rows(
     """Return the rows of a fit, as bytes if they are quantized and a copy in a quarter of the budget holds them."""
     kernel = resolve_kernel(estimator)
     factor = common_factor(kernel, standardization)
-    is_tried = tuning.byte_products and factor is not None and _worth_a_copy(source, budget // 4, tuning)
+    n, d = source.shape
+    is_tried = source.of_bytes or (n * d <= budget // 4 and n * n * d >= tuning.byte_multiplications)
+    is_tried = is_tried and tuning.byte_products and factor is not None
     as_bytes = bytes_for(kernel, source, pool) if is_tried else None
     if as_bytes is not None:
         quantization, rows = as_bytes[0].times(factor or 1.0), as_bytes[1]
@@ -402,14 +404,6 @@ def common_factor(kernel: ResolvedKernel, standardization: Standardization | Non
     if standardization is None:
         return 1.0
     return standardization.factor if is_kernel(kernel) and kernel.translation_invariant else None
-
-
-def _worth_a_copy(source: Source, spare: int, tuning: KernelTuning) -> bool:
-    """Return whether rows as bytes take no copy, or one that fits and is small beside the work it saves."""
-    if source.of_bytes:
-        return True
-    n, d = source.shape
-    return n * d <= spare and n * n * d >= tuning.byte_multiplications
 
 
 def bytes_for(kernel: ResolvedKernel, source: Source, pool: Pool) -> tuple[Quantization, Source] | None:

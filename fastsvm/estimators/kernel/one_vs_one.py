@@ -103,10 +103,6 @@ class Solutions:
     def __contains__(self, number: int) -> bool:
         return bool(self.reasons[number] != _OPEN)
 
-    def by_number(self) -> dict[int, tuple[KernelSolution, StopReason, int]]:
-        """Return the solutions of a checkpoint."""
-        return {number: self[number] for number in np.flatnonzero(self.reasons != _OPEN).tolist()}
-
     def __getitem__(self, number: int) -> tuple[KernelSolution, StopReason, int]:
         part = self._part(number)
         solution = KernelSolution(self.alpha[part], self.within[part], *self.certificate[number].tolist())
@@ -118,11 +114,6 @@ class Solutions:
         self.alpha[part], self.within[part], self.certificate[number] = alpha, False, certificate
         self.within[part][within] = True  # a mask, or the numbers of rows
         self.n_steps[number], self.reasons[number] = n_steps, _REASONS.index(StopReason(reason))
-
-    def put(self, numbers: np.ndarray, alpha: np.ndarray, certificates: np.ndarray, most_steps: int) -> int:
-        """Take over small problems, with the rows of their `CERTIFICATE`, and return how many others are still open."""
-        arrays = self.starts, self.alpha, self.within, self.certificate, self.n_steps, self.reasons
-        return int(_put(arrays, numbers, alpha, certificates, most_steps))
 
     def copy(self) -> "Solutions":
         """Return a copy, to be added to."""
@@ -254,7 +245,8 @@ class KernelFit:
 
     def checkpoint(self) -> KernelFitState:
         """Return a checkpoint, in which each problem that is being solved is as of its last snapshot."""
-        return KernelFitState(self._solved.by_number(), dict(self._snapshots), self._passes)
+        solved = {number: self._solved[number] for number in np.flatnonzero(self._solved.reasons != _OPEN).tolist()}
+        return KernelFitState(solved, dict(self._snapshots), self._passes)
 
     def multipliers(self) -> np.ndarray:
         """Return α of all rows, a row for each class but one; problems not yet begun have that of their start."""
@@ -304,7 +296,13 @@ class KernelFit:
                 n_solved = self._take_over(problems, numbers, state, some, limits.max_steps)
                 self._passes += (problems.starts[some.stop] - problems.starts[some.start]) / n_multipliers
                 monitor.count_solved(n_solved)
-                if self._report_small(numbers[some], state.certificate[some], monitor):
+                certificates = state.certificate[some]
+                stop = monitor.observe_small(numbers[some], certificates, self.gram.source.reads.nbytes)
+                if monitor.checkpointer is not None:
+                    last = dict(zip(CERTIFICATE, certificates[-1].tolist(), strict=True))
+                    facts = self._facts(int(last["n_steps"]), last["kkt_violation"], last["objective"])
+                    monitor.checkpointer.observe(lambda: (self.checkpoint(), monitor.records()), facts)
+                if stop:
                     return True
             return False
 
@@ -321,21 +319,14 @@ class KernelFit:
             judged = self._judged(number, state.alpha[part])
             certificates[k, _CERTIFIED], certificates[k, _IS_SOLVED] = judged[2:], judged.kkt_violation <= self._tol
         alpha = state.alpha[starts[some.start] : starts[some.stop]]
-        n_open = self._solved.put(numbers[some], alpha, certificates, max_steps)
-        is_open = self._solved.reasons[numbers[some]] == _OPEN if n_open else np.empty(0)
+        solved = self._solved
+        arrays = solved.starts, solved.alpha, solved.within, solved.certificate, solved.n_steps, solved.reasons
+        n_open = int(_put(arrays, numbers[some], alpha, certificates, max_steps))
+        is_open = solved.reasons[numbers[some]] == _OPEN if n_open else np.empty(0)
         for k in is_open.nonzero()[0].tolist():
             part, number = slice(starts[some.start + k], starts[some.start + k + 1]), int(numbers[some][k])
             self._begin[number], self._n_before[number] = state.alpha[part].copy(), int(certificates[k, _STEPS])
         return some.stop - some.start - n_open
-
-    def _report_small(self, numbers: np.ndarray, certificates: np.ndarray, monitor: KernelMonitor) -> bool:
-        """Report small problems to the monitor, offer a checkpoint, and return whether to stop."""
-        stop = monitor.observe_small(numbers, certificates, self.gram.source.reads.nbytes)
-        if monitor.checkpointer is not None:
-            last = dict(zip(CERTIFICATE, certificates[-1].tolist(), strict=True))
-            facts = self._facts(int(last["n_steps"]), last["kkt_violation"], last["objective"])
-            monitor.checkpointer.observe(lambda: (self.checkpoint(), monitor.records()), facts)
-        return stop
 
     def _facts(self, n_steps: int, gap: float, objective: float) -> dict[str, float]:
         """Return what a checkpoint says of the fit."""
@@ -503,7 +494,11 @@ class KernelFit:
             alpha = self._repeats.spread(np.abs(full))
             off = self._repeats.rounding(np.abs(full), alpha)
             if off.any():
-                certificate[number, _ERRORS] += self._of_rounding(number, off, certificate[number])
+                # What multipliers that are off by so much may add to the gap and the violation.
+                sizes, upper = self._value_sizes, self.problems.problem(number).upper
+                of_decisions = float(sizes[self.problems.samples_of(number)].max() * (off @ sizes))
+                of_levels = float(off.sum()) * float(np.abs(certificate[number, _LEVELS]).sum())
+                certificate[number, _ERRORS] += 2 * of_decisions * float(upper.sum()) + of_levels, 2 * of_decisions
             spread = np.sign(full[self._repeats.first]) * alpha
             rows = np.flatnonzero(spread)
             parts.append((rows, spread[rows]))
@@ -515,13 +510,6 @@ class KernelFit:
         """Square roots of bounds on the kernel values of all rows, which take a pass over the samples."""
         gram = self.gram if isinstance(self.gram, Gram) else self.gram.gram
         return gram.value_bounds().sizes
-
-    def _of_rounding(self, number: int, off: np.ndarray, certificate: np.ndarray) -> tuple[float, float]:
-        """Return what a problem's multipliers that are `off` by so much may add to its gap and its violation."""
-        sizes, upper = self._value_sizes, self.problems.problem(number).upper
-        of_decisions = float(sizes[self.problems.samples_of(number)].max() * (off @ sizes))
-        of_levels = float(off.sum()) * float(np.abs(certificate[_LEVELS]).sum())
-        return 2 * of_decisions * float(upper.sum()) + of_levels, 2 * of_decisions
 
 
 def solve_paths(paths: list[list[KernelFit]], limits: Limits, monitor: KernelMonitor) -> bool:

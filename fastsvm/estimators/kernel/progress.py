@@ -132,14 +132,9 @@ class KernelFitMonitor(KernelMonitor):
     def _show(self, elapsed: float, gap: float, steps: int) -> None:
         if elapsed >= self._next_refresh and not self._bar.disable:
             self._next_refresh = elapsed + REFRESH_SECONDS
-            self._bar.set_postfix(gap=f"{gap:.2g}", steps=steps, **self._left_of_problem())
-
-    def _left_of_problem(self) -> dict[str, str]:
-        """Return the time left of an only problem; for several, the bar shows how many are solved."""
-        if len(self._n_steps) > 1:
-            return {}
-        times, gaps = self._columns[1][-LATEST:], self._columns[4][-LATEST:]
-        return left_of(times, gaps, self._session.estimator.tol)
+            times, gaps, is_only = self._columns[1][-LATEST:], self._columns[4][-LATEST:], len(self._n_steps) == 1
+            left = left_of(times, gaps, self._session.estimator.tol) if is_only else {}  # else the bar shows how many
+            self._bar.set_postfix(gap=f"{gap:.2g}", steps=steps, **left)
 
     def history(self) -> dict[str, np.ndarray]:
         """Return the columns of the record, one entry an outer iteration, problem after problem."""

@@ -259,14 +259,14 @@ def _improve(rows, problem, limits, alpha, gradient):
                 if not limits.newton or since < wait or spent < _operations(problem, alpha):
                     continue
         elif not gap < best:
-            _copy(kept, alpha)
-            _copy(kept_gradient, gradient)
+            alpha[:] = kept
+            gradient[:] = kept_gradient
             break
         most_free = n
         if gap <= tol:
             polished, best, most_free = polished + 1, gap, limits.polished_rows
-            _copy(alpha, kept)
-            _copy(gradient, kept_gradient)
+            kept[:] = alpha
+            kept_gradient[:] = gradient
             if not limits.newton or best <= EXACT or polished > limits.most_rounds:
                 break
         reached = objective(problem, alpha, gradient)
@@ -279,12 +279,6 @@ def _improve(rows, problem, limits, alpha, gradient):
         wait = limits.small_steps if gain > SEEN * (reached - before) else 2 * wait
         since, before = 0, reached + gain
     return n_steps
-
-
-@jit
-def _copy(source, target):
-    for k in range(source.size):
-        target[k] = source[k]
 
 
 @jit
