@@ -199,8 +199,6 @@ class KernelFit:
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why the other problems were not begun
         self.solved_by: str | None = None  # the name of the solver of small problems, if it solved them all
-        if small is None or problems.n_problems > 1:
-            _ = self.plan  # If memory does not suffice, the error comes before the fit begins.
 
     @functools.cached_property
     def plan(self) -> Plan:

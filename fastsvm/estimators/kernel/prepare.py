@@ -122,6 +122,9 @@ def prepare(
     small, make = _small(estimator, gram, problems, n, budget - held), solver_of(estimator)
     try:
         task = KernelFit(gram, problems, labels, plan_of_memory, make, repeats, small, estimator.tol)
+        needed = enough_memory(source, pool.n_threads) + _problem_bytes(len(stated.classes), len(labels), 1)
+        if small is None or (problems.n_problems > 1 and budget < needed):
+            _ = task.plan  # If memory does not suffice, the error comes before the fit begins.
     except ValueError:  # too little memory beside the samples, which may do where they are read in each pass
         if data.stored is None:
             raise

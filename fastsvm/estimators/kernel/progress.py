@@ -115,7 +115,7 @@ class KernelFitMonitor(KernelMonitor):
             hits = np.maximum(0, 2 * n_steps - n_rows)
             columns = problems, elapsed, steps, named["objective"], named["kkt_violation"], n_rows, hits, bytes_read, 0
             for column, kind, values in zip(self._columns, self._TYPES, columns, strict=True):
-                column.frombytes(np.broadcast_to(values, len(problems)).astype(kind).tobytes())
+                column.frombytes(np.full(len(problems), values, kind).tobytes())
             self._show(elapsed, float(named["kkt_violation"][-1]), int(steps[-1]))
         return self._is_asked_to_stop()
 

@@ -43,7 +43,7 @@ from fastsvm.kernel_matrix.rows_on_demand import (
     known_row,
     rows_among,
 )
-from fastsvm.linalg.cholesky import delete_row, factorise, solve_factorised
+from fastsvm.linalg.cholesky import delete_row, factorise, half_solve, solve_half
 from fastsvm.linalg.double_floats import FINE, added, times, two_product
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, feasible, fill, objective, violation
 from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_steps
@@ -94,6 +94,8 @@ class SmallSMO:
         self.problems, self._kernel, self._pool, self._tuning = problems, kernel, pool, tuning
         self._limits = SmallLimits.of(tol, most_steps, tuning)
         self._sizes = problems.starts[1:] - problems.starts[:-1]
+        self._longest = int(self._sizes.max(initial=0))
+        self._of_value = 1 + kernel.values.shape[1] / PADDING  # So many features at a time are multiplied.
 
     def init(self, start: Mapping[int, np.ndarray] | None = None, /) -> SmallState:
         """Return the state at the multipliers of some problems, by number, which are made feasible; else at zero."""
@@ -106,10 +108,9 @@ class SmallSMO:
         """Solve the next problems, which take long enough to be handed to threads. Changes the state in place."""
         first, n_problems = state.n_done, len(self._sizes)
         parts = self._next(first, min(n_problems, first + most_steps))
-        longest = int(self._sizes.max(initial=0))
 
         def solve(a: int, b: int) -> None:
-            rows = scratch_array("small rows", (longest * (longest + PADDING),), np.float64)
+            rows = scratch_array("small rows", (self._longest * (self._longest + PADDING),), np.float64)
             solve_problems(self._kernel, self.problems, self._limits, rows, state, a, b)
 
         self._pool.run(solve, parts)
@@ -123,16 +124,14 @@ class SmallSMO:
     @functools.cached_property
     def _work(self) -> np.ndarray:
         """Nanoseconds that the problems up to each take together: for kernel values, and for the first steps."""
-        of_value = 1 + self._kernel.values.shape[1] / PADDING  # So many features at a time are multiplied.
-        return np.cumsum(self._sizes * (of_value * self._sizes + self._tuning.small_steps))
+        return np.cumsum(self._sizes * (self._of_value * self._sizes + self._tuning.small_steps))
 
     def _next(self, first: int, most: int) -> list[tuple[int, int]]:
         """Return ranges of problems from `first` on, each of which takes as long as a task for a thread."""
-        if most - first == 1:  # A fit of one problem needs no estimates.
-            return [(first, most)]
+        longest = self._longest * (self._of_value * self._longest + self._tuning.small_steps)
+        if most - first == 1 or 0 < (most - first) * longest < self._tuning.task_ns:
+            return [(first, most)]  # without estimates for each
         spent = self._work[first:most] - (self._work[first - 1] if first else 0.0)
-        if len(spent) and spent[-1] < self._tuning.task_ns:
-            return [(first, most)]
         most_work = self._tuning.call_ns * self._pool.n_threads
         some = spent[: max(1, int(np.searchsorted(spent, most_work)))]
         ends_of = first + 1 + np.flatnonzero(np.diff(some // self._tuning.task_ns, append=np.inf))
@@ -410,56 +409,47 @@ def newton_steps(rows, problem, alpha, gradient, most_free):
 
 @jit
 def _direction(factor, gradient, step, first_m):
-    """Write the step without bounds and return ρ of both groups, of `first_m` and other rows, or infinity."""
-    if 0 < first_m < step.size:
-        return _direction_of_two(factor, gradient, step, first_m)
-    of_ones = np.empty(step.size)
-    for s in range(step.size):
-        step[s], of_ones[s] = gradient[s], 1.0
-    solve_factorised(factor, step, of_ones)
-    of_gradient, total = 0.0, 0.0
-    for s in range(step.size):
-        of_gradient, total = of_gradient + step[s], total + of_ones[s]
-    rho, rest = of_gradient / total if total > 0 else np.inf, 0.0
-    for s in range(step.size):
-        step[s] = rho * of_ones[s] - step[s]
-    for s in range(step.size):
-        rest += step[s]
-    for s in range(step.size):
-        step[s] -= rest / step.size
-    return rho if abs(rest) < np.inf else np.inf, rho
+    """Write the step without bounds and return ρ of both groups, of `first_m` and other rows, or infinity.
+
+    U Δ is −U⁻ᵀ F without its parts along U⁻ᵀ 1 of each group. Where groups have equal rows, these are so long and so
+    nearly parallel that the system of order two for both ρ would have no digits left.
+    """
+    m = step.size
+    first, second = np.zeros(m), np.zeros(m)
+    for s in range(m):
+        step[s] = -gradient[s]
+        if s < first_m:
+            first[s] = 1.0
+        else:
+            second[s] = 1.0
+    half_solve(factor, step)
+    half_solve(factor, first)
+    half_solve(factor, second)
+    along, of_first, of_second = _taken_out(first, second), 0.0, 0.0
+    for _ in range(2):  # the second time what rounding left
+        of_first += _taken_out(first, step)
+        of_second += _taken_out(second, step)
+    solve_half(factor, step)
+    rests = np.zeros(2)
+    for s in range(m):
+        rests[0 if s < first_m else 1] += step[s]
+    if not abs(rests[0]) + abs(rests[1]) < np.inf:
+        return np.inf, np.inf
+    for s in range(m):
+        step[s] -= rests[0] / first_m if s < first_m else rests[1] / (m - first_m)
+    return of_second * along - of_first, -of_second
 
 
 @jit
-def _direction_of_two(factor, gradient, step, first_m):
-    """The same for two groups: K⁻¹ times F and the indicators of both gives a system of order two for their ρ."""
-    m = step.size
-    of_first, of_second, nothing = np.zeros(m), np.zeros(m), np.zeros(m)
-    for s in range(m):
-        step[s] = gradient[s]
-        if s < first_m:
-            of_first[s] = 1.0
-        else:
-            of_second[s] = 1.0
-    solve_factorised(factor, step, of_first)
-    solve_factorised(factor, of_second, nothing)
-    a, b, c, u, v = 0.0, 0.0, 0.0, 0.0, 0.0
-    for s in range(m):
-        if s < first_m:
-            a, b, u = a + of_first[s], b + of_second[s], u + step[s]
-        else:
-            c, v = c + of_second[s], v + step[s]
-    determinant = a * c - b * b
-    if not determinant > 0:
-        return np.inf, np.inf
-    rho, other = (c * u - b * v) / determinant, (a * v - b * u) / determinant
-    rests = np.zeros(2)
-    for s in range(m):
-        step[s] = rho * of_first[s] + other * of_second[s] - step[s]
-        rests[0 if s < first_m else 1] += step[s]
-    for s in range(m):
-        step[s] -= rests[0] / first_m if s < first_m else rests[1] / (m - first_m)
-    return rho, other
+def _taken_out(direction, vector):
+    """Take the part along a direction out of a vector, and return it in units of the direction."""
+    size, square = 0.0, 0.0
+    for s in range(vector.size):
+        size, square = size + direction[s] * vector[s], square + direction[s] * direction[s]
+    size = size / square if square > 0 else 0.0
+    for s in range(vector.size):
+        vector[s] -= size * direction[s]
+    return size
 
 
 @jit
