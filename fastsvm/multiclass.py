@@ -98,18 +98,13 @@ def pair_coefficients(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarra
     k, n = len(n_support), dual_coef.shape[1]
     if len(dual_coef) == k * (k - 1) // 2:
         return dual_coef
-    numbers = _pair_numbers(k)[np.repeat(np.arange(k), n_support)]
+    first, second = np.triu_indices(k, 1)
+    pairs = np.empty((k, k - 1), np.int64)  # of each class and the r-th other class
+    pairs[first, second - 1] = pairs[second, first] = np.arange(len(first))
+    numbers = pairs[np.repeat(np.arange(k), n_support)]
     columns = np.broadcast_to(np.arange(n)[:, None], numbers.shape)
     values = dual_coef.T.ravel()
     return sparse.csr_matrix((values, (numbers.ravel(), columns.ravel())), shape=(k * (k - 1) // 2, n))
-
-
-def _pair_numbers(n_classes: int) -> np.ndarray:
-    """Return the number of the pair of each class and the r-th other class, shape (n_classes, n_classes - 1)."""
-    first, second = np.triu_indices(n_classes, 1)
-    numbers = np.empty((n_classes, n_classes - 1), np.int64)
-    numbers[first, second - 1] = numbers[second, first] = np.arange(len(first))
-    return numbers
 
 
 def votes(decisions: np.ndarray, n_classes: int) -> np.ndarray:

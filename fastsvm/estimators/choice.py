@@ -142,11 +142,6 @@ class KernelFacts(NamedTuple):
     memory: int  # Kernel values and copies of samples may take so many bytes.
     n_threads: int  # So many threads solve problems at once.
 
-    @property
-    def small_bytes(self) -> int:
-        """Bytes of the rows that the problems keep which are solved at once."""
-        return 8 * self.n_threads * self.longest * (self.multipliers_per_sample * self.longest + PADDING)
-
 
 class KernelSolver(NamedTuple):
     """A row of the table; see `LinearSolver`."""
@@ -158,8 +153,9 @@ class KernelSolver(NamedTuple):
 
 def _is_small(facts: KernelFacts, tuning: KernelTuning, n_values: int) -> bool:
     """Return whether problems are small, and memory holds so many values for them."""
-    is_few = facts.longest * facts.multipliers_per_sample <= tuning.few_rows
-    return tuning.small and facts.is_exact and is_few and facts.small_bytes + 8 * n_values <= facts.memory
+    n_rows = facts.longest * facts.multipliers_per_sample
+    n_kept = facts.n_threads * facts.longest * (n_rows + PADDING)  # by the problems that are solved at once
+    return tuning.small and facts.is_exact and n_rows <= tuning.few_rows and 8 * (n_kept + n_values) <= facts.memory
 
 
 def _small_rows(facts: KernelFacts, tuning: KernelTuning) -> bool:

@@ -19,6 +19,7 @@ from fastsvm.kernels import RBF, Exponential, Laplacian, Linear, Polynomial, Sig
 from fastsvm.linalg.double_floats import (
     FINE,
     Wide,
+    added,
     clipped,
     exp,
     plus,
@@ -61,44 +62,50 @@ class ValueBounds(NamedTuple):
         return cls(sizes, sizes, error, fine_error)
 
     @classmethod
-    def of(cls, pairwise: PairwiseKernel, block: Block, by_differences: bool = False) -> "ValueBounds":
-        """Return the bounds for samples. `by_differences` says that squared distances never come from norms."""
+    def of_differences(cls, n: int, d: int) -> "ValueBounds":
+        """Return the bounds for n samples of d features, where squared distances never come from norms."""
+        ones = np.ones(n)
+        return cls(ones, ones, (d + 8) * UNIT, max(FINE, 4 * d * UNIT**2))
+
+    @classmethod
+    def of(cls, pairwise: PairwiseKernel, block: Block) -> "ValueBounds":
+        """Return the bounds for samples."""
         if not isinstance(pairwise, RealPairwise | Uint8Pairwise):
             return cls.of_sizes(np.sqrt(np.abs(diagonal(pairwise, block))))
-        kernel, centre = pairwise.of_floats, None
+        kernel = pairwise.of_floats
         d = block.shape[1]  # features of two samples that are not 0
         d = d if block.stored.ndim == 2 else min(d, 2 * int(np.diff(block.ends).max(initial=0)))
-        norms, fine, is_scaled = block.converted(np.float64).sq_norms(), max(FINE, 4 * d * UNIT**2), False
-        if isinstance(pairwise, Uint8Pairwise):
-            by_differences, d, norms, is_scaled = True, 1, norms * pairwise.scale**2, pairwise.scale != 1
-            fine = 4 * UNIT if is_scaled else fine  # samples are not exactly the bytes times the scale
+        fine, is_scaled, is_byte = max(FINE, 4 * d * UNIT**2), False, isinstance(pairwise, Uint8Pairwise)
+        if isinstance(pairwise, RealPairwise) and pairwise.centre is not None:
+            norms = DenseBlock(block.stored - pairwise.centre).sq_norms()
         else:
-            centre = pairwise.centre
+            norms = block.converted(np.float64).sq_norms()
+        if isinstance(pairwise, Uint8Pairwise):
+            d, norms, is_scaled = 1, norms * pairwise.scale**2, pairwise.scale != 1
+            fine = 4 * UNIT if is_scaled else fine  # samples are not exactly the bytes times the scale
         most, dot, ones = float(norms.max(initial=0.0)), (d + 8) * UNIT, np.ones(len(norms))
-        centred = norms if centre is None else DenseBlock(block.stored - centre).sq_norms()
-        near = most if centre is None else float(centred.max(initial=0.0))
         of_distance = kernel.rounding(fine, most) if is_scaled else fine  # else from sums of differences
         match kernel:
             case Linear():
                 return cls.of_sizes(np.sqrt(norms), dot, fine)
             case Polynomial(degree=p, gamma=gamma, coef0=coef0):
                 return cls.of_sizes((abs(gamma) * norms + abs(coef0)) ** (p / 2), (p + 1) * dot, (p + 1) * fine)
-            case RBF() | Exponential() if by_differences:
+            case RBF() | Exponential() if is_byte:
                 return cls(ones, ones, dot, of_distance)
             case RBF(gamma=gamma):
                 # The squared distance errs by 2 dot times both squared norms. If one is less than four times the other,
                 # they are at most 5/2 of their geometric mean. Else the distance is half of the longer row or more, and
                 # the value so small that its error is at most 4 dot.
-                spreads = np.sqrt(1 + 1.25 * abs(gamma) * centred)
+                spreads = np.sqrt(1 + 1.25 * abs(gamma) * norms)
                 return cls(ones, spreads, 4 * dot, of_distance)
             case Laplacian():
-                return cls(ones, ones, kernel.rounding(dot, d * near) + dot, of_distance)
+                return cls(ones, ones, kernel.rounding(dot, d * most) + dot, of_distance)
             case Exponential():
-                return cls(ones, ones, kernel.rounding(dot, near) + dot, of_distance)
+                return cls(ones, ones, kernel.rounding(dot, most) + dot, of_distance)
             case Sigmoid():
-                return cls(ones, ones, kernel.rounding(dot, near) + dot, kernel.rounding(fine, most))
-        value = abs(float(kernel_value.bodies[type(kernel)](kernel, near, near, near)))
-        error = kernel.rounding(dot, near) / value + dot if value else np.inf
+                return cls(ones, ones, kernel.rounding(dot, most) + dot, kernel.rounding(fine, most))
+        value = abs(float(kernel_value.bodies[type(kernel)](kernel, most, most, most)))
+        error = kernel.rounding(dot, most) / value + dot if value else np.inf
         return cls.of_sizes(np.sqrt(value) * ones, error, np.inf)
 
     @classmethod
@@ -118,10 +125,6 @@ class ValueBounds(NamedTuple):
         of_values = self.spreads * (self.error * float(np.abs(coef) @ self.spreads[rows]))
         largest = self.sizes * float(np.abs(coef) @ self.sizes[rows])
         return np.minimum(of_values, 2 * largest) + n_terms * UNIT * largest  # of two such values
-
-    def fine_errors(self, rows: np.ndarray, coef: np.ndarray, of_coef: float = 0.0) -> np.ndarray:
-        """Return the same for `accurate_sums`, and for coefficients that err by a share `of_coef`."""
-        return self.sizes * (float(np.abs(coef) @ self.sizes[rows]) * (self.fine_error + 2 * FINE + of_coef))
 
 
 def accurate_sums(samples: Samples, rows: np.ndarray, coef: np.ndarray, at: np.ndarray) -> Wide | None:
@@ -238,15 +241,6 @@ def _measured(measure, a, b):
 
 
 @jit_as_written
-def _added(high, low, more, more_low):
-    """Return a sum, for terms that are added to it, which takes less time than `plus`."""
-    total, error = two_sum(high, more)
-    error += low + more_low
-    high = total + error
-    return high, error - (high - total)
-
-
-@jit_as_written
 def _write_dense(map_, rows, others, weights, sums):
     """Write the sums of kernel values of dense rows, times weights; `others` has a column for each row of them."""
     n, d, m = rows.shape[0], rows.shape[1], others.shape[1]
@@ -257,13 +251,13 @@ def _write_dense(map_, rows, others, weights, sums):
             x = rows[i, j]
             if map_.measure == _PRODUCT:  # Each loop vectorises.
                 for k in range(m):
-                    high[k], low[k] = _added(high[k], low[k], *_measured(_PRODUCT, x, others[j, k]))
+                    high[k], low[k] = added(high[k], low[k], *_measured(_PRODUCT, x, others[j, k]))
             elif map_.measure == _SQUARE:
                 for k in range(m):
-                    high[k], low[k] = _added(high[k], low[k], *_measured(_SQUARE, x, others[j, k]))
+                    high[k], low[k] = added(high[k], low[k], *_measured(_SQUARE, x, others[j, k]))
             else:
                 for k in range(m):
-                    high[k], low[k] = _added(high[k], low[k], *_measured(_LENGTH, x, others[j, k]))
+                    high[k], low[k] = added(high[k], low[k], *_measured(_LENGTH, x, others[j, k]))
         _write_sum(map_, high, low, weights, sums, i)
 
 
@@ -279,7 +273,7 @@ def _write_sparse(map_, rows, others, weights, sums):
                 of_a = np.int64(rows.indices[a]) if a < rows.indptr[i + 1] else end
                 of_b = np.int64(others.indices[b]) if b < others.indptr[k + 1] else end
                 x, z = rows.data[a] if of_a <= of_b else 0.0, others.data[b] if of_b <= of_a else 0.0
-                of_sum, error = _added(of_sum, error, *_measured(map_.measure, x, z))
+                of_sum, error = added(of_sum, error, *_measured(map_.measure, x, z))
                 a, b = a + (of_a <= of_b), b + (of_b <= of_a)
             high[k], low[k] = of_sum, error
         _write_sum(map_, high, low, weights, sums, i)

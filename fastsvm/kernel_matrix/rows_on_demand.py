@@ -21,7 +21,7 @@ from fastsvm.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid, kernel_val
 from fastsvm.sources import DenseBlock
 
 _KINDS = None, RBF, Linear, Polynomial, Sigmoid  # None stands for given values.
-_SQUARE, _RBF, _LINEAR, _POLYNOMIAL, _SIGMOID = range(len(_KINDS))
+_SQUARE, _RBF, LINEAR, _POLYNOMIAL, _SIGMOID = range(len(_KINDS))
 PADDING = 16
 """A row is padded to a multiple of so many values, of which `ROUND` is one, so that none is computed by itself."""
 
@@ -45,6 +45,7 @@ class SmallKernel(NamedTuple):
     sizes: np.ndarray
     spreads: np.ndarray
     error: float
+    fine_error: float
 
     @property
     def name(self) -> str:
@@ -54,7 +55,7 @@ class SmallKernel(NamedTuple):
     @classmethod
     def of_square(cls, values: np.ndarray, bounds: ValueBounds) -> "SmallKernel":
         """Return the kernel with these values."""
-        return cls(_SQUARE, (0, 0.0, 0.0), values, *bounds[:3])
+        return cls(_SQUARE, (0, 0.0, 0.0), values, *bounds)
 
 
 class RowsOnDemand(NamedTuple):
@@ -86,8 +87,8 @@ def on_demand(pairwise: RealPairwise, values: np.ndarray) -> SmallKernel:
     kernel = pairwise.of_floats
     kind = _KINDS.index(type(kernel))
     degree, gamma, coef0 = (getattr(kernel, name, 0) for name in ("degree", "gamma", "coef0"))
-    bounds = ValueBounds.of(pairwise, DenseBlock(values), by_differences=True)
-    return SmallKernel(kind, (int(degree), float(gamma), float(coef0)), values, *bounds[:3])
+    bounds = ValueBounds.of_differences(*values.shape) if kind == _RBF else ValueBounds.of(pairwise, DenseBlock(values))
+    return SmallKernel(kind, (int(degree), float(gamma), float(coef0)), values, *bounds)
 
 
 @generic

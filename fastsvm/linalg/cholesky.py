@@ -108,22 +108,30 @@ def factorise(matrix, ridge):
 
 
 @jit
-def solve_factorised(factor, first, second):
-    """Replace two vectors by the solutions of the system of the first rows, as many as they have elements."""
-    m = first.size
-    for k in range(m):
-        row = factor[k]
-        one, other = first[k] / row[k], second[k] / row[k]
-        first[k], second[k] = one, other
-        for t in range(k + 1, m):
-            first[t] -= one * row[t]
-            second[t] -= other * row[t]
-    for k in range(m - 1, -1, -1):
-        row, one, other = factor[k], first[k], second[k]
-        for t in range(k + 1, m):
-            one -= row[t] * first[t]
-            other -= row[t] * second[t]
-        first[k], second[k] = one / row[k], other / row[k]
+def solve_factorised(factor, vector):
+    """Replace a vector by the solution of the system of the first rows, as many as it has elements."""
+    half_solve(factor, vector)
+    solve_half(factor, vector)
+
+
+@jit
+def half_solve(factor, vector):
+    """Replace a vector by its product with the inverse of Uᵀ."""
+    for k in range(vector.size):
+        row, one = factor[k], vector[k] / factor[k, k]
+        vector[k] = one
+        for t in range(k + 1, vector.size):
+            vector[t] -= one * row[t]
+
+
+@jit
+def solve_half(factor, vector):
+    """Replace a vector by its product with the inverse of U."""
+    for k in range(vector.size - 1, -1, -1):
+        row, one = factor[k], vector[k]
+        for t in range(k + 1, vector.size):
+            one -= row[t] * vector[t]
+        vector[k] = one / row[k]
 
 
 @jit

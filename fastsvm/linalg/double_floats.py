@@ -68,6 +68,15 @@ def plus(high, low, other, other_low):
 
 
 @jit_as_written
+def added(high, low, more, more_low):
+    """Return a sum, for terms that are added to it, which takes less time than `plus`."""
+    total, error = two_sum(high, more)
+    error += low + more_low
+    high = total + error
+    return high, error - (high - total)
+
+
+@jit_as_written
 def times(high, low, other, other_low):
     """Return the product of two numbers."""
     product, error = two_product(high, other)

@@ -136,7 +136,7 @@ class SearchTuning(NamedTuple):
     # All rows of a problem form one working set if they are so many at most, as their kernel values are stored anyway.
     block_rows: int = 8192
     # With so many pairs of classes, each of at most so many rows, one compiled call solves all pairs of a fit alone.
-    many_pairs: int = 45
+    many_pairs: int = 6
     few_rows: int = 128
     # A multiplier takes so many bytes, with the number, label, bound and gradient of its row.
     multiplier_bytes: int = 48

@@ -1,5 +1,6 @@
 """From an estimator's kernel parameters to how a kernel sees samples, and to its values for training."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
@@ -231,18 +232,17 @@ def warn_of_lengths(name: str, statistics: FeatureStatistics, source: Source) ->
     variance, longer = statistics.feature_variance, _LONGER_SPARSE if source.sparse else _LONGER
     if variance.max() <= longer**2 * variance.min():  # a glance, because the rest takes as long as a small fit
         return
-    varying = statistics.varying(len(source))
-    if varying.sum() < 2:
+    lengths = variance[statistics.varying(len(source))]
+    if len(lengths) < 2:
         return
-    length = np.sqrt(variance)
-    place = int(_SHARE * (np.count_nonzero(varying) - 1))
-    usual = float(np.partition(length[varying], place)[place])  # np.quantile takes ten times as long
-    longest = int(np.argmax(length))
-    if length[longest] <= longer * usual:
+    place, longest = int(_SHARE * (len(lengths) - 1)), int(variance.argmax())
+    lengths.partition(place)  # np.quantile takes ten times as long
+    length, usual = math.sqrt(variance[longest]), math.sqrt(lengths[place])
+    if length <= longer * usual:
         return
     warn_caller(
         f"The features have very different lengths: the standard deviation of feature {longest} is "
-        f"{length[longest]:.3g}, of a quarter of the others at most {usual:.3g}. {name} sees the longest alone. "
+        f"{length:.3g}, of a quarter of the others at most {usual:.3g}. {name} sees the longest alone. "
         "Pass standardize=True, or scale the features.",
         UserWarning,
     )
@@ -328,13 +328,12 @@ def check_values(gram: Gram, sq_norm: float) -> None:
     Our own kernels need that of the longest row only, of squared norm `sq_norm`; functions are checked where they are
     called.
     """
-    kernel, longest = getattr(gram.pairwise, "kernel", None), np.float64(sq_norm)
+    kernel, longest = getattr(gram.pairwise, "of_floats", None), np.float64(sq_norm)
     if kernel is None or (_is_ours(kernel) and kernel.translation_invariant and sq_norm <= LARGEST_VALUE):
         return  # those of distances are 1
-    kernel = in_python(kernel)
     with np.errstate(all="ignore"):
-        values = kernel_value(kernel, longest, longest, longest) if _is_ours(kernel) else gram.diagonal()
-        largest = np.abs(values).max()
+        value = kernel_value(kernel, longest, longest, longest) if _is_ours(kernel) else np.abs(gram.diagonal()).max()
+    largest = abs(value)
     if not largest <= LARGEST_VALUE:
         raise ValueError(
             f"The values of the kernel {kernel} overflow: the largest of a sample with itself is {largest:.3g}. Scale "
@@ -371,7 +370,9 @@ def training_rows(
     """Return the rows of a fit, as bytes if they are quantized and a copy in a quarter of the budget holds them."""
     kernel = resolve_kernel(estimator)
     factor = common_factor(kernel, standardization)
-    is_tried = tuning.byte_products and factor is not None and _worth_a_copy(source, budget // 4, tuning)
+    n, d = source.shape
+    is_tried = source.of_bytes or (n * d <= budget // 4 and n * n * d >= tuning.byte_multiplications)
+    is_tried = is_tried and tuning.byte_products and factor is not None
     as_bytes = bytes_for(kernel, source, pool) if is_tried else None
     if as_bytes is not None:
         quantization, rows = as_bytes[0].times(factor or 1.0), as_bytes[1]
@@ -405,18 +406,14 @@ def common_factor(kernel: ResolvedKernel, standardization: Standardization | Non
     return standardization.factor if is_kernel(kernel) and kernel.translation_invariant else None
 
 
-def _worth_a_copy(source: Source, spare: int, tuning: KernelTuning) -> bool:
-    """Return whether rows as bytes take no copy, or one that fits and is small beside the work it saves."""
-    if source.of_bytes:
-        return True
-    n, d = source.shape
-    is_dense = source.values_per_row >= _SPARSEST * d
-    return n * d <= spare and n * n * d >= tuning.byte_multiplications and is_dense
-
-
 def bytes_for(kernel: ResolvedKernel, source: Source, pool: Pool) -> tuple[Quantization, Source] | None:
-    """Return the map and the bytes of rows, or None if the kernel or the processor does not multiply those."""
+    """Return the map and the bytes of rows, or None if the kernel or the processor does not multiply those.
+
+    Rows that are nearly all zeros stay sparse: their bytes would take more memory and time than their values.
+    """
     if not (is_kernel(kernel) and kernel.pairing == "dot" and multiplies_bytes(source.shape[1])):
+        return None
+    if source.values_per_row < _SPARSEST * source.shape[1]:
         return None
     if not (kernel.translation_invariant or _is_ours(kernel)):
         return None  # products of bytes come without the norms, which a user's map of them may need

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.progress import REFRESH_SECONDS, KernelMonitor
@@ -39,7 +40,8 @@ from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, copie
 _REASONS = list(StopReason)
 _CERTIFIED = slice(len(KernelSolution._fields) - 2)  # columns of intercept, objective, gap, violation and margin
 _ERRORS, _LEVELS = [2, 3], [0, 4]  # of gap and violation, and of intercept and margin
-_STEPS, _IS_SOLVED, _IS_BLURRED = (CERTIFICATE.index(name) for name in ("n_steps", "is_solved", "is_blurred"))
+_STEPS, _IS_SOLVED, _IS_ODD = (CERTIFICATE.index(name) for name in ("n_steps", "is_solved", "is_odd"))
+_CONVERGED, _MAX_ITER = (_REASONS.index(reason) for reason in (StopReason.CONVERGED, StopReason.MAX_ITER))
 _OPEN = len(_REASONS)  # It stands in place of the number of a reason.
 
 
@@ -101,10 +103,6 @@ class Solutions:
     def __contains__(self, number: int) -> bool:
         return bool(self.reasons[number] != _OPEN)
 
-    def by_number(self) -> dict[int, tuple[KernelSolution, StopReason, int]]:
-        """Return the solutions of a checkpoint."""
-        return {number: self[number] for number in np.flatnonzero(self.reasons != _OPEN).tolist()}
-
     def __getitem__(self, number: int) -> tuple[KernelSolution, StopReason, int]:
         part = self._part(number)
         solution = KernelSolution(self.alpha[part], self.within[part], *self.certificate[number].tolist())
@@ -117,26 +115,33 @@ class Solutions:
         self.within[part][within] = True  # a mask, or the numbers of rows
         self.n_steps[number], self.reasons[number] = n_steps, _REASONS.index(StopReason(reason))
 
-    def put(self, numbers: np.ndarray, alpha: np.ndarray, certificates: np.ndarray, reasons: np.ndarray) -> None:
-        """Take over small problems, with the rows of their `CERTIFICATE`, but those that are still open."""
-        sizes, ended = self.starts[numbers + 1] - self.starts[numbers], reasons != _OPEN
-        if numbers[-1] - numbers[0] + 1 == len(numbers):
-            places: np.ndarray | slice = slice(self.starts[numbers[0]], self.starts[numbers[-1] + 1])
-        else:
-            places = np.arange(len(alpha)) + np.repeat(self.starts[numbers] - np.cumsum(sizes) + sizes, sizes)
-        if not ended.all():
-            alpha = np.where(np.repeat(ended, sizes), alpha, 0.0)
-            numbers, certificates, reasons = numbers[ended], certificates[ended], reasons[ended]
-        self.alpha[places], self.within[places] = alpha, alpha > 0
-        self.certificate[numbers], self.n_steps[numbers] = certificates[:, _CERTIFIED], certificates[:, _STEPS]
-        self.reasons[numbers] = reasons
-
     def copy(self) -> "Solutions":
         """Return a copy, to be added to."""
         other = Solutions(self.starts)
         for name in ("alpha", "within", "certificate", "n_steps", "reasons"):
             getattr(other, name)[:] = getattr(self, name)
         return other
+
+
+@jit
+def _put(solutions, numbers, alpha, certificates, most_steps):
+    """Write small problems that are solved or took the most steps, and return how many others there are."""
+    starts, all_alpha, within, certificate, n_steps, reasons = solutions
+    end, n_open = 0, 0
+    for k in range(numbers.size):
+        number, row = numbers[k], certificates[k]
+        size = starts[number + 1] - starts[number]
+        end += size
+        if row[_IS_SOLVED] == 0 and row[_STEPS] < most_steps:
+            n_open += 1
+            continue
+        for i in range(size):
+            multiplier, place = alpha[end - size + i], starts[number] + i
+            all_alpha[place], within[place] = multiplier, multiplier > 0
+        for c in range(certificate.shape[1]):
+            certificate[number, c] = row[c]
+        n_steps[number], reasons[number] = row[_STEPS], _CONVERGED if row[_IS_SOLVED] > 0 else _MAX_ITER
+    return n_open
 
 
 class Outcome(NamedTuple):
@@ -194,8 +199,6 @@ class KernelFit:
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why the other problems were not begun
         self.solved_by: str | None = None  # the name of the solver of small problems, if it solved them all
-        if small is None or problems.n_problems > 1:
-            _ = self.plan  # If memory does not suffice, the error comes before the fit begins.
 
     @functools.cached_property
     def plan(self) -> Plan:
@@ -240,7 +243,8 @@ class KernelFit:
 
     def checkpoint(self) -> KernelFitState:
         """Return a checkpoint, in which each problem that is being solved is as of its last snapshot."""
-        return KernelFitState(self._solved.by_number(), dict(self._snapshots), self._passes)
+        solved = {number: self._solved[number] for number in np.flatnonzero(self._solved.reasons != _OPEN).tolist()}
+        return KernelFitState(solved, dict(self._snapshots), self._passes)
 
     def multipliers(self) -> np.ndarray:
         """Return α of all rows, a row for each class but one; problems not yet begun have that of their start."""
@@ -287,9 +291,16 @@ class KernelFit:
             before, n_seen = n_seen, state.n_done
             for a, b in spans(n_seen - before, at_once):
                 some = slice(before + a, before + b)
-                self._take_over(problems, numbers, state, some, limits.max_steps)
+                n_solved = self._take_over(problems, numbers, state, some, limits.max_steps)
                 self._passes += (problems.starts[some.stop] - problems.starts[some.start]) / n_multipliers
-                if self._report_small(numbers[some], state.certificate[some], monitor):
+                monitor.count_solved(n_solved)
+                certificates = state.certificate[some]
+                stop = monitor.observe_small(numbers[some], certificates, self.gram.source.reads.nbytes)
+                if monitor.checkpointer is not None:
+                    last = dict(zip(CERTIFICATE, certificates[-1].tolist(), strict=True))
+                    facts = self._facts(int(last["n_steps"]), last["kkt_violation"], last["objective"])
+                    monitor.checkpointer.observe(lambda: (self.checkpoint(), monitor.records()), facts)
+                if stop:
                     return True
             return False
 
@@ -297,33 +308,23 @@ class KernelFit:
 
     def _take_over(
         self, problems: Problems, numbers: np.ndarray, state: SmallState, some: slice, max_steps: int
-    ) -> None:
-        """Keep the solutions of some small problems, and where the others are to begin."""
+    ) -> int:
+        """Keep the solutions of some small problems, and return how many; keep where the others are to begin."""
         certificates, starts = state.certificate[some], problems.starts
-        is_odd = ~(np.isfinite(certificates).all(axis=1) & (certificates[:, _IS_BLURRED] == 0))
-        for k in is_odd.nonzero()[0].tolist():
+        for k in certificates[:, _IS_ODD].nonzero()[0].tolist():
             part, number = slice(starts[some.start + k], starts[some.start + k + 1]), int(numbers[some][k])
             self._check_finite(number, *certificates[k, _CERTIFIED].tolist())
             judged = self._judged(number, state.alpha[part])
             certificates[k, _CERTIFIED], certificates[k, _IS_SOLVED] = judged[2:], judged.kkt_violation <= self._tol
-        is_solved, n_steps = certificates[:, _IS_SOLVED] > 0, certificates[:, _STEPS]
-        ended = is_solved | (n_steps >= max_steps)
-        reasons = np.where(is_solved, _REASONS.index(StopReason.CONVERGED), _REASONS.index(StopReason.MAX_ITER))
         alpha = state.alpha[starts[some.start] : starts[some.stop]]
-        self._solved.put(numbers[some], alpha, certificates, np.where(ended, reasons, _OPEN))
-        for k in (~ended).nonzero()[0].tolist():
+        solved = self._solved
+        arrays = solved.starts, solved.alpha, solved.within, solved.certificate, solved.n_steps, solved.reasons
+        n_open = int(_put(arrays, numbers[some], alpha, certificates, max_steps))
+        is_open = solved.reasons[numbers[some]] == _OPEN if n_open else np.empty(0)
+        for k in is_open.nonzero()[0].tolist():
             part, number = slice(starts[some.start + k], starts[some.start + k + 1]), int(numbers[some][k])
-            self._begin[number], self._n_before[number] = state.alpha[part].copy(), int(n_steps[k])
-
-    def _report_small(self, numbers: np.ndarray, certificates: np.ndarray, monitor: KernelMonitor) -> bool:
-        """Report small problems to the monitor, offer a checkpoint, and return whether to stop."""
-        stop = monitor.observe_small(numbers, certificates, self.gram.source.reads.nbytes)
-        monitor.count_solved(int(np.count_nonzero(self._solved.reasons[numbers] != _OPEN)))
-        if monitor.checkpointer is not None:
-            last = dict(zip(CERTIFICATE, certificates[-1].tolist(), strict=True))
-            facts = self._facts(int(last["n_steps"]), last["kkt_violation"], last["objective"])
-            monitor.checkpointer.observe(lambda: (self.checkpoint(), monitor.records()), facts)
-        return stop
+            self._begin[number], self._n_before[number] = state.alpha[part].copy(), int(certificates[k, _STEPS])
+        return some.stop - some.start - n_open
 
     def _facts(self, n_steps: int, gap: float, objective: float) -> dict[str, float]:
         """Return what a checkpoint says of the fit."""
@@ -464,9 +465,11 @@ class KernelFit:
         certificates, is_within = solutions.certificate.copy(), self.problems.per_sample(solutions.within)
         beta = self.problems.per_sample(solutions.alpha * self.problems.y)
         if self._repeats is None:
-            labels, is_inside = self.labels, np.zeros(len(self.labels), bool)
-            is_inside[rows[is_within]] = True
-            within = is_inside.nonzero()[0]
+            labels, within = self.labels, rows[is_within]
+            if self.problems.n_problems > 1:
+                is_inside = np.zeros(len(self.labels), bool)
+                is_inside[within] = True
+                within = is_inside.nonzero()[0]
         else:
             labels = self.labels[self._repeats.first]
             within = np.flatnonzero(np.bincount(rows[is_within], minlength=len(labels))[self._repeats.first])
@@ -489,7 +492,11 @@ class KernelFit:
             alpha = self._repeats.spread(np.abs(full))
             off = self._repeats.rounding(np.abs(full), alpha)
             if off.any():
-                certificate[number, _ERRORS] += self._of_rounding(number, off, certificate[number])
+                # What multipliers that are off by so much may add to the gap and the violation.
+                sizes, upper = self._value_sizes, self.problems.problem(number).upper
+                of_decisions = float(sizes[self.problems.samples_of(number)].max() * (off @ sizes))
+                of_levels = float(off.sum()) * float(np.abs(certificate[number, _LEVELS]).sum())
+                certificate[number, _ERRORS] += 2 * of_decisions * float(upper.sum()) + of_levels, 2 * of_decisions
             spread = np.sign(full[self._repeats.first]) * alpha
             rows = np.flatnonzero(spread)
             parts.append((rows, spread[rows]))
@@ -501,13 +508,6 @@ class KernelFit:
         """Square roots of bounds on the kernel values of all rows, which take a pass over the samples."""
         gram = self.gram if isinstance(self.gram, Gram) else self.gram.gram
         return gram.value_bounds().sizes
-
-    def _of_rounding(self, number: int, off: np.ndarray, certificate: np.ndarray) -> tuple[float, float]:
-        """Return what a problem's multipliers that are `off` by so much may add to its gap and its violation."""
-        sizes, upper = self._value_sizes, self.problems.problem(number).upper
-        of_decisions = float(sizes[self.problems.samples_of(number)].max() * (off @ sizes))
-        of_levels = float(off.sum()) * float(np.abs(certificate[_LEVELS]).sum())
-        return 2 * of_decisions * float(upper.sum()) + of_levels, 2 * of_decisions
 
 
 def solve_paths(paths: list[list[KernelFit]], limits: Limits, monitor: KernelMonitor) -> bool:

@@ -175,8 +175,9 @@ class Predictor:
     ) -> np.ndarray:
         """Return the values of an expansion at the rows of a block."""
         parts: Iterable[ExpansionPart] = expansion_parts(pairwise, *expansion, block.shape[0])
-        if self._parts is not None and (are_few(pairwise, block.shape[0]) or getattr(pairwise, "compressed", False)):
-            key = pairwise.dtype, pairwise.is_dense  # the kernels of a model differ in these alone
+        is_alike = getattr(pairwise, "compressed", isinstance(pairwise, Uint8Pairwise))  # for few rows and for many
+        if self._parts is not None and (is_alike or are_few(pairwise, block.shape[0])):
+            key = pairwise.dtype, type(pairwise), is_alike  # the kernels of a model differ in these alone
             if key not in self._parts:
                 self._parts[key] = list(expansion_parts(pairwise, *expansion, block.shape[0], is_kept=True))
             parts = self._parts[key]

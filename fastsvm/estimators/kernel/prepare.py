@@ -119,9 +119,12 @@ def prepare(
         source = source.in_memory()
     gram = Gram(pairwise, source, pool, tuning=tuning)
     check_values(gram, rows.statistics.sq_norm)
-    small, make = _small(estimator, gram, problems, budget - held), solver_of(estimator)
+    small, make = _small(estimator, gram, problems, n, budget - held), solver_of(estimator)
     try:
         task = KernelFit(gram, problems, labels, plan_of_memory, make, repeats, small, estimator.tol)
+        needed = enough_memory(source, pool.n_threads) + _problem_bytes(len(stated.classes), len(labels), 1)
+        if small is None or (problems.n_problems > 1 and budget < needed):
+            _ = task.plan  # If memory does not suffice, the error comes before the fit begins.
     except ValueError:  # too little memory beside the samples, which may do where they are read in each pass
         if data.stored is None:
             raise
@@ -131,13 +134,15 @@ def prepare(
     return task, samples, stated.more | geometry_of(gamma, rows.statistics) | attributes_of(standardization)
 
 
-def _small(estimator: MachineParameters, gram: Gram, problems: Problems, budget: int) -> SmallKernel | None:
+def _small(
+    estimator: MachineParameters, gram: Gram, problems: Problems, longest: int, budget: int
+) -> SmallKernel | None:
     """Return the kernel of problems that are small, where the solver takes steps of two multipliers; else None."""
     if estimator.solver != "smo":
         return None
     (n, d), pairwise, tuning = gram.source.shape, gram.pairwise, gram.tuning
     facts = KernelFacts(
-        longest=int(problems.sizes.max()), n_problems=problems.n_problems, n_samples=n, n_features=d,
+        longest=longest, n_problems=problems.n_problems, n_samples=n, n_features=d,
         multipliers_per_sample=problems.multipliers_per_sample, ns_of_value=pairwise.cost(d),
         is_exact=pairwise.dtype == np.float64 and gram.resident, memory=budget // 2, n_threads=gram.pool.n_threads,
         on_demand=isinstance(pairwise, RealPairwise) and has_rows_on_demand(pairwise.kernel),

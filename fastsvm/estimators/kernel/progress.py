@@ -115,7 +115,7 @@ class KernelFitMonitor(KernelMonitor):
             hits = np.maximum(0, 2 * n_steps - n_rows)
             columns = problems, elapsed, steps, named["objective"], named["kkt_violation"], n_rows, hits, bytes_read, 0
             for column, kind, values in zip(self._columns, self._TYPES, columns, strict=True):
-                column.frombytes(np.broadcast_to(values, len(problems)).astype(kind).tobytes())
+                column.frombytes(np.full(len(problems), values, kind).tobytes())
             self._show(elapsed, float(named["kkt_violation"][-1]), int(steps[-1]))
         return self._is_asked_to_stop()
 
@@ -132,18 +132,13 @@ class KernelFitMonitor(KernelMonitor):
     def _show(self, elapsed: float, gap: float, steps: int) -> None:
         if elapsed >= self._next_refresh and not self._bar.disable:
             self._next_refresh = elapsed + REFRESH_SECONDS
-            self._bar.set_postfix(gap=f"{gap:.2g}", steps=steps, **self._left_of_problem())
-
-    def _left_of_problem(self) -> dict[str, str]:
-        """Return the time left of an only problem; for several, the bar shows how many are solved."""
-        if len(self._n_steps) > 1:
-            return {}
-        times, gaps = self._columns[1][-LATEST:], self._columns[4][-LATEST:]
-        return left_of(times, gaps, self._session.estimator.tol)
+            times, gaps, is_only = self._columns[1][-LATEST:], self._columns[4][-LATEST:], len(self._n_steps) == 1
+            left = left_of(times, gaps, self._session.estimator.tol) if is_only else {}  # else the bar shows how many
+            self._bar.set_postfix(gap=f"{gap:.2g}", steps=steps, **left)
 
     def history(self) -> dict[str, np.ndarray]:
         """Return the columns of the record, one entry an outer iteration, problem after problem."""
-        order = np.argsort(np.array(self._columns[0]), kind="stable")
+        order = slice(None) if len(self._n_steps) == 1 else np.argsort(np.array(self._columns[0]), kind="stable")
         return {name: np.array(column)[order] for name, column in zip(self.COLUMNS, self._columns, strict=True)}
 
 

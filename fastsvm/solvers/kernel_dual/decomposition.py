@@ -473,7 +473,11 @@ def newton_step(
         step = _bounded_step(inverse, of_gradient, of_ones, low, high, balanced, tuning)
     except linalg.LinAlgError:
         return None
-    return _reach(first, low, high) * first if step is None else step
+    if step is not None:
+        return step
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # directions near 0
+        reach = np.where(first > 0, high / first, np.where(first < 0, low / first, np.inf)).min()
+    return max(0.0, min(1.0, float(reach))) * first  # so far that the step stays within its bounds
 
 
 def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray, balanced: bool) -> np.ndarray | None:
@@ -532,13 +536,6 @@ def _bounded_step(
         bound[below], bound[above] = -1, 1
         bound[released] = 0
     return None
-
-
-def _reach(step: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
-    """Return the largest factor up to 1 with which a step stays within its bounds."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # directions near 0
-        factors = np.where(step > 0, high / step, np.where(step < 0, low / step, np.inf))
-    return max(0.0, min(1.0, float(factors.min())))
 
 
 def moved(alpha: np.ndarray, upper: np.ndarray, change: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from fastsvm._compiled.threads import spans
 from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS, Samples, ValueBounds, accurate_sums
 from fastsvm.kernel_matrix.rounding import NEAR, RETURNED, SEEN, UNIT
 from fastsvm.kernel_matrix.rows import KernelProducts, ProblemRows
+from fastsvm.linalg.double_floats import FINE
 from fastsvm.solvers.kernel_dual.problem import (
     KernelDualState,
     KernelProblem,
@@ -66,7 +67,8 @@ class GradientBounds:
         if sums is None:
             return None
         gradient = (sums.high[inverse] - self._problem.target[at]) + sums.low[inverse]
-        fine = self._bounds.fine_errors(support, coef, self._of_coef)[self._sample_of[at]]
+        sizes, share = self._bounds.sizes, self._bounds.fine_error + 2 * FINE + self._of_coef
+        fine = sizes[self._sample_of[at]] * (float(np.abs(coef) @ sizes[support]) * share)
         return gradient, fine + 2 * UNIT * (np.abs(gradient) + np.abs(self._problem.target[at]))
 
 

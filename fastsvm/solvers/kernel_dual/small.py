@@ -30,11 +30,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import inlined, jit, outlined
+from fastsvm._compiled.compiler import inlined, jit, jit_as_written, outlined
 from fastsvm._compiled.threads import Pool, scratch_array
 from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS
-from fastsvm.kernel_matrix.rounding import EXACT, INVISIBLE, NEAR_BOUND, ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
+from fastsvm.kernel_matrix.rounding import EXACT, INVISIBLE, NEAR_BOUND, RETURNED, ROUNDING, SEEN, SEEN_OBJECTIVE, UNIT
 from fastsvm.kernel_matrix.rows_on_demand import (
+    LINEAR,
     PADDING,
     SmallKernel,
     diagonal_value,
@@ -42,16 +43,20 @@ from fastsvm.kernel_matrix.rows_on_demand import (
     known_row,
     rows_among,
 )
-from fastsvm.linalg.cholesky import delete_row, factorise, solve_factorised
+from fastsvm.linalg.cholesky import delete_row, factorise, half_solve, solve_half
+from fastsvm.linalg.double_floats import FINE, added, times, two_product
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, Problems, certify, feasible, fill, objective, violation
 from fastsvm.solvers.kernel_dual.smo import group_starts, move_to_bounds, pair_steps
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.tuning import KernelTuning
 
 CERTIFICATE = (
-    "intercept", "objective", "duality_gap", "kkt_violation", "margin", "n_steps", "n_rows", "is_solved", "is_blurred"
+    "intercept", "objective", "duality_gap", "kkt_violation", "margin", "n_steps", "n_rows", "is_solved", "is_odd"
 )  # fmt: skip
-"""Columns of what is known of each problem; the first ones are those of `KernelSolution`."""
+"""Columns of what is known of each problem; the first ones are those of `KernelSolution`.
+
+An odd problem has numbers that are not finite, or bounds in which rounding is a visible part.
+"""
 _OBJECTIVE, _VIOLATION = (CERTIFICATE.index(name) for name in ("objective", "kkt_violation"))
 
 
@@ -89,6 +94,8 @@ class SmallSMO:
         self.problems, self._kernel, self._pool, self._tuning = problems, kernel, pool, tuning
         self._limits = SmallLimits.of(tol, most_steps, tuning)
         self._sizes = problems.starts[1:] - problems.starts[:-1]
+        self._longest = int(self._sizes.max(initial=0))
+        self._of_value = 1 + kernel.values.shape[1] / PADDING  # So many features at a time are multiplied.
 
     def init(self, start: Mapping[int, np.ndarray] | None = None, /) -> SmallState:
         """Return the state at the multipliers of some problems, by number, which are made feasible; else at zero."""
@@ -101,10 +108,9 @@ class SmallSMO:
         """Solve the next problems, which take long enough to be handed to threads. Changes the state in place."""
         first, n_problems = state.n_done, len(self._sizes)
         parts = self._next(first, min(n_problems, first + most_steps))
-        longest = int(self._sizes.max(initial=0))
 
         def solve(a: int, b: int) -> None:
-            rows = scratch_array("small rows", (longest * (longest + PADDING),), np.float64)
+            rows = scratch_array("small rows", (self._longest * (self._longest + PADDING),), np.float64)
             solve_problems(self._kernel, self.problems, self._limits, rows, state, a, b)
 
         self._pool.run(solve, parts)
@@ -118,16 +124,14 @@ class SmallSMO:
     @functools.cached_property
     def _work(self) -> np.ndarray:
         """Nanoseconds that the problems up to each take together: for kernel values, and for the first steps."""
-        of_value = 1 + self._kernel.values.shape[1] / PADDING  # So many features at a time are multiplied.
-        return np.cumsum(self._sizes * (of_value * self._sizes + self._tuning.small_steps))
+        return np.cumsum(self._sizes * (self._of_value * self._sizes + self._tuning.small_steps))
 
     def _next(self, first: int, most: int) -> list[tuple[int, int]]:
         """Return ranges of problems from `first` on, each of which takes as long as a task for a thread."""
-        if most - first == 1:  # A fit of one problem needs no estimates.
-            return [(first, most)]
+        longest = self._longest * (self._of_value * self._longest + self._tuning.small_steps)
+        if most - first == 1 or 0 < (most - first) * longest < self._tuning.task_ns:
+            return [(first, most)]  # without estimates for each
         spent = self._work[first:most] - (self._work[first - 1] if first else 0.0)
-        if len(spent) and spent[-1] < self._tuning.task_ns:
-            return [(first, most)]
         most_work = self._tuning.call_ns * self._pool.n_threads
         some = spent[: max(1, int(np.searchsorted(spent, most_work)))]
         ends_of = first + 1 + np.flatnonzero(np.diff(some // self._tuning.task_ns, append=np.inf))
@@ -190,10 +194,15 @@ def _solve(rows, problem, limits, alpha, certificate):
     if judged.seen_in_gap and _step_beyond(problem, alpha, gradient, error, judged.rho):
         _sum_kernel_rows(rows, problem, alpha, gradient)
         judged = certify(problem, alpha, gradient, _error_bounds(rows, problem, alpha, gradient), tol)
+    is_odd = judged.seen_in_violation or judged.seen_in_gap
+    if is_odd and rows.kernel.kind == LINEAR:
+        judged = certify(problem, alpha, gradient, _sum_weights(rows, problem, alpha, gradient), tol)
+        is_odd = False
     certificate[0], certificate[1], certificate[2] = -judged.rho, judged.objective, judged.duality_gap
     certificate[3], certificate[4], certificate[5] = judged.violation, judged.margin, n_steps
     certificate[6], certificate[7] = rows.slot_of[n], judged.violation <= tol
-    certificate[8] = judged.seen_in_violation or judged.seen_in_gap
+    size = abs(judged.rho) + abs(judged.objective) + abs(judged.duality_gap) + judged.violation + abs(judged.margin)
+    certificate[8] = is_odd or not size < np.inf
 
 
 @jit
@@ -249,14 +258,14 @@ def _improve(rows, problem, limits, alpha, gradient):
                 if not limits.newton or since < wait or spent < _operations(problem, alpha):
                     continue
         elif not gap < best:
-            _copy(kept, alpha)
-            _copy(kept_gradient, gradient)
+            alpha[:] = kept
+            gradient[:] = kept_gradient
             break
         most_free = n
         if gap <= tol:
             polished, best, most_free = polished + 1, gap, limits.polished_rows
-            _copy(alpha, kept)
-            _copy(gradient, kept_gradient)
+            kept[:] = alpha
+            kept_gradient[:] = gradient
             if not limits.newton or best <= EXACT or polished > limits.most_rounds:
                 break
         reached = objective(problem, alpha, gradient)
@@ -269,12 +278,6 @@ def _improve(rows, problem, limits, alpha, gradient):
         wait = limits.small_steps if gain > SEEN * (reached - before) else 2 * wait
         since, before = 0, reached + gain
     return n_steps
-
-
-@jit
-def _copy(source, target):
-    for k in range(source.size):
-        target[k] = source[k]
 
 
 @jit
@@ -325,6 +328,30 @@ def _error_bounds(rows, problem, alpha, gradient):
         of_last = 2 * UNIT * (abs(gradient[k]) + abs(problem.target[k]))
         largest = size * kernel.sizes[sample]
         error[k] = min(spread * kernel.error * kernel.spreads[sample], 2 * largest) + of_sums * largest + of_last
+    return error
+
+
+@jit_as_written
+def _sum_weights(rows, problem, alpha, gradient):
+    """Write F of a linear kernel, by weights of the features in twice the digits; return bounds on its errors."""
+    kernel, n_samples, d = rows.kernel, rows.samples.size, rows.kernel.values.shape[1]
+    high, low, size, error = np.zeros(d), np.zeros(d), 0.0, np.empty(alpha.size)
+    for k in range(alpha.size):
+        if alpha[k] != 0:
+            sample = rows.samples[k % n_samples]
+            size += alpha[k] * kernel.sizes[sample]
+            for j in range(d):
+                term = two_product(alpha[k] * problem.y[k], kernel.values[sample, j])
+                high[j], low[j] = added(high[j], low[j], *term)
+    # The coefficients of ν-classification are divided by the margin.
+    fine = kernel.fine_error + 2 * FINE + RETURNED * (problem.groups == 2 and n_samples == alpha.size)
+    for k in range(alpha.size):
+        sample, total, rest = rows.samples[k % n_samples], 0.0, 0.0
+        for j in range(d):
+            total, rest = added(total, rest, *times(high[j], low[j], kernel.values[sample, j], 0.0))
+        gradient[k] = (total - problem.target[k]) + rest
+        of_last = 2 * UNIT * (abs(gradient[k]) + abs(problem.target[k]))
+        error[k] = size * kernel.sizes[sample] * fine + of_last
     return error
 
 
@@ -382,56 +409,47 @@ def newton_steps(rows, problem, alpha, gradient, most_free):
 
 @jit
 def _direction(factor, gradient, step, first_m):
-    """Write the step without bounds and return ρ of both groups, of `first_m` and other rows, or infinity."""
-    if 0 < first_m < step.size:
-        return _direction_of_two(factor, gradient, step, first_m)
-    of_ones = np.empty(step.size)
-    for s in range(step.size):
-        step[s], of_ones[s] = gradient[s], 1.0
-    solve_factorised(factor, step, of_ones)
-    of_gradient, total = 0.0, 0.0
-    for s in range(step.size):
-        of_gradient, total = of_gradient + step[s], total + of_ones[s]
-    rho, rest = of_gradient / total if total > 0 else np.inf, 0.0
-    for s in range(step.size):
-        step[s] = rho * of_ones[s] - step[s]
-    for s in range(step.size):
-        rest += step[s]
-    for s in range(step.size):
-        step[s] -= rest / step.size
-    return rho if abs(rest) < np.inf else np.inf, rho
+    """Write the step without bounds and return ρ of both groups, of `first_m` and other rows, or infinity.
+
+    U Δ is −U⁻ᵀ F without its parts along U⁻ᵀ 1 of each group. Where groups have equal rows, these are so long and so
+    nearly parallel that the system of order two for both ρ would have no digits left.
+    """
+    m = step.size
+    first, second = np.zeros(m), np.zeros(m)
+    for s in range(m):
+        step[s] = -gradient[s]
+        if s < first_m:
+            first[s] = 1.0
+        else:
+            second[s] = 1.0
+    half_solve(factor, step)
+    half_solve(factor, first)
+    half_solve(factor, second)
+    along, of_first, of_second = _taken_out(first, second), 0.0, 0.0
+    for _ in range(2):  # the second time what rounding left
+        of_first += _taken_out(first, step)
+        of_second += _taken_out(second, step)
+    solve_half(factor, step)
+    rests = np.zeros(2)
+    for s in range(m):
+        rests[0 if s < first_m else 1] += step[s]
+    if not abs(rests[0]) + abs(rests[1]) < np.inf:
+        return np.inf, np.inf
+    for s in range(m):
+        step[s] -= rests[0] / first_m if s < first_m else rests[1] / (m - first_m)
+    return of_second * along - of_first, -of_second
 
 
 @jit
-def _direction_of_two(factor, gradient, step, first_m):
-    """The same for two groups: K⁻¹ times F and the indicators of both gives a system of order two for their ρ."""
-    m = step.size
-    of_first, of_second, nothing = np.zeros(m), np.zeros(m), np.zeros(m)
-    for s in range(m):
-        step[s] = gradient[s]
-        if s < first_m:
-            of_first[s] = 1.0
-        else:
-            of_second[s] = 1.0
-    solve_factorised(factor, step, of_first)
-    solve_factorised(factor, of_second, nothing)
-    a, b, c, u, v = 0.0, 0.0, 0.0, 0.0, 0.0
-    for s in range(m):
-        if s < first_m:
-            a, b, u = a + of_first[s], b + of_second[s], u + step[s]
-        else:
-            c, v = c + of_second[s], v + step[s]
-    determinant = a * c - b * b
-    if not determinant > 0:
-        return np.inf, np.inf
-    rho, other = (c * u - b * v) / determinant, (a * v - b * u) / determinant
-    rests = np.zeros(2)
-    for s in range(m):
-        step[s] = rho * of_first[s] + other * of_second[s] - step[s]
-        rests[0 if s < first_m else 1] += step[s]
-    for s in range(m):
-        step[s] -= rests[0] / first_m if s < first_m else rests[1] / (m - first_m)
-    return rho, other
+def _taken_out(direction, vector):
+    """Take the part along a direction out of a vector, and return it in units of the direction."""
+    size, square = 0.0, 0.0
+    for s in range(vector.size):
+        size, square = size + direction[s] * vector[s], square + direction[s] * direction[s]
+    size = size / square if square > 0 else 0.0
+    for s in range(vector.size):
+        vector[s] -= size * direction[s]
+    return size
 
 
 @jit

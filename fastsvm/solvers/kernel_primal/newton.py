@@ -74,15 +74,12 @@ def best_length(problem: KernelProblem, line: Line) -> float:
 
     A step of length 1 makes the multipliers outside the margin exactly 0; one of nearly that length would not.
     """
-    before, after = (_total_loss(problem, scores) for scores in (line.scores, line.scores + line.direction))
+    margins = problem.y * line.scores, problem.y * (line.scores + line.direction)
+    before, after = (float(problem.upper @ MarginLoss(squared=True).value(one)) for one in margins)
     change = after - before + line.slope + line.curvature / 2
     if change <= _ENOUGH * slope_near(problem, line, 0.0)[0] + 8 * UNIT * before:
         return 1.0
     return _minimum(problem, line, 0.0, _LONGEST)
-
-
-def _total_loss(problem: KernelProblem, scores: np.ndarray) -> float:
-    return float(problem.upper @ MarginLoss(squared=True).value(problem.y * scores))
 
 
 def best_intercept(problem: KernelProblem, scores: np.ndarray) -> float:
@@ -167,12 +164,10 @@ class RidgeSystem:
             try:
                 return solve(inside, ridge, wanted, total, accuracy)
             except linalg.LinAlgError:  # because kernel values are rounded by more than the ridge
-                return solve(inside, ridge + self._rounding(inside), wanted, total, accuracy)
-
-    def _rounding(self, inside: np.ndarray) -> float:
-        """Return a bound on the negative eigenvalues that rounding causes, by the largest kernel value."""
-        largest = float(np.abs(self._diagonal(inside)).max())
-        return len(inside) * float(np.finfo(self._rows.store.dtype).eps) * largest
+                # The largest kernel value bounds the negative eigenvalues that rounding causes.
+                largest = float(np.abs(self._diagonal(inside)).max())
+                ridge += len(inside) * float(np.finfo(self._rows.store.dtype).eps) * largest
+                return solve(inside, ridge, wanted, total, accuracy)
 
     def _by_factorisation(
         self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float

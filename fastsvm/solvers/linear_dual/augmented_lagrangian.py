@@ -452,7 +452,7 @@ def _precondition(here, rows, dual, vector):
         return
     square = np.dot(scaled.T, scaled)
     if factorise(square, 1.0):  # else minus the gradient is a direction of descent too
-        solve_factorised(square, vector, np.zeros(d))
+        solve_factorised(square, vector)
 
 
 @jit
@@ -461,7 +461,7 @@ def _has_short_solution(rows, vector):
     square, right, found = np.dot(rows, rows.T), np.dot(rows, vector), vector.copy()
     if not factorise(square, 1.0):
         return False
-    solve_factorised(square, right, np.zeros(right.size))
+    solve_factorised(square, right)
     found -= np.dot(right, rows)
     curvature, slope, image = _dot(found, found), _dot(found, vector), np.dot(rows, found)
     if abs(curvature + _dot(image, image) - slope) > _CANCELLED * slope and vector.size <= _MOST_FEATURES:

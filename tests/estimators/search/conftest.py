@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_digits, load_iris
 
 from fastsvm.estimators.search.shared_fits import SharedFits
+from fastsvm.tuning import changed, tuned
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def digits(ten_digits):
 
 @pytest.fixture
 def shared(monkeypatch):
-    """Return a list to which every fit that shared is added."""
+    """Return a list to which every fit that shared is added; fits of few samples share, too."""
     parts, fit = [], SharedFits.fit
 
     def recorded(self, group, train_score=False):
@@ -38,4 +39,5 @@ def shared(monkeypatch):
             yield found
 
     monkeypatch.setattr(SharedFits, "fit", recorded)
-    return parts
+    with tuned(changed({"search": {"many_pairs": 45}})):
+        yield parts

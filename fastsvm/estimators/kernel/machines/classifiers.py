@@ -47,6 +47,7 @@ _RULES = {
     "selection": one_of("cyclic", "random"),
     "random_state": seed,
 }
+_RULES_OF_CLASSES = {"decision_function_shape": one_of("ovr", "ovo"), "break_ties": boolean}
 
 
 class KernelClassifier(Classifier, KernelMachine):
@@ -99,7 +100,7 @@ class KernelClassifier(Classifier, KernelMachine):
         return Statement(classes, labels, upper, problems, {"class_weight_": factors}, lambda: labels)
 
     def _own_rules(self) -> dict[str, Rule]:
-        return {"decision_function_shape": one_of("ovr", "ovo"), "break_ties": boolean}
+        return _RULES_OF_CLASSES
 
     def _check_parameters(self) -> None:
         """Raise ValueError for a parameter that is not usable."""

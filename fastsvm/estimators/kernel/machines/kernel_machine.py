@@ -47,7 +47,7 @@ from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.outer_loop import Limits, StopReason
-from fastsvm.sources import MemorySource, Source, is_stored, to_dense
+from fastsvm.sources import DenseBlock, MemorySource, Source, is_stored, to_dense
 from fastsvm.tuning import current_tuning
 
 _FEW_ROWS, _FEW_VALUES = 8, 1 << 16  # So many rows, or kernel values, are predicted without a pool of threads.
@@ -218,7 +218,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         """Return the attributes of a solution with its support vectors, for samples of a shape."""
         solution = solution | {"support_vectors_": vectors, "shape_fit_": shape}
         if sparse.issparse(vectors):
-            solution["dual_coef_"] = sparse.csr_matrix(solution["dual_coef_"])
+            solution["dual_coef_"] = DenseBlock(solution["dual_coef_"]).compressed(np.float64).user_array()
         return solution
 
     def _solution(self, outcome: Outcome, classes: np.ndarray) -> Attributes:
@@ -243,7 +243,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         """Return support, coefficients, intercepts and numbers of steps of the one decision function."""
         beta = np.zeros(len(outcome.labels))
         beta[outcome.rows] = outcome.beta
-        support = np.flatnonzero(beta)
+        support = beta.nonzero()[0]
         return {
             "support_": support,
             "n_support_": np.array([len(support)], np.int32),

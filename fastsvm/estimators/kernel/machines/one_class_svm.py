@@ -82,7 +82,7 @@ class OneClassSVM(OutlierDetector, KernelMachine):
         """Return the problem of the support of a distribution, in which the multipliers sum to ν Σ weights."""
 
         def problems(labels: np.ndarray, upper: np.ndarray) -> Problems:
-            rows = np.flatnonzero(labels == 0)
+            rows = (labels == 0).nonzero()[0]
             n, upper = len(rows), upper[rows]
             return Problems.only(rows, np.ones(n), upper, np.zeros(n), self.nu * float(upper.sum()), 1)
 

@@ -13,6 +13,9 @@ from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prepare import Statement
 from fastsvm.solvers.kernel_dual.problem import Problems
 
+_RULES = {"C": number(above=0), "epsilon": number(least=0), "solver": one_of("smo", "coordinate")}
+_NU_RULES = {"nu": NU, "C": number(above=0)}
+
 
 class KernelRegressor(Regressor, KernelMachine):
     """Regression by one decision function, whose coefficients are differences of multipliers.
@@ -127,7 +130,7 @@ class SVR(KernelRegressor):
         self.verbose = verbose
 
     def _own_rules(self) -> dict[str, Rule]:
-        return {"C": number(above=0), "epsilon": number(least=0), "solver": one_of("smo", "coordinate")}
+        return _RULES
 
     def _state(self, data: TrainingSet) -> Statement:
         return self._of_targets(data, float(self.epsilon), 0.0)
@@ -206,7 +209,7 @@ class NuSVR(KernelRegressor):
         self.verbose = verbose
 
     def _own_rules(self) -> dict[str, Rule]:
-        return {"nu": NU, "C": number(above=0)}
+        return _NU_RULES
 
     def _state(self, data: TrainingSet) -> Statement:
         return self._of_targets(data, 0.0, self.nu)
