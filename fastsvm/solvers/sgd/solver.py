@@ -312,7 +312,7 @@ class SGD(Memoryless):
         if tol is None or next_examined(epochs - 1, patience) > epochs:
             return state, False
         objective = self.objective(self.answer(state))
-        fall = (state.answer_objective if epochs == 2 * patience else state.earlier_objective) - objective
+        fall = (state.answer_objective if epochs <= 2 * patience else state.earlier_objective) - objective
         state = state._replace(answer_objective=objective, earlier_objective=state.answer_objective)
         self._examined = state
         return state, has_settled(fall, tol * self.unit, epochs)
@@ -393,7 +393,8 @@ def has_settled(fall: float, tolerance: float, epochs: int) -> bool:
 
 
 def next_examined(epoch: int, patience: int) -> int:
-    """Return the next of the epochs whose numbers grow from `patience` by 2, and then by √2."""
+    """Return the next of the epochs `patience` / 2, `patience`, and twice that, whose numbers then grow by √2."""
     if epoch < 2 * patience:
-        return patience if epoch < patience else 2 * patience
+        first = max(1, patience // 2)
+        return first if epoch < first else patience if epoch < patience else 2 * patience
     return math.ceil(patience * 2 ** ((math.floor(2 * math.log2(epoch / patience)) + 1) / 2))
