@@ -313,6 +313,8 @@ class SGD(Memoryless):
             return state, False
         objective = self.objective(self.answer(state))
         fall = (state.answer_objective if epochs <= 2 * patience else state.earlier_objective) - objective
+        if 2 * patience < epochs < 4 * patience:
+            fall /= 2  # The epochs are three times as many, not twice.
         state = state._replace(answer_objective=objective, earlier_objective=state.answer_objective)
         self._examined = state
         return state, has_settled(fall, tol * self.unit, epochs)

@@ -37,7 +37,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
-from fastsvm.linalg.sparse_products import readable
+from fastsvm.linalg.sparse_products import readable, unsigned
 from fastsvm.losses import Loss, add_losses, in_score, loss_slope, loss_value
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, FIRST_STEP, FeatureLengths, FeatureRates, added_lengths
 from fastsvm.solvers.sgd.problem import LinearFunction, OrderedRows, Penalty, SGDProblem, SGDSettings, StepPlan
@@ -161,7 +161,7 @@ class SparseSteps:
 
     def take(self, model: SparseModel, block: CSRBlock, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
-        loss, k = self.settings.loss, len(rows.balance)
+        loss, k, block = self.settings.loss, len(rows.balance), block._replace(indices=unsigned(block).indices)
         by_row = not loss.of_classes and plan.batch_size == 1 and self.settings.tuning.single_rows
         if loss.of_classes or (k == 1 and not by_row):
             losses = np.zeros(len(plan.rates) + 1)
