@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401, compiled code calls it; loaded now, its pool is limited to one thread
 
 from fastsvm._compiled.compiler import inlined, jit
-from fastsvm._compiled.threads import Pool, spans
+from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
 from fastsvm.linalg.sparse_products import readable
@@ -21,7 +21,6 @@ from fastsvm.sources import CSRBlock, Window
 from fastsvm.tuning import current_tuning
 
 _BYTES, _ROWS, _SPARSE = range(3)
-_VALUES_AT_ONCE = 1 << 14  # Lengths are sums over so many values, in memory that is not new.
 _UNSEEN = 16  # A shrinkage by the L2 penalty of fewer units of rounding is accumulated first.
 
 
@@ -164,13 +163,8 @@ class DenseSteps:
         self, earlier: FeatureLengths | None, window: Window, stored: tuple[StoredRows, np.ndarray], weights: np.ndarray
     ) -> FeatureLengths:
         """Return the lengths of features with the first rows of a window."""
-        kind = stored[0].values.dtype
-        (shift, scale), sums = self.problem.mapping(kind), np.zeros((self.problem.source.shape[1], 2))
-        for start, stop in spans(len(weights), max(1, _VALUES_AT_ONCE // len(sums))):
-            X, weight = window.block.take(window.places[start:stop]).dense(kind), weights[start:stop]
-            X = (X - shift) * scale if scale.size else X
-            sums[:, 0] += weight @ (X != 0)
-            sums[:, 1] += weight @ np.square(X, dtype=np.float64)
+        sums = np.zeros((self.problem.source.shape[1], 2))
+        _add_squares(*stored, self.problem.mapping(self.dtype), weights, sums)
         return added_lengths(earlier, weights, sums)
 
     def take(self, model: DenseModel, stored: StoredRows, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
@@ -200,6 +194,19 @@ def load(rows: StoredRows, numbers: np.ndarray, out: np.ndarray) -> None:
                 target[j] = 0
             for p in range(rows.indptr[place], rows.indptr[place + 1]):
                 target[rows.indices[p]] = rows.data[p]
+
+
+@jit
+def _add_squares(stored, numbers, mapping, weights, sums):
+    """Add the weights of nonzero values and of their squares to the sums of each feature."""
+    (shift, scale), row = mapping, np.empty((1, sums.shape[0]), stored.values.dtype)
+    x = row[0]
+    for i in range(weights.size):
+        load(stored, numbers[i : i + 1], row)
+        for j in range(x.size):
+            value = np.float64((x[j] - shift[j]) * scale[j] if scale.size else x[j])
+            sums[j, 0] += weights[i] if value != 0 else 0.0
+            sums[j, 1] += weights[i] * value * value
 
 
 @jit

@@ -120,8 +120,8 @@ class SGD(Memoryless):
                 last, mean = private.whole(last), private.whole(mean)
             model, lengths = self._steps.model(last, mean, total), None
         if self.settings.penalty.intercept_rate == 0:  # an earlier epoch may have fitted one
-            names = (name for name in model._fields if "intercept" in name)
-            model = model._replace(**{name: np.zeros_like(getattr(model, name)) for name in names})
+            arrays = {name: getattr(model, name) for name in model._fields if "intercept" in name}
+            model = model._replace(**{name: np.zeros(array.shape, array.dtype) for name, array in arrays.items()})
         return SGDState(model, epoch=state.epoch, n_steps=state.n_steps, factor=state.factor, lengths=lengths)
 
     def accepts(self, state: SGDState) -> bool:
