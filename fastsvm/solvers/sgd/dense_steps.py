@@ -21,6 +21,7 @@ from fastsvm.sources import CSRBlock, Window
 from fastsvm.tuning import current_tuning
 
 _BYTES, _ROWS, _SPARSE = range(3)
+_ROWS_AT_ONCE = 32  # Lengths are sums over rows that are made dense together.
 _UNSEEN = 16  # A shrinkage by the L2 penalty of fewer units of rounding is accumulated first.
 
 
@@ -163,9 +164,9 @@ class DenseSteps:
         self, earlier: FeatureLengths | None, window: Window, stored: tuple[StoredRows, np.ndarray], weights: np.ndarray
     ) -> FeatureLengths:
         """Return the lengths of features with the first rows of a window."""
-        sums = np.zeros((self.problem.source.shape[1], 2))
+        sums = np.zeros((2, self.problem.source.shape[1]))
         _add_squares(*stored, self.problem.mapping(self.dtype), weights, sums)
-        return added_lengths(earlier, weights, sums)
+        return added_lengths(earlier, weights, sums.T)
 
     def take(self, model: DenseModel, stored: StoredRows, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
@@ -198,15 +199,21 @@ def load(rows: StoredRows, numbers: np.ndarray, out: np.ndarray) -> None:
 
 @jit
 def _add_squares(stored, numbers, mapping, weights, sums):
-    """Add the weights of nonzero values and of their squares to the sums of each feature."""
-    (shift, scale), row = mapping, np.empty((1, sums.shape[0]), stored.values.dtype)
-    x = row[0]
-    for i in range(weights.size):
-        load(stored, numbers[i : i + 1], row)
-        for j in range(x.size):
-            value = np.float64((x[j] - shift[j]) * scale[j] if scale.size else x[j])
-            sums[j, 0] += weights[i] if value != 0 else 0.0
-            sums[j, 1] += weights[i] * value * value
+    """Add the weights of nonzero values and of their squares to the sums of each feature, which are rows of `sums`."""
+    (shift, scale), counts, squares = mapping, sums[0], sums[1]
+    rows = np.empty((_ROWS_AT_ONCE, counts.size), stored.values.dtype)
+    for start in range(0, weights.size, _ROWS_AT_ONCE):
+        n = min(_ROWS_AT_ONCE, weights.size - start)
+        load(stored, numbers[start : start + n], rows)
+        for i in range(n):
+            x, weight = rows[i], weights[start + i]
+            if scale.size:
+                for j in range(x.size):
+                    x[j] = (x[j] - shift[j]) * scale[j]
+            for j in range(x.size):
+                value = np.float64(x[j])
+                counts[j] += weight if value != 0.0 else 0.0
+                squares[j] += weight * value * value
 
 
 @jit
