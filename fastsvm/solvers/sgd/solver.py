@@ -25,10 +25,10 @@ Memory
 
 End
     The full objective of the answer is computed after epochs whose numbers double, and then grow by √2. The fit ends if
-    the objective fell by no more than a tolerance an epoch, or ten in all, while the number of epochs doubled. An error
-    of the order 1/epochs that is left then is as large as this fall, one of the order 1/√epochs 2.4 times as large.
-    Such an estimate fails with a constant rate, whose error does not vanish: it stalls. With validation samples, the
-    fit ends if their score stopped rising.
+    the objective fell by no more than a tolerance an epoch, or ten in all, while the number of epochs doubled, or is no
+    larger than that: it cannot fall below zero. An error of the order 1/epochs that is left then is as large as this
+    fall, one of the order 1/√epochs 2.4 times as large. Such an estimate fails with a constant rate, whose error does
+    not vanish: it stalls. With validation samples, the fit ends if their score stopped rising.
 
 After
     Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos; Bottou (2012), Stochastic gradient descent tricks.
@@ -317,6 +317,7 @@ class SGD(Memoryless):
             fall /= 2  # The epochs are three times as many, not twice.
         state = state._replace(answer_objective=objective, earlier_objective=state.answer_objective)
         self._examined = state
+        fall = min(abs(fall), objective) if epochs >= patience else fall  # It cannot fall below zero.
         return state, has_settled(fall, tol * self.unit, epochs)
 
     @cached_property
