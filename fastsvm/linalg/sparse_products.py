@@ -67,18 +67,19 @@ def gram_of_sparse(block: CSRBlock) -> np.ndarray:
     n = block.shape[0]
     gram = np.zeros((n, n))
     _add_gram(unsigned(readable(block, np.arange(n))[0]), gram)
-    return gram
+    return gram + np.tril(gram, -1).T
 
 
 @jit
 def _add_gram(block, gram):
-    data, indices, indptr, n = block.data, block.indices, block.indptr, gram.shape[0]
+    """Add the lower triangle."""
+    data, indices, indptr = block.data, block.indices, block.indptr
     ends, values = np.zeros(block.n_features + 1, np.int64), np.empty((data.size, 2))
     for p in range(data.size):
         ends[indices[p] + 1] += 1
     for j in range(block.n_features):
         ends[j + 1] += ends[j]
-    for i in range(n):
+    for i in range(gram.shape[0]):
         for p in range(indptr[i], indptr[i + 1]):
             place = ends[indices[p]]
             values[place, 0], values[place, 1] = i, data[p]  # side by side, as places are scattered
@@ -90,6 +91,3 @@ def _add_gram(block, gram):
             for q in range(start, p + 1):
                 row[np.uint64(values[q, 0])] += value * values[q, 1]
         start = ends[j]
-    for i in range(n):
-        for j in range(i):
-            gram[j, i] = gram[i, j]

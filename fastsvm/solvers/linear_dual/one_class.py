@@ -418,30 +418,26 @@ def _exchange_dense(values, plan, costs, dual, weights):
 def _exchange_sparse(block, places, plan, costs, dual, weights):
     rows, turns = plan
     data, indices, indptr = block.data, block.indices, block.indptr
-    n, n_changed, first = rows.size // 2, 0, np.zeros(weights.size)
+    n, n_changed, step = rows.size // 2, 0, np.zeros(weights.size)
     for u in range(turns * n):
         t, other = u % n, n + (u + u // n) % n
         a, b = places[t], places[other]
-        difference, square = 0.0, 0.0
         for p in range(indptr[a], indptr[a + 1]):
-            value = float(data[p])
-            first[indices[p]] += value
-            difference -= weights[indices[p]] * value
+            step[indices[p]] -= float(data[p])
         for p in range(indptr[b], indptr[b + 1]):
-            value = float(data[p])
-            difference += weights[indices[p]] * value
-            square += value * (value - 2 * first[indices[p]])
-        for p in range(indptr[a], indptr[a + 1]):
-            square += float(data[p]) * first[indices[p]]
-        for p in range(indptr[a], indptr[a + 1]):
-            first[indices[p]] = 0.0
+            step[indices[p]] += float(data[p])
+        difference, square = 0.0, 0.0
+        for row in (a, b):
+            for p in range(indptr[row], indptr[row + 1]):
+                difference += weights[indices[p]] * step[indices[p]]
+                square += step[indices[p]] ** 2
+                step[indices[p]] = 0.0
         more, less = _changes(difference, square, (rows[t], rows[other]), costs, dual)
         if more != 0 or less != 0:
             n_changed += 1
-            for p in range(indptr[a], indptr[a + 1]):
-                weights[indices[p]] += more * float(data[p])
-            for p in range(indptr[b], indptr[b + 1]):
-                weights[indices[p]] += less * float(data[p])
+            for row, change in ((a, more), (b, less)):
+                for p in range(indptr[row], indptr[row + 1]):
+                    weights[indices[p]] += change * float(data[p])
     return n_changed
 
 

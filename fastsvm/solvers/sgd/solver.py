@@ -307,7 +307,13 @@ class SGD(Memoryless):
         if self.validate is not None:
             answer = self.answer(state)
             self.score = self.validate(self._whole(answer))
-            return validated(state, answer, self.score, tol, patience)
+            if self.score > state.best_score:
+                state = state._replace(best=answer, best_score=self.score)
+            if tol is None:
+                return state, False
+            stale = state.stale + 1 if -self.score > state.lowest - tol else 0
+            state = state._replace(stale=stale, lowest=min(-self.score, state.lowest))
+            return (state, False) if stale < patience else (state._replace(stale=0), True)
         epochs = state.epoch - state.origin
         if tol is None or next_examined(epochs - 1, patience) > epochs:
             return state, False
@@ -375,19 +381,6 @@ def uses_sparse_steps(problem: SGDProblem, loss: Loss, penalty: Penalty, tuning:
 
 
 # --- when the descent ends ---------------------------------------------------------------------------------
-
-
-def validated(
-    state: SGDState, answer: LinearFunction, score: float, tol: float | None, patience: int
-) -> tuple[SGDState, bool]:
-    """Return the state after an epoch with a validation score, and whether the score stopped rising."""
-    if score > state.best_score:
-        state = state._replace(best=answer, best_score=score)
-    if tol is None:
-        return state, False
-    stale = state.stale + 1 if -score > state.lowest - tol else 0
-    state = state._replace(stale=stale, lowest=min(-score, state.lowest))
-    return (state, False) if stale < patience else (state._replace(stale=0), True)
 
 
 def has_settled(fall: float, tolerance: float, epochs: int) -> bool:
