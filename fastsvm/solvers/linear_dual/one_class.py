@@ -143,8 +143,8 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
         self._sum = GivenSum(problem.demands.costs, problem.total)
         self._newton_applies = settings.tuning.lagrangian and newton_applies(problem, settings.most_values)
         n, d = problem.source.shape
-        share = problem.source.values_per_row / max(1, d)
-        self._is_few = self._newton_applies and n < d and n * n * share <= _MOST_PRODUCTS
+        n_products = n * n * problem.source.values_per_row
+        self._is_few = self._newton_applies and n < d and n_products <= _MOST_PRODUCTS * d
 
     # --- states ------------------------------------------------------------------------------------------
 
@@ -324,8 +324,7 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
             primal = 0.5 * float(weights @ weights) + given_sum.losses(of_weights, offset)
             if primal < lowest:
                 lowest, best = primal, np.append(weights[:-1], -offset)[None]
-        of_dual = scores[-1:] - given_sum.offset(scores[-1])
-        violation = violation_of(problem.loss, problem.demands, 0, dual, of_dual)
+        violation = violation_of(problem.loss, problem.demands, 0, dual, scores[-1:] - offset)  # those of the variables
         state = state._replace(best=best, primal=np.array([lowest]))
         return state, Certificate(state.primal, -problem.penalty(position), violation)
 
