@@ -60,6 +60,7 @@ from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource
 
 _RIDGE, _SHARE_LEFT, _MOST_STEPS = 1e-9, 1e-4, 20  # of conjugate gradients, where w = 0 may be the optimum
 _LEAST = 4e-7  # In multiples of s² times the mean ‖x‖², this is less than the objective of rows away from the origin.
+_LONG = 1000  # Exchanges of rows of fewer values take less time than another solver.
 _MOST_PRODUCTS = 20_000  # For each feature, as many products of two rows take less time than exchanges of some rounds.
 
 
@@ -143,8 +144,8 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
         self._sum = GivenSum(problem.demands.costs, problem.total)
         self._newton_applies = settings.tuning.lagrangian and newton_applies(problem, settings.most_values)
         n, d = problem.source.shape
-        n_products = n * n * problem.source.values_per_row
-        self._is_few = self._newton_applies and n < d and n_products <= _MOST_PRODUCTS * d
+        length = problem.source.values_per_row
+        self._is_few = self._newton_applies and n < d and length >= _LONG and n * n * length <= _MOST_PRODUCTS * d
 
     # --- states ------------------------------------------------------------------------------------------
 
