@@ -373,26 +373,19 @@ def exchange(
     turns = max(1, min(n, _LEAST_PAIRS // max(n, 1)))  # of few pairs: each row meets others
     source = problem.source
     is_plain = source.resident and problem.scale.size == 0
-    if is_plain and (source.sparse or is_readable(cast(DenseBlock, problem.block).values)):
-        return _exchange(problem.block, (rows, turns), costs, dual, weights)
-    used, places = np.unique(rows, return_inverse=True)
-    block: Block = source.take(used).in_memory().block
-    if not isinstance(block, CSRBlock):
-        d = block.shape[1]
-        block = DenseBlock(np.ascontiguousarray(problem.dense(block, d + 1)[:, :d]))
-    of_used = dual[used]
-    n_changed = _exchange(block, (places, turns), costs[used], of_used, weights)
-    dual[used] = of_used
-    return n_changed
-
-
-def _exchange(
-    block: Block, plan: tuple[np.ndarray, int], costs: np.ndarray, dual: np.ndarray, weights: np.ndarray
-) -> int:
+    is_plain = is_plain and (source.sparse or is_readable(cast(DenseBlock, problem.block).values))
+    used, places = (slice(None), rows) if is_plain else np.unique(rows, return_inverse=True)
+    block: Block = problem.block if is_plain else source.take(cast(np.ndarray, used)).in_memory().block
+    of_used, costs = dual[used], costs[used]
     if isinstance(block, CSRBlock):
-        block, places = readable(block, plan[0])
-        return int(_exchange_sparse(block, places, plan, costs, dual, weights))
-    return int(_exchange_dense(block.values, plan, costs, dual, weights))
+        block, stored = readable(block, places)
+        n_changed = _exchange_sparse(block, stored, (places, turns), costs, of_used, weights)
+    else:
+        d = block.shape[1]
+        values = block.values if is_plain else np.ascontiguousarray(problem.dense(block, d + 1)[:, :d])
+        n_changed = _exchange_dense(values, (places, turns), costs, of_used, weights)
+    dual[used] = of_used
+    return int(n_changed)
 
 
 @jit
