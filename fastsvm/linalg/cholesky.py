@@ -76,6 +76,15 @@ class Inverse:
                 vectors[stop:] -= self._lower[stop:, start:stop] @ vectors[start:stop]
 
 
+def factor_of(gram: np.ndarray) -> np.ndarray | None:
+    """Return the Cholesky factor of a Gram matrix, which is overwritten; None if values overflow."""
+    gram.flat[:: len(gram) + 1] += np.finfo(np.float64).eps * gram.trace()  # equal rows make it singular
+    try:
+        return np.ascontiguousarray(linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False))
+    except linalg.LinAlgError:
+        return None
+
+
 # --- some hundred rows in compiled code: the matrix is UᵀU, and the rows of the upper triangle U are contiguous --
 
 

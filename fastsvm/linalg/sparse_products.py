@@ -60,3 +60,34 @@ def add_sparse(block: CSRBlock, factors: np.ndarray, bounds: tuple[int, int], ou
                 if factor != 0:
                     for p in range(indptr[i], indptr[i + 1]):
                         out[c, indices[p]] += factor * data[p]
+
+
+def gram_of_sparse(block: CSRBlock) -> np.ndarray:
+    """Return the Gram matrix of a few rows, in float64."""
+    n = block.shape[0]
+    gram = np.zeros((n, n))
+    _add_gram(unsigned(readable(block, np.arange(n))[0]), gram)
+    return gram + np.tril(gram, -1).T
+
+
+@jit
+def _add_gram(block, gram):
+    """Add the lower triangle."""
+    data, indices, indptr = block.data, block.indices, block.indptr
+    ends, values = np.zeros(block.n_features + 1, np.int64), np.empty((data.size, 2))
+    for p in range(data.size):
+        ends[indices[p] + 1] += 1
+    for j in range(block.n_features):
+        ends[j + 1] += ends[j]
+    for i in range(gram.shape[0]):
+        for p in range(indptr[i], indptr[i + 1]):
+            place = ends[indices[p]]
+            values[place, 0], values[place, 1] = i, data[p]  # side by side, as places are scattered
+            ends[indices[p]] = place + 1
+    start = 0
+    for j in range(block.n_features):
+        for p in range(start, ends[j]):
+            row, value = gram[np.uint64(values[p, 0])], values[p, 1]
+            for q in range(start, p + 1):
+                row[np.uint64(values[q, 0])] += value * values[q, 1]
+        start = ends[j]

@@ -218,8 +218,9 @@ class CSRBlock(NamedTuple):
 
     def sq_norms(self) -> np.ndarray:
         """Return the squared norms of the rows, in float64."""
-        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
-        return np.bincount(rows, self.data.astype(np.float64) ** 2, self.shape[0])
+        sums, used = np.zeros(self.shape[0]), np.flatnonzero(np.diff(self.indptr))
+        sums[used] = np.add.reduceat(np.square(self.data, dtype=np.float64), self.indptr[used])
+        return sums
 
     def with_stored(self, values: np.ndarray) -> "CSRBlock":
         """Return the rows with other values at the same places."""

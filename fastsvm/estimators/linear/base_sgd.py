@@ -74,7 +74,8 @@ class BaseSGD(LinearModel):
         Largest number of epochs, which are passes over the samples that change the weights.
     tol : float or None, default=1e-3
         The fit ends when the objective of the weights returned, computed over all rows, fell by at most `tol` an epoch,
-        or ten times `tol` in all, while the number of epochs doubled, in units of the objective of the best constant.
+        or ten times `tol` in all, while the number of epochs doubled, or when it is no larger than that, in units of
+        the objective of the best constant.
         With the default, some percent of that are left after 100 epochs. None runs `max_iter` epochs.
     shuffle : bool, default=True
         Whether samples are processed in random order, a new one each epoch.

@@ -140,12 +140,15 @@ def solver_of(
         validate = _validator(task, held)
         weights[held] = 0
     problem = SGDProblem(source, shift, scale, task.targets, weights, task.balance)
-    sparse = uses_sparse_steps(problem, loss_of(estimator), _penalty(estimator, 1.0), tuning)
+    penalty = _penalty(estimator, 1.0)
+    sparse = uses_sparse_steps(problem, loss_of(estimator), penalty, tuning)
     if sparse:
         most = memory // source.tuning.loaded_share
-        problem = problem._replace(source=source.compressed(product_type(source.dtype), most))
-        if merge and tuning.private and estimator.learning_rate == BY_FEATURE:
-            problem = _with_merged_features(problem, _penalty(estimator, 1.0), memory, tuning)
+        source = source.compressed(product_type(source.dtype), most)
+        may_merge = merge and tuning.private and estimator.learning_rate == BY_FEATURE and penalty.l1 == 0
+        found = merged_features(source, tuning.private_share) if may_merge and source.nbytes <= most else None
+        source, private = found or (source, None)
+        problem = problem._replace(source=source, private=private)
     score = _usual_score(task) if earlier is None else earlier.score
     settings = _settings(estimator, problem, task.source, score, memory, sparse, not partial)
     settings = settings._replace(seed=seed if estimator.shuffle else None, tol=None if partial else settings.tol)
@@ -261,15 +264,6 @@ def _settings(
         sparse=sparse and batch_size <= window_rows,
         tuning=tuning,
     )
-
-
-def _with_merged_features(problem: SGDProblem, penalty: Penalty, memory: int, tuning: SGDTuning) -> SGDProblem:
-    """Return the problem in which features that occur in one row only are merged, if it is worth it."""
-    source = problem.source
-    if penalty.l1 > 0 or source.nbytes > memory // source.tuning.loaded_share:
-        return problem
-    merged_source, private = merged_features(source, tuning.private_share) or (None, None)
-    return problem if merged_source is None else problem._replace(source=merged_source, private=private)
 
 
 def _window_rows(source: Source, sparse: bool, batch_size: int, memory: int, tuning: SGDTuning) -> int:

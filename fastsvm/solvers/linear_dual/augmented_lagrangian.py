@@ -42,8 +42,9 @@ from scipy import linalg, sparse
 
 from fastsvm._compiled.compiler import jit, outlined, writeable
 from fastsvm._compiled.threads import Pool, spans, stoppable
-from fastsvm.linalg.cholesky import factorise, solve_factorised
+from fastsvm.linalg.cholesky import factor_of, factorise, solve_factorised
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
+from fastsvm.linalg.sparse_products import gram_of_sparse
 from fastsvm.losses import (
     MOST_STEPS,
     Demands,
@@ -569,17 +570,15 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
 
     def _solved_on_gram(self, rows: Any, dual: np.ndarray, course: Course) -> tuple[Solution, Certificate]:
         """Return the solution by epochs, or where they do not suffice or are not asked for, by Newton steps."""
-        problem, gram = self.problem, _gram_of(rows, self.pool)
+        problem, gram = self.problem, gram_of(rows, self.pool)
         if course.tol > 0:
             solution = solved(problem, gram, dual, course._replace(on_gram=True), self.pool)
             solution, certificate = _certified(problem, rows, solution)
             if self.is_within(certificate):
                 return solution, certificate
             course = course._replace(most_epochs=0)
-        gram.flat[:: len(gram) + 1] += np.finfo(np.float64).eps * gram.trace()  # equal rows make it singular
-        try:
-            used = np.ascontiguousarray(linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False))
-        except linalg.LinAlgError:  # values overflow
+        used = factor_of(gram)
+        if used is None:
             nothing = np.full(self.n_scores, np.nan)
             return Solution.of(np.zeros((self.n_scores, rows.shape[1])), dual), Certificate(nothing, nothing, np.inf)
         found = solved(problem, used, dual, course, self.pool)
@@ -635,10 +634,10 @@ def _with_scores(scores: np.ndarray, rows: Any, factor: np.ndarray) -> np.ndarra
     return np.ascontiguousarray((rows.T @ coef).T)
 
 
-def _gram_of(rows: Any, pool: Pool) -> np.ndarray:
-    """Return the Gram matrix of rows, an array or a CSR matrix."""
-    if sparse.issparse(rows):
-        return (rows @ rows.T).toarray()
+def gram_of(rows: Any, pool: Pool) -> np.ndarray:
+    """Return the Gram matrix of rows, an array, a CSR matrix or a block in that form."""
+    if not isinstance(rows, np.ndarray):
+        return gram_of_sparse(CSRBlock(rows.data, rows.indices, rows.indptr, rows.shape[1]))
     n = rows.shape[0]
     gram = np.empty((n, n))
 

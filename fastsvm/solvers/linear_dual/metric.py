@@ -15,7 +15,7 @@ import numpy as np
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
 from fastsvm.solvers.linear_dual.problem import PIECE_VALUES, ROUNDING, LinearProblem, explain
-from fastsvm.sources import CSRBlock, Window
+from fastsvm.sources import CSRBlock, DenseBlock, Window
 
 _WEIGHT = 0.7  # The proximal term has this weight, in multiples of cost times mean ‖x‖².
 # There are at most so many principal directions. Without cached Gram matrices, as of rows on disk, each costs as much
@@ -180,11 +180,15 @@ def metric_of_moments(problem: LinearProblem, parts: list[RowMoments]) -> Metric
 
 
 def mean_square(problem: LinearProblem) -> float:
-    """Return the mean ‖x‖², the constant feature included; long rows are shortened."""
-    found = moments_of(problem, problem.source.shape[1] + 1)
-    if problem.source.sparse:
-        return float(found.squares.sum()) / found.n_rows + problem.constant**2
-    return float(np.vdot(found.sample, found.sample)) / len(found.sample)
+    """Return the mean ‖x‖² of some rows; long rows are shortened."""
+    window = _sample(problem, SAMPLED_ROWS)
+    block = window.block
+    with np.errstate(all="ignore"):
+        block = DenseBlock(problem.dense(block, block.shape[1] + 1)) if problem.scale.size else block
+        squares = block.sq_norms()
+        if not np.isfinite(squares.sum()):
+            explain(window)
+    return float(squares @ _shortening(squares)) / len(squares)
 
 
 def _mean_costs(problem: LinearProblem, parts: list[RowMoments]) -> np.ndarray:
@@ -240,7 +244,8 @@ def _sample(problem: LinearProblem, most: int) -> Window:
         rows = np.unique((starts[:, None] + np.arange(most // len(starts))).clip(max=len(source) - 1))
     elif len(rows) > most:
         rows = rows[np.unique(np.linspace(0, len(rows) - 1, most).astype(np.int64))]
-    return Window(source.rows(rows), np.arange(len(rows)), rows)
+    block = problem.block if source.resident and len(rows) == len(source) else source.rows(rows)
+    return Window(block, np.arange(len(rows)), rows)
 
 
 def _pieces(problem: LinearProblem) -> Generator[Window, None, None]:

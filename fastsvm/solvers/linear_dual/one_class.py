@@ -24,6 +24,8 @@ After
     methods for linear one-class SVM and SVDD (exchange of pairs, algorithm 3).
 """
 
+import math
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -32,10 +34,18 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
+from fastsvm.linalg.cholesky import factor_of
 from fastsvm.linalg.row_products import is_readable
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.losses import feasible, violation_of
-from fastsvm.solvers.linear_dual.augmented_lagrangian import AGAIN, Course, newton_applies, newton_epochs, solved_within
+from fastsvm.losses import MOST_STEPS, feasible, violation_of
+from fastsvm.solvers.linear_dual.augmented_lagrangian import (
+    AGAIN,
+    Course,
+    gram_of,
+    newton_applies,
+    newton_epochs,
+    solved_within,
+)
 from fastsvm.solvers.linear_dual.metric import mean_square
 from fastsvm.solvers.linear_dual.problem import (
     PIECE_ROWS,
@@ -45,11 +55,13 @@ from fastsvm.solvers.linear_dual.problem import (
     LinearSettings,
     newton_direction,
 )
-from fastsvm.solvers.outer_loop import Report
-from fastsvm.sources import Block, CSRBlock, DenseBlock
+from fastsvm.solvers.outer_loop import Limits, Report, drive
+from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource
 
 _RIDGE, _SHARE_LEFT, _MOST_STEPS = 1e-9, 1e-4, 20  # of conjugate gradients, where w = 0 may be the optimum
 _LEAST = 4e-7  # In multiples of s² times the mean ‖x‖², this is less than the objective of rows away from the origin.
+_LONG = 1000  # Exchanges of rows of fewer values take less time than another solver.
+_MOST_PRODUCTS = 20_000  # For each feature, as many products of two rows take less time than exchanges of some rounds.
 
 
 class GivenSum(NamedTuple):
@@ -59,10 +71,10 @@ class GivenSum(NamedTuple):
     total: float
 
     @property
-    def _ends(self) -> np.ndarray:
+    def _ends(self) -> tuple[float, float]:
         """Bounds of the total as sums of costs are rounded."""
-        rounding = len(self.costs) * np.finfo(np.float64).eps
-        return np.array([1 - rounding, 1 + rounding]) * self.total
+        rounding = len(self.costs) * sys.float_info.epsilon
+        return (1 - rounding) * self.total, (1 + rounding) * self.total
 
     def corrected(self, dual: np.ndarray) -> np.ndarray:
         """Return feasible variables near others, which are within their bounds; shape (n,).
@@ -84,9 +96,9 @@ class GivenSum(NamedTuple):
 
         Where each offset between two scores is such, it is the middle, as in LIBSVM.
         """
-        least = self.costs.min()
+        least = float(self.costs.min())
         if least == self.costs.max():  # no order is needed
-            places = np.clip(np.ceil(self._ends / least).astype(np.int64) - 1, 0, len(scores) - 1)
+            places = [min(max(math.ceil(end / least) - 1, 0), len(scores) - 1) for end in self._ends]
             low, high = np.partition(scores, places)[places]
             return float(low + (high - low) / 2)
         order = np.argsort(scores)
@@ -131,15 +143,35 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
         super().__init__(problem, settings._replace(least=least), pool)
         self._sum = GivenSum(problem.demands.costs, problem.total)
         self._newton_applies = settings.tuning.lagrangian and newton_applies(problem, settings.most_values)
+        n, d = problem.source.shape
+        length = problem.source.values_per_row
+        self._is_few = self._newton_applies and n < d and length >= _LONG and n * n * length <= _MOST_PRODUCTS * d
 
     # --- states ------------------------------------------------------------------------------------------
 
     def init(self, dual: np.ndarray | None = None) -> GivenSumState:
         """Return the state at given variables, or at some for which |Σ β_i x_i| is small; the best weights are 0."""
-        choices = self._first() if dual is None or not dual.any() else [self._corrected(dual)]
+        if dual is not None and dual.any():
+            choices = [self._corrected(dual)]
+        else:
+            choices = (self._of_few() if self._is_few else None) or self._first()
         pairs = [(each, self.problem.combination(each, self.pool)) for each in choices]
         begin, position = min(pairs, key=lambda pair: float(np.vdot(pair[1], pair[1])))
         return GivenSumState(begin, position, np.zeros_like(position), np.zeros(1), -self.problem.penalty(position))
+
+    def _of_few(self) -> list[np.ndarray] | None:
+        """Return the solution for rows with the same dot products and as few features, None if values overflow."""
+        problem, settings = self.problem, self.settings
+        block, d = problem.block, problem.source.shape[1]
+        has_zeros = problem.source.values_per_row < d and not problem.scale.size
+        factor = factor_of(gram_of(block if has_zeros else problem.dense(block, d + 1), self.pool))
+        if factor is None:
+            return None
+        source, nothing = MemorySource(DenseBlock(factor)), np.empty(0)
+        few = problem._replace(source=source, shift=nothing, scale=nothing)
+        solver = GivenSumAscent(few, settings._replace(tol=settings.tol / 2), self.pool)  # with a margin
+        state, _, _ = drive(solver, solver.init(), Limits(MOST_STEPS, settings.deadline), lambda *_: False)
+        return [self._corrected(state.dual)]
 
     def _first(self) -> list[np.ndarray]:
         """Return variables at bounds for the rows of the lowest scores by their mean.
@@ -147,26 +179,34 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
         If their sum of these scores is not positive, w = 0 may be the optimum: `_balanced` is another choice.
         """
         problem, costs, n = self.problem, self._sum.costs, len(self.problem.source)
+        even = (self._sum.total / costs.sum() * costs)[:, None]
         rows = np.arange(0, n, max(1, n // PIECE_ROWS))  # some suffice for the mean
-        some = problem
         if len(rows) < n:
             some = problem._replace(source=problem.source.take(rows), demands=problem.demands.of_rows(rows))
-        scores = self._scores(some.combination(some.demands.costs[:, None], self.pool))
+            mean = some.combination(even[rows], self.pool)
+        else:
+            mean = problem.combination(even, self.pool)
+            if self._is_zero(mean):
+                return [even]
+        scores = self._scores(mean)
         order = np.argsort(scores)
         before = np.cumsum(costs[order]) - costs[order]
         dual = np.empty((n, 1))
         dual[order, 0] = np.clip(self._sum.total - before, 0.0, costs[order])
-        return [dual] if scores @ dual[:, 0] > 0 else [dual, self._balanced()]
+        return [dual] if scores @ dual[:, 0] > 0 else [dual, self._balanced(even)]
 
-    def _balanced(self) -> np.ndarray:
+    def _is_zero(self, position: np.ndarray) -> bool:
+        """Return whether |Σ β_i x_i| is so small that weights of zero are within tolerance."""
+        return float(np.vdot(position, position)) / 2 <= self.settings.tol * self.settings.least
+
+    def _balanced(self, even: np.ndarray) -> np.ndarray:
         """Return variables c_i (t + v·(x_i - x̄)) whose sum of the rows is nearly 0, or those within bounds.
 
-        The costs times t have the given sum. A constant feature preserves it.
+        The costs times t, `even`, have the given sum. A constant feature preserves it.
         """
         problem, pool, costs, least = self.problem, self.pool, self._sum.costs, self.settings.least
-        even = (self._sum.total / costs.sum() * costs)[:, None]
         gradient = problem.combination(even, pool)[0]
-        if gradient @ gradient / 2 <= self.settings.tol * least:
+        if self._is_zero(gradient):
             return even
         size = least / (_LEAST * self._sum.total**2)  # the mean ‖x‖²
         curvatures = costs / (_RIDGE * size * costs.sum())
@@ -285,8 +325,7 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
             primal = 0.5 * float(weights @ weights) + given_sum.losses(of_weights, offset)
             if primal < lowest:
                 lowest, best = primal, np.append(weights[:-1], -offset)[None]
-        of_dual = scores[-1:] - given_sum.offset(scores[-1])
-        violation = violation_of(problem.loss, problem.demands, 0, dual, of_dual)
+        violation = violation_of(problem.loss, problem.demands, 0, dual, scores[-1:] - offset)  # those of the variables
         state = state._replace(best=best, primal=np.array([lowest]))
         return state, Certificate(state.primal, -problem.penalty(position), violation)
 
@@ -334,26 +373,19 @@ def exchange(
     turns = max(1, min(n, _LEAST_PAIRS // max(n, 1)))  # of few pairs: each row meets others
     source = problem.source
     is_plain = source.resident and problem.scale.size == 0
-    if is_plain and (source.sparse or is_readable(cast(DenseBlock, problem.block).values)):
-        return _exchange(problem.block, (rows, turns), costs, dual, weights)
-    used, places = np.unique(rows, return_inverse=True)
-    block: Block = source.take(used).in_memory().block
-    if not isinstance(block, CSRBlock):
-        d = block.shape[1]
-        block = DenseBlock(np.ascontiguousarray(problem.dense(block, d + 1)[:, :d]))
-    of_used = dual[used]
-    n_changed = _exchange(block, (places, turns), costs[used], of_used, weights)
-    dual[used] = of_used
-    return n_changed
-
-
-def _exchange(
-    block: Block, plan: tuple[np.ndarray, int], costs: np.ndarray, dual: np.ndarray, weights: np.ndarray
-) -> int:
+    is_plain = is_plain and (source.sparse or is_readable(cast(DenseBlock, problem.block).values))
+    used, places = (slice(None), rows) if is_plain else np.unique(rows, return_inverse=True)
+    block: Block = problem.block if is_plain else source.take(cast(np.ndarray, used)).in_memory().block
+    of_used, costs = dual[used], costs[used]
     if isinstance(block, CSRBlock):
-        block, places = readable(block, plan[0])
-        return int(_exchange_sparse(block, places, plan, costs, dual, weights))
-    return int(_exchange_dense(block.values, plan, costs, dual, weights))
+        block, stored = readable(block, places)
+        n_changed = _exchange_sparse(block, stored, (places, turns), costs, of_used, weights)
+    else:
+        d = block.shape[1]
+        values = block.values if is_plain else np.ascontiguousarray(problem.dense(block, d + 1)[:, :d])
+        n_changed = _exchange_dense(values, (places, turns), costs, of_used, weights)
+    dual[used] = of_used
+    return int(n_changed)
 
 
 @jit
@@ -379,30 +411,26 @@ def _exchange_dense(values, plan, costs, dual, weights):
 def _exchange_sparse(block, places, plan, costs, dual, weights):
     rows, turns = plan
     data, indices, indptr = block.data, block.indices, block.indptr
-    n, n_changed, first = rows.size // 2, 0, np.zeros(weights.size)
+    n, n_changed, step = rows.size // 2, 0, np.zeros(weights.size)
     for u in range(turns * n):
         t, other = u % n, n + (u + u // n) % n
         a, b = places[t], places[other]
-        difference, square = 0.0, 0.0
         for p in range(indptr[a], indptr[a + 1]):
-            value = float(data[p])
-            first[indices[p]] += value
-            difference -= weights[indices[p]] * value
+            step[indices[p]] -= float(data[p])
         for p in range(indptr[b], indptr[b + 1]):
-            value = float(data[p])
-            difference += weights[indices[p]] * value
-            square += value * (value - 2 * first[indices[p]])
-        for p in range(indptr[a], indptr[a + 1]):
-            square += float(data[p]) * first[indices[p]]
-        for p in range(indptr[a], indptr[a + 1]):
-            first[indices[p]] = 0.0
+            step[indices[p]] += float(data[p])
+        difference, square = 0.0, 0.0
+        for row in (a, b):
+            for p in range(indptr[row], indptr[row + 1]):
+                difference += weights[indices[p]] * step[indices[p]]
+                square += step[indices[p]] ** 2
+                step[indices[p]] = 0.0
         more, less = _changes(difference, square, (rows[t], rows[other]), costs, dual)
         if more != 0 or less != 0:
             n_changed += 1
-            for p in range(indptr[a], indptr[a + 1]):
-                weights[indices[p]] += more * float(data[p])
-            for p in range(indptr[b], indptr[b + 1]):
-                weights[indices[p]] += less * float(data[p])
+            for row, change in ((a, more), (b, less)):
+                for p in range(indptr[row], indptr[row + 1]):
+                    weights[indices[p]] += change * float(data[p])
     return n_changed
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401, compiled code calls it; loaded now, its pool is limited to one thread
 
 from fastsvm._compiled.compiler import inlined, jit
-from fastsvm._compiled.threads import Pool, spans
+from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
 from fastsvm.linalg.sparse_products import readable
@@ -21,7 +21,7 @@ from fastsvm.sources import CSRBlock, Window
 from fastsvm.tuning import current_tuning
 
 _BYTES, _ROWS, _SPARSE = range(3)
-_VALUES_AT_ONCE = 1 << 14  # Lengths are sums over so many values, in memory that is not new.
+_ROWS_AT_ONCE = 32  # Lengths are sums over rows that are made dense together.
 _UNSEEN = 16  # A shrinkage by the L2 penalty of fewer units of rounding is accumulated first.
 
 
@@ -112,29 +112,6 @@ class StoredRows(NamedTuple):
     indptr: np.ndarray
 
 
-def stored_rows(window: Window) -> tuple[StoredRows, np.ndarray]:
-    """Return the rows of a window's block, and the numbers of the window's rows in them.
-
-    Types and layouts that compiled code does not know are converted. Only the window's rows are, because the block may
-    hold all rows in memory.
-    """
-    block, numbers = window.block, window.places
-    kind = product_type(block.stored.dtype)
-    rows = StoredRows(
-        _ROWS, np.empty((0, 0), np.uint8), np.empty((0, 0), kind),
-        np.empty(0, kind), np.empty(0, np.int32), np.empty(0, np.int64),
-    )  # fmt: skip
-    if isinstance(block, CSRBlock):
-        block, numbers = readable(block, numbers)
-        return rows._replace(form=_SPARSE, data=block.data, indices=block.indices, indptr=block.indptr), numbers
-    values = block.values
-    if values.dtype == np.uint8 and values.flags.c_contiguous:
-        return rows._replace(form=_BYTES, octets=values), numbers
-    if values.dtype == kind and values.flags.c_contiguous:
-        return rows._replace(values=values), numbers
-    return rows._replace(values=np.ascontiguousarray(values[numbers], kind)), np.arange(len(numbers))
-
-
 class Buffers(NamedTuple):
     """Buffers for a few rows: the dense rows, their scores, the slopes of their losses, and their gradient."""
 
@@ -157,21 +134,34 @@ class DenseSteps:
         return DenseModel.of(last, mean, total, self.dtype, settings.penalty, settings.schedule.name == BY_FEATURE)
 
     def rows(self, window: Window) -> tuple[StoredRows, np.ndarray]:
-        """Return the rows of a window, and their numbers."""
-        return stored_rows(window)
+        """Return the rows of a window's block, and the numbers of the window's rows in them.
+
+        Types and layouts that compiled code does not know are converted. Only the window's rows are, because the block
+        may hold all rows in memory.
+        """
+        block, numbers = window.block, window.places
+        kind = product_type(block.stored.dtype)
+        rows = StoredRows(
+            _ROWS, np.empty((0, 0), np.uint8), np.empty((0, 0), kind),
+            np.empty(0, kind), np.empty(0, np.int32), np.empty(0, np.int64),
+        )  # fmt: skip
+        if isinstance(block, CSRBlock):
+            block, numbers = readable(block, numbers)
+            return rows._replace(form=_SPARSE, data=block.data, indices=block.indices, indptr=block.indptr), numbers
+        values = block.values
+        if values.dtype == np.uint8 and values.flags.c_contiguous:
+            return rows._replace(form=_BYTES, octets=values), numbers
+        if values.dtype == kind and values.flags.c_contiguous:
+            return rows._replace(values=values), numbers
+        return rows._replace(values=np.ascontiguousarray(values[numbers], kind)), np.arange(len(numbers))
 
     def lengths(
         self, earlier: FeatureLengths | None, window: Window, stored: tuple[StoredRows, np.ndarray], weights: np.ndarray
     ) -> FeatureLengths:
         """Return the lengths of features with the first rows of a window."""
-        kind = stored[0].values.dtype
-        (shift, scale), sums = self.problem.mapping(kind), np.zeros((self.problem.source.shape[1], 2))
-        for start, stop in spans(len(weights), max(1, _VALUES_AT_ONCE // len(sums))):
-            X, weight = window.block.take(window.places[start:stop]).dense(kind), weights[start:stop]
-            X = (X - shift) * scale if scale.size else X
-            sums[:, 0] += weight @ (X != 0)
-            sums[:, 1] += weight @ np.square(X, dtype=np.float64)
-        return added_lengths(earlier, weights, sums)
+        sums = np.zeros((2, self.problem.source.shape[1]))
+        _add_squares(*stored, self.problem.mapping(self.dtype), weights, sums)
+        return added_lengths(earlier, weights, sums.T)
 
     def take(self, model: DenseModel, stored: StoredRows, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
@@ -183,8 +173,8 @@ class DenseSteps:
 
 
 @jit
-def load(rows: StoredRows, numbers: np.ndarray, out: np.ndarray) -> None:
-    """Write the rows `numbers` to the dense array `out`."""
+def load(rows: StoredRows, numbers: np.ndarray, shift: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
+    """Write the rows `numbers`, mapped as those of an `SGDProblem`, to the dense array `out`."""
     for i in range(numbers.size):
         target, place = out[i], numbers[i]
         if rows.form == _BYTES:
@@ -200,18 +190,32 @@ def load(rows: StoredRows, numbers: np.ndarray, out: np.ndarray) -> None:
                 target[j] = 0
             for p in range(rows.indptr[place], rows.indptr[place + 1]):
                 target[rows.indices[p]] = rows.data[p]
+        if scale.size:
+            for j in range(target.size):
+                target[j] = (target[j] - shift[j]) * scale[j]
+
+
+@jit
+def _add_squares(stored, numbers, mapping, weights, sums):
+    """Add the weights of nonzero values and of their squares to the sums of each feature, which are rows of `sums`."""
+    counts, squares = sums[0], sums[1]
+    rows = np.empty((_ROWS_AT_ONCE, counts.size), stored.values.dtype)
+    for start in range(0, weights.size, _ROWS_AT_ONCE):
+        n = min(_ROWS_AT_ONCE, weights.size - start)
+        load(stored, numbers[start : start + n], mapping[0], mapping[1], rows)
+        for i in range(n):
+            weight = weights[start + i]
+            for j in range(counts.size):
+                value = np.float64(rows[i, j])
+                counts[j] += weight if value != 0.0 else 0.0
+                squares[j] += weight * value * value
 
 
 @jit
 def _score(stored, rows, start, n, model, buffers):
     """Load `n` rows, write their scores, and return whether all scores are finite."""
     X, scores, finite = buffers.rows[:n], buffers.scores[:n], True
-    load(stored, rows.numbers[start : start + n], X)
-    if rows.scale.size:
-        for i in range(n):
-            x = X[i]
-            for j in range(x.size):
-                x[j] = (x[j] - rows.shift[j]) * rows.scale[j]
+    load(stored, rows.numbers[start : start + n], rows.shift, rows.scale, X)
     np.dot(X, model.coef.T, scores)
     for i in range(n):
         for c in range(scores.shape[1]):

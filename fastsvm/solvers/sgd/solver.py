@@ -25,10 +25,10 @@ Memory
 
 End
     The full objective of the answer is computed after epochs whose numbers double, and then grow by √2. The fit ends if
-    the objective fell by no more than a tolerance an epoch, or ten in all, while the number of epochs doubled. An error
-    of the order 1/epochs that is left then is as large as this fall, one of the order 1/√epochs 2.4 times as large.
-    Such an estimate fails with a constant rate, whose error does not vanish: it stalls. With validation samples, the
-    fit ends if their score stopped rising.
+    the objective fell by no more than a tolerance an epoch, or ten in all, while the number of epochs doubled, or is no
+    larger than that: it cannot fall below zero. An error of the order 1/epochs that is left then is as large as this
+    fall, one of the order 1/√epochs 2.4 times as large. Such an estimate fails with a constant rate, whose error does
+    not vanish: it stalls. With validation samples, the fit ends if their score stopped rising.
 
 After
     Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos; Bottou (2012), Stochastic gradient descent tricks.
@@ -120,8 +120,8 @@ class SGD(Memoryless):
                 last, mean = private.whole(last), private.whole(mean)
             model, lengths = self._steps.model(last, mean, total), None
         if self.settings.penalty.intercept_rate == 0:  # an earlier epoch may have fitted one
-            names = (name for name in model._fields if "intercept" in name)
-            model = model._replace(**{name: np.zeros_like(getattr(model, name)) for name in names})
+            arrays = {name: getattr(model, name) for name in model._fields if "intercept" in name}
+            model = model._replace(**{name: np.zeros(array.shape, array.dtype) for name, array in arrays.items()})
         return SGDState(model, epoch=state.epoch, n_steps=state.n_steps, factor=state.factor, lengths=lengths)
 
     def accepts(self, state: SGDState) -> bool:
@@ -307,14 +307,23 @@ class SGD(Memoryless):
         if self.validate is not None:
             answer = self.answer(state)
             self.score = self.validate(self._whole(answer))
-            return validated(state, answer, self.score, tol, patience)
+            if self.score > state.best_score:
+                state = state._replace(best=answer, best_score=self.score)
+            if tol is None:
+                return state, False
+            stale = state.stale + 1 if -self.score > state.lowest - tol else 0
+            state = state._replace(stale=stale, lowest=min(-self.score, state.lowest))
+            return (state, False) if stale < patience else (state._replace(stale=0), True)
         epochs = state.epoch - state.origin
         if tol is None or next_examined(epochs - 1, patience) > epochs:
             return state, False
         objective = self.objective(self.answer(state))
-        fall = (state.answer_objective if epochs == 2 * patience else state.earlier_objective) - objective
+        fall = (state.answer_objective if epochs <= 2 * patience else state.earlier_objective) - objective
+        if 2 * patience < epochs < 4 * patience:
+            fall /= 2  # The epochs are three times as many, not twice.
         state = state._replace(answer_objective=objective, earlier_objective=state.answer_objective)
         self._examined = state
+        fall = min(abs(fall), objective) if epochs >= patience else fall  # It cannot fall below zero.
         return state, has_settled(fall, tol * self.unit, epochs)
 
     @cached_property
@@ -374,26 +383,14 @@ def uses_sparse_steps(problem: SGDProblem, loss: Loss, penalty: Penalty, tuning:
 # --- when the descent ends ---------------------------------------------------------------------------------
 
 
-def validated(
-    state: SGDState, answer: LinearFunction, score: float, tol: float | None, patience: int
-) -> tuple[SGDState, bool]:
-    """Return the state after an epoch with a validation score, and whether the score stopped rising."""
-    if score > state.best_score:
-        state = state._replace(best=answer, best_score=score)
-    if tol is None:
-        return state, False
-    stale = state.stale + 1 if -score > state.lowest - tol else 0
-    state = state._replace(stale=stale, lowest=min(-score, state.lowest))
-    return (state, False) if stale < patience else (state._replace(stale=0), True)
-
-
 def has_settled(fall: float, tolerance: float, epochs: int) -> bool:
     """Return whether an objective that fell so much while the epochs doubled to `epochs` is near its least value."""
     return abs(fall) <= max(_FALL, epochs / 2) * tolerance or (tolerance == 0 and fall <= 0)
 
 
 def next_examined(epoch: int, patience: int) -> int:
-    """Return the next of the epochs whose numbers grow from `patience` by 2, and then by √2."""
+    """Return the next of the epochs `patience` / 2, `patience`, and twice that, whose numbers then grow by √2."""
     if epoch < 2 * patience:
-        return patience if epoch < patience else 2 * patience
+        first = max(1, patience // 2)
+        return first if epoch < first else patience if epoch < patience else 2 * patience
     return math.ceil(patience * 2 ** ((math.floor(2 * math.log2(epoch / patience)) + 1) / 2))

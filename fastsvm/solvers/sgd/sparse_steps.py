@@ -37,7 +37,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
-from fastsvm.linalg.sparse_products import readable
+from fastsvm.linalg.sparse_products import readable, unsigned
 from fastsvm.losses import Loss, add_losses, in_score, loss_slope, loss_value
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, FIRST_STEP, FeatureLengths, FeatureRates, added_lengths
 from fastsvm.solvers.sgd.problem import LinearFunction, OrderedRows, Penalty, SGDProblem, SGDSettings, StepPlan
@@ -161,8 +161,9 @@ class SparseSteps:
 
     def take(self, model: SparseModel, block: CSRBlock, rows: OrderedRows, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
-        loss, k = self.settings.loss, len(rows.balance)
-        by_row = not loss.of_classes and plan.batch_size == 1 and self.settings.tuning.single_rows
+        loss, k, block = self.settings.loss, len(rows.balance), block._replace(indices=unsigned(block).indices)
+        by_row = not loss.of_classes and plan.batch_size == 1 and plan.features.unit.size > 0
+        by_row = by_row and self.settings.tuning.single_rows
         if loss.of_classes or (k == 1 and not by_row):
             losses = np.zeros(len(plan.rates) + 1)
             _batch_steps(loss, block, rows, model, plan, losses)
@@ -210,63 +211,41 @@ def _row_steps(
     first: int,
     losses: np.ndarray,
 ) -> None:
-    """Do what `_batch_steps` does on batches of one row, with losses of one score, in a third of the time.
+    """Do what `_batch_steps` does by feature on batches of one row, with losses of one score, in half of the time.
 
     The scores of the model begin with score `first` of the problem. Each has a row of `losses`. Calls with arrays would
     take as long as the arithmetic of short rows.
     """
-    data, indices, indptr = block.data, block.indices, block.indptr
+    data, indices, indptr, numbers = block.data, block.indices, block.indptr, rows.numbers
     pairs, table, scalars, size = model.pairs, model.table, model.scalars, plan.features.score
-    intercept, k = model.intercept, model.intercept.size
-    is_adaptive, l2, l1 = plan.features.unit.size > 0, scalars[_L2], scalars[_L1]
-    scale = 1.0 / max(scalars[_ACCRUED], _TINY)
-    numbers, longest, slopes = rows.numbers, 0, np.empty(k)
+    intercept, k, longest = model.intercept, model.intercept.size, 0
     for place in numbers:
         longest = max(longest, indptr[place + 1] - indptr[place])
-    now = np.empty((k, longest, 2))
+    now = np.empty((longest, 2))
     for s in range(numbers.size):
         start, stop = indptr[numbers[s]], indptr[numbers[s] + 1]
-        accrued, due = max(scalars[_ACCRUED], _TINY), scalars[_DUE]
+        accrued, due, shares = max(scalars[_ACCRUED], _TINY), scalars[_DUE], scalars[_SHARES]
         for c in range(k):
-            score = intercept[c] if is_adaptive else 0.0
-            if not is_adaptive:
-                for p in range(start, stop):
-                    v = pairs[c, indices[p], _V]
-                    score += data[p] * (_shrunk(v, due) if due > 0 else v)
-                score = score * scale + intercept[c]
-            else:
-                for p in range(start, stop):
-                    j, v = indices[p], pairs[c, indices[p], _V]
-                    now[c, p - start, 0] = (_shrunk(v, due) if due > 0 else v) / (pairs[c, j, _SLOW] + accrued)
-                    score += data[p] * now[c, p - start, 0]
+            score = intercept[c]
+            for p in range(start, stop):
+                j, v = indices[p], pairs[c, indices[p], _V]
+                now[p - start, 0] = (_shrunk(v, due) if due > 0 else v) / (pairs[c, j, _SLOW] + accrued)
+                score += data[p] * now[p - start, 0]
             if not abs(score) < np.inf:
                 losses[c, s] = np.nan
                 return
             target, weight = in_score(rows.targets[s], rows.weights[s], rows.balance, first + c)
             losses[c, s] = weight * loss_value(loss, score, target)
-            slopes[c] = weight * loss_slope(loss, score, target)
-        if not is_adaptive:
-            scale = _accrue(model, plan.rates[s], scale)
-        shares, step = scalars[_SHARES], plan.rates[s] * scalars[_ACCRUED]
-        for c in range(k):
-            slope = slopes[c]
+            slope = weight * loss_slope(loss, score, target)
             if slope == 0.0:
-                continue
-            if not is_adaptive:
-                along = step * slope
-                intercept[c] -= plan.penalty.intercept_rate * plan.rates[s] * slope
-                for p in range(start, stop):
-                    moved = -along * data[p]
-                    pairs[c, indices[p], _V] += moved
-                    pairs[c, indices[p], _SHARE] += shares * moved
                 continue
             squares, rate = 0.0, 0.0
             for p in range(start, stop):
-                j, g, w = indices[p], slope * data[p], now[c, p - start, 0]
+                j, g, w = indices[p], slope * data[p], now[p - start, 0]
                 table[c, j, _SQUARES] += (table[c, j, _UNIT] * g) ** 2
                 slower = _slowed(table[c, j, _SQUARES], table[c, j, _UNIT], table[c, j, _FLOOR], size, w)
-                now[c, p - start, 1] = slower if g != 0.0 else pairs[c, j, _SLOW]
-                squares += g * g / (now[c, p - start, 1] + accrued + l2)
+                now[p - start, 1] = slower if g != 0.0 else pairs[c, j, _SLOW]
+                squares += g * g / (now[p - start, 1] + accrued + scalars[_L2])
             if plan.penalty.intercept_rate > 0:
                 model.squares[c] += slope * slope
                 rate = _intercept_rate(model.squares[c], size, intercept[c])
@@ -275,19 +254,15 @@ def _row_steps(
             intercept[c] -= along * rate
             for p in range(start, stop):
                 j = indices[p]
-                change = now[c, p - start, 1] - pairs[c, j, _SLOW]
-                moved = now[c, p - start, 0] * change - along * data[p]
+                change = now[p - start, 1] - pairs[c, j, _SLOW]
+                moved = now[p - start, 0] * change - along * data[p]
                 pairs[c, j, _V] += moved
                 pairs[c, j, _SLOW] += change
                 table[c, j, _V_SHARE] += shares * moved
                 table[c, j, _SLOW_SHARE] += shares * change
-        if is_adaptive:
-            scalars[_ACCRUED] += l2
-            scalars[_DUE] += l1
-            _count(scalars, plan.averaging[s], plan.averaging[s])
-        else:
-            scalars[_DUE] += l1 * step
-            _count(scalars, plan.averaging[s] * scale, plan.averaging[s])
+        scalars[_ACCRUED] += scalars[_L2]
+        scalars[_DUE] += scalars[_L1]
+        _count(scalars, plan.averaging[s], plan.averaging[s])
         for c in range(k):
             model.intercept_sum[c] += plan.averaging[s] * intercept[c]
         if (s + 1) % plan.epoch_rows == 0 and s < plan.ends.shape[1] * plan.epoch_rows:
