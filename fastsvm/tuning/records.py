@@ -358,7 +358,7 @@ class LinearTuning(NamedTuple):
     small_values: int = 1 << 17
     # A fit whose Newton steps take so many multiplications ends within some 30 ms, and needs no thread that can be
     # stopped.
-    short_work: int = 1 << 23
+    short_work: int = 1 << 25
     # Newton steps on augmented Lagrangians may follow epochs.
     lagrangian: bool = True
     # Epochs solve subproblems with a proximal term, whose metric comes from the rows.

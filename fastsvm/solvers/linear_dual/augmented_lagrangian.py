@@ -31,7 +31,8 @@ Few samples
 
 Cost
     4 n d multiplications an epoch, and as a Newton step 3 n d + m d² / 2 + d³ / 6 for the m free rows, or with m and d
-    exchanged if m < d. A copy of the rows in float64, and one of the free rows.
+    exchanged if m < d; without the second part where the Gram matrix is known. A copy of the rows in float64, and one
+    of the free rows.
 """
 
 import math
@@ -47,12 +48,9 @@ from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slop
 from fastsvm.losses import (
     MOST_STEPS,
     Demands,
-    EpsilonInsensitive,
-    Hinge,
     Loss,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
     box,
+    chosen_loss,
     conjugate,
     conjugate_curvature,
     coordinate_update,
@@ -79,8 +77,10 @@ AGAIN = 4
 
 _SPEED = 8  # Products and factorisations take so many times less time for a multiplication than epochs.
 _LESS = 0.25  # A ridge is this share of the one before; the first is its square, in mean squares of rows.
+_LEAST_MOVE = 0.01  # The first envelope moves a variable by this share of its bound.
 _FLAT = 1e-10  # A fall of the objective is small if it is this share of the sizes of its parts.
 _MOST_FEATURES = 512  # A system of so many features does not take too long.
+_SPARSE = 4  # Of rows of which one value in so many is not 0, a product takes less time value by value.
 _CANCELLED = 1e-3  # So large an error of a direction shows that differences cancelled.
 _MAX_FAILURES = 3  # So many envelopes in a row without progress show that rounding errors prevent it.
 
@@ -94,6 +94,7 @@ class Course(NamedTuple):
     total: float = 0.0  # It is the sum of the dual variables; 0 if none is given.
     offset: float = 0.0  # Where the sum is given, the offset is this in the beginning.
     on_gram: bool = False  # There are epochs alone, on a Gram matrix in place of rows; weights become their scores.
+    gram: np.ndarray = np.empty((0, 0))  # It is that of the rows, where it is known.
     stop: np.ndarray = np.zeros(1, np.int64)  # Once its number is not 0, steps end.
 
 
@@ -212,12 +213,13 @@ def _solve_score(here, course, rows, squares, size, solution, c):
     if course.on_gram:
         solution.n_steps[c] = _ascent(here, course, rows, np.diag(rows), dual, weights, weights)
         return
-    if box(here.loss, 1.0)[1] > 0:  # The loss is smooth.
+    is_fresh = course.most_epochs > 0  # else Newton steps on a smooth loss itself may be many too, and short
+    if is_fresh and box(here.loss, 1.0)[1] > 0:  # The loss is smooth.
         _write_scores(rows, weights, scores)
         solution.n_steps[c] = _newton(here, course, rows, dual, weights, scores)
     else:
         solution.n_steps[c] = _ascent(here, course, rows, squares, dual, weights, scores)
-        if course.most_epochs == 0:
+        if not is_fresh:
             _write_scores(rows, weights, scores)
         solution.n_steps[c] += _envelopes(here, course, rows, size, dual, weights, scores)
     if course.total == 0:
@@ -339,6 +341,15 @@ def _envelopes(here, course, rows, size, dual, weights, scores):
         constant = _stretch(rows, size, ridge)
         weights[last] = -course.offset / constant
         _write_scores(rows, weights, scores)
+    else:
+        most = 0.0
+        for i in range(dual.size):
+            if costs[i] > 0:
+                value = coordinate_update(loss, 0.0, scores[i], targets[i], costs[i], ridge)
+                most = max(most, abs(value) / costs[i], abs(dual[i]) / costs[i])
+        if most > 0:  # with rows as long as numbers allow, variables would hardly move for many envelopes
+            size *= min(most / _LEAST_MOVE, 1.0)
+            ridge = _LESS**2 * size
     for k in range(MOST_STEPS):
         gap, objective = _gap(here, dual, scores)
         square = _dot(weights, weights) / 2
@@ -418,7 +429,7 @@ def _newton(here, course, rows, dual, weights, scores):
         before = size
         for k in range(d):
             direction[k] = -gradient[k]
-        _precondition(here, rows, dual, direction)
+        _precondition(here, course.gram, rows, dual, direction)
         _write_scores(rows, direction, change)
         slope, fall = _dot(weights, direction) - fixed * direction[d - 1], -_dot(gradient, direction)
         line = _Line(here, scores, change, slope, _dot(direction, direction))
@@ -433,7 +444,7 @@ def _newton(here, course, rows, dual, weights, scores):
 
 
 @outlined
-def _precondition(here, rows, dual, vector):
+def _precondition(here, gram, rows, dual, vector):
     """Replace a vector v by (I + X_Fᵀ S X_F)⁻¹ v; the system has the order of the free rows or of the features."""
     n, d = rows.shape
     loss, costs, ridge = here.loss, here.costs, here.ridge
@@ -442,23 +453,40 @@ def _precondition(here, rows, dual, vector):
         if 0 < abs(dual[i]) < box(loss, costs[i])[0]:
             free[m] = i
             m += 1
-    scaled = np.empty((m, d))
+    scaled, shares, n_values = np.empty((m, d)), np.empty(m), 0
     for s in range(m):
         i, target = free[s], scaled[s]
         row, share = rows[i], np.sqrt(1 / (conjugate_curvature(loss, dual[i], costs[i]) + ridge))
+        shares[s] = share
         for k in range(d):
             target[k] = share * row[k]
-    if m < d and (_has_short_solution(scaled, vector) or d > _MOST_FEATURES):
-        return
-    square = np.dot(scaled.T, scaled)
+            n_values += row[k] != 0
+    if m < d or gram.size > 0:
+        short = np.empty((m, m)) if gram.size > 0 else np.dot(scaled, scaled.T)
+        for s in range(m if gram.size > 0 else 0):
+            for t in range(s, m):
+                short[s, t] = shares[s] * shares[t] * gram[free[s], free[t]]
+        if _has_short_solution(scaled, short, vector) or d > _MOST_FEATURES:
+            return
+    square, places = np.zeros((d, d)), np.empty(d, np.int64)
+    if _SPARSE * n_values > m * d:
+        np.dot(scaled.T, scaled, square)
+    for row in scaled[: m if _SPARSE * n_values <= m * d else 0]:
+        count = 0
+        for k in range(d):
+            places[count] = k
+            count += row[k] != 0
+        for a in range(count):
+            for b in range(a, count):
+                square[places[a], places[b]] += row[places[a]] * row[places[b]]
     if factorise(square, 1.0):  # else minus the gradient is a direction of descent too
         solve_factorised(square, vector, np.zeros(d))
 
 
 @jit
-def _has_short_solution(rows, vector):
-    """Replace v by (I + RᵀR)⁻¹ v, for fewer rows R than features, unless the difference that it is has cancelled."""
-    square, right, found = np.dot(rows, rows.T), np.dot(rows, vector), vector.copy()
+def _has_short_solution(rows, square, vector):
+    """Replace v by (I + RᵀR)⁻¹ v, with the square RRᵀ, unless the difference that it is has cancelled."""
+    right, found = np.dot(rows, vector), vector.copy()
     if not factorise(square, 1.0):
         return False
     solve_factorised(square, right, np.zeros(right.size))
@@ -577,8 +605,10 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
                 return solution, certificate
             course = course._replace(most_epochs=0)
         gram.flat[:: len(gram) + 1] += np.finfo(np.float64).eps * gram.trace()  # equal rows make it singular
+        if not problem.demands.pairs.size:  # a pair has rows of its own
+            course = course._replace(gram=gram)
         try:
-            used = np.ascontiguousarray(linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False))
+            used = np.ascontiguousarray(linalg.cholesky(gram, lower=True, check_finite=False))
         except linalg.LinAlgError:  # values overflow
             nothing = np.full(self.n_scores, np.nan)
             return Solution.of(np.zeros((self.n_scores, rows.shape[1])), dual), Certificate(nothing, nothing, np.inf)
@@ -649,50 +679,3 @@ def _gram_of(rows: Any, pool: Pool) -> np.ndarray:
 
     pool.run(fill, list(spans(n, PANEL))[::-1])  # the longest first
     return gram
-
-
-# --- one code for several losses -------------------------------------------------------------------------
-
-
-class ChosenLoss(NamedTuple):
-    """One of four losses. A branch that is always taken alike costs less than code for each of them to compile."""
-
-    number: int
-    hinge: Hinge
-    squared_hinge: SquaredHinge
-    epsilon_insensitive: EpsilonInsensitive
-    squared_epsilon_insensitive: SquaredEpsilonInsensitive
-
-
-ChosenLoss.of_classes = False  # type: ignore[attr-defined]
-_CHOICES = Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive
-_OTHERS = tuple(kind() for kind in _CHOICES)
-
-
-def chosen_loss(loss: Loss) -> Any:
-    """Return the loss as a `ChosenLoss` if it is one of the four, else itself."""
-    kind = type(loss)
-    if kind not in _CHOICES:
-        return loss
-    choices: list[Any] = list(_OTHERS)
-    choices[_CHOICES.index(kind)] = loss
-    return ChosenLoss(_CHOICES.index(kind), *choices)
-
-
-def _register(function: Any) -> None:
-    """Give a generic function of a loss a body that asks which of the four it is."""
-
-    def body(loss, *arguments):
-        if loss.number == 0:
-            return function(loss.hinge, *arguments)
-        if loss.number == 1:
-            return function(loss.squared_hinge, *arguments)
-        if loss.number == 2:
-            return function(loss.epsilon_insensitive, *arguments)
-        return function(loss.squared_epsilon_insensitive, *arguments)
-
-    function.register(ChosenLoss)(body)
-
-
-for _function in (loss_value, coordinate_update, conjugate, projected_gradient, box):
-    _register(_function)
