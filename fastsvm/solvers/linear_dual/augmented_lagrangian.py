@@ -27,7 +27,8 @@ A given sum
 Few samples
     are solved by one step, from zero: small tables to rounding error, others to the tolerance. With more features than
     samples, epochs use the Gram matrix, and Newton steps its Cholesky factor's rows, which have the same dot products.
-    A solution that is not within tolerance, as where values overflow, leaves the problem to another solver.
+    Where rounding errors of squares decide, the factor comes from reflections of the rows. A solution that is not
+    within tolerance, as where values overflow, leaves the problem to another solver.
 
 Cost
     4 n d multiplications an epoch, and as a Newton step 3 n d + m d² / 2 + d³ / 6 for the m free rows, or with m and d
@@ -81,6 +82,8 @@ _LEAST_MOVE = 0.01  # The first envelope moves a variable by this share of its b
 _FLAT = 1e-10  # A fall of the objective is small if it is this share of the sizes of its parts.
 _MOST_FEATURES = 512  # A system of so many features does not take too long.
 _SPARSE = 4  # Of rows of which one value in so many is not 0, a product takes less time value by value.
+_EXACT = 1e-11  # So small a gap of a solution without a tolerance is rounding error.
+_MOST_REFLECTED = 1 << 33  # So many multiplications of a factor without squares take some seconds.
 _CANCELLED = 1e-3  # So large an error of a direction shows that differences cancelled.
 _MAX_FAILURES = 3  # So many envelopes in a row without progress show that rounding errors prevent it.
 
@@ -101,7 +104,7 @@ class Course(NamedTuple):
 class Solution(NamedTuple):
     """Weights, shape (n_scores, n_weights), dual variables, shape (n_scores, n), and what each score's solution has.
 
-    Objectives and violations are zeros where a sum of the dual variables is given.
+    Objectives are zeros where a sum of the dual variables is given, and violations there and on a Gram matrix.
     """
 
     weights: np.ndarray
@@ -212,6 +215,9 @@ def _solve_score(here, course, rows, squares, size, solution, c):
     _sum_rows(rows, dual, weights)
     if course.on_gram:
         solution.n_steps[c] = _ascent(here, course, rows, np.diag(rows), dual, weights, weights)
+        gap, losses = _gap(here, dual, weights)
+        solution.primal[c] = losses + _dot(dual, weights) / 2
+        solution.dual_value[c] = solution.primal[c] - gap
         return
     is_fresh = course.most_epochs > 0  # else Newton steps on a smooth loss itself may be many too, and short
     if is_fresh and box(here.loss, 1.0)[1] > 0:  # The loss is smooth.
@@ -424,7 +430,9 @@ def _newton(here, course, rows, dual, weights, scores):
         # without pieces is nearly quadratic once steps hardly lower it.
         is_end = fall <= ROUNDING * scale or (others == 0 and fall <= _FLAT * scale)
         is_rounding = length == 1.0 and ((others == 0 and ridge > 0) or (size > before / 4 and is_end))
-        if size <= ROUNDING**2 * _dot(weights, weights) or is_rounding or course.stop[0] != 0:
+        # Without a ridge, half of `size` is the duality gap.
+        enough = ROUNDING**2 if ridge > 0 else max(ROUNDING**2, course.tol)
+        if size <= enough * _dot(weights, weights) or is_rounding or course.stop[0] != 0:
             return step
         before = size
         for k in range(d):
@@ -552,7 +560,7 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
     def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool, on_gram: bool) -> None:
         super().__init__(problem, settings, pool)
         self._on_gram = on_gram
-        values = len(problem.source) * (problem.source.shape[1] + 1)
+        values = self.n_scores * len(problem.source) * (problem.source.shape[1] + 1)
         is_exact = settings.criterion != "gap" or values <= settings.tuning.small_values
         self._tol = 0.0 if is_exact else settings.tol / 2  # with a margin
 
@@ -600,9 +608,10 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
         problem, gram = self.problem, _gram_of(rows, self.pool)
         if course.tol > 0:
             solution = solved(problem, gram, dual, course._replace(on_gram=True), self.pool)
-            solution, certificate = _certified(problem, rows, solution)
-            if self.is_within(certificate):
-                return solution, certificate
+            if self.is_within(solution.certificate()):  # else rows would tell the same
+                solution, certificate = _certified(problem, rows, solution)
+                if self.is_within(certificate):
+                    return solution, certificate
             course = course._replace(most_epochs=0)
         gram.flat[:: len(gram) + 1] += np.finfo(np.float64).eps * gram.trace()  # equal rows make it singular
         if not problem.demands.pairs.size:  # a pair has rows of its own
@@ -612,15 +621,21 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
         except linalg.LinAlgError:  # values overflow
             nothing = np.full(self.n_scores, np.nan)
             return Solution.of(np.zeros((self.n_scores, rows.shape[1])), dual), Certificate(nothing, nothing, np.inf)
-        found = solved(problem, used, dual, course, self.pool)
-        solution, certificate = _certified(problem, rows, found)
-        if not self.gap_of(certificate) <= ROUNDING:  # errors decide
-            others = _with_scores(used @ found.weights.T, rows, used)
-            primal = _certified(problem, rows, solution, others)[1].primal
-            weights = np.where((primal <= certificate.primal)[:, None], others, solution.weights)
-            solution = solution._replace(weights=weights)
-            certificate = certificate._replace(primal=np.fmin(primal, certificate.primal))
-        return solution, certificate
+        found = _certified(problem, rows, solved(problem, used, dual, course, self.pool))
+        work = rows.shape[0] ** 2 * rows.shape[1]
+        if self.gap_of(found[1]) <= max(_EXACT, 2 * self._tol) or work > _MOST_REFLECTED:
+            return found
+        # Squares of long rows hide features, which reflections of the rows themselves do not.
+        dense = problem.dense(problem.block, rows.shape[1])
+        basis, factor = linalg.qr(dense.T, mode="economic", check_finite=False)
+        for most in (0, MOST_STEPS) if self._tol > 0 else (MOST_STEPS,):
+            course = Course(self._tol, most_epochs=most, stop=course.stop)
+            solution = solved(problem, np.ascontiguousarray(factor.T), np.zeros_like(dual), course, self.pool)
+            other = _certified(problem, rows, solution, np.ascontiguousarray(solution.weights @ basis.T))
+            found = min(found, other, key=lambda each: np.nan_to_num(self.gap_of(each[1]), nan=np.inf))
+            if self.is_within(found[1]):
+                break
+        return found
 
     def _with_constant(self) -> Any:
         """Return all rows in float64 with the constant feature last, an array or a CSR matrix where there are many."""
@@ -650,19 +665,11 @@ def _certified(
     position = np.ascontiguousarray(solution.dual @ rows)
     solution = solution._replace(weights=position if weights is None else weights)
     loss, demands = chosen_loss(problem.loss), Demands(*map(writeable, problem.demands))
-    scores, others = (np.ascontiguousarray(each @ rows.T) for each in (solution.weights, position))
+    others = np.ascontiguousarray(position @ rows.T)
+    scores = others if weights is None else np.ascontiguousarray(weights @ rows.T)
     here = Solution.of(solution.weights, solution.dual)
     certify_scores(loss, demands, here, scores, position, others)
     return solution, here.certificate()
-
-
-def _with_scores(scores: np.ndarray, rows: Any, factor: np.ndarray) -> np.ndarray:
-    """Return the least weights Xᵀ α with some scores X w, for rows X and the factor of their Gram matrix."""
-    coef = np.zeros_like(scores)
-    for _ in range(2):  # the second time corrects what the ridge of the factor changes
-        rest = scores - rows @ (rows.T @ coef)
-        coef += linalg.cho_solve((factor, True), rest, check_finite=False)
-    return np.ascontiguousarray((rows.T @ coef).T)
 
 
 def _gram_of(rows: Any, pool: Pool) -> np.ndarray:
