@@ -19,7 +19,6 @@ class ChosenLoss(NamedTuple):
 
 ChosenLoss.of_classes = False  # type: ignore[attr-defined]
 _CHOICES = Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive
-_OTHERS = tuple(kind() for kind in _CHOICES)
 
 
 def chosen_loss(loss: Loss) -> Any:
@@ -27,8 +26,7 @@ def chosen_loss(loss: Loss) -> Any:
     kind = type(loss)
     if kind not in _CHOICES:
         return loss
-    choices: list[Any] = list(_OTHERS)
-    choices[_CHOICES.index(kind)] = loss
+    choices: list[Any] = [loss if kind is each else each() for each in _CHOICES]
     return ChosenLoss(_CHOICES.index(kind), *choices)
 
 
