@@ -613,7 +613,8 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
                 if self.is_within(certificate):
                     return solution, certificate
             course = course._replace(most_epochs=0)
-        gram.flat[:: len(gram) + 1] += np.finfo(np.float64).eps * gram.trace()  # equal rows make it singular
+        ridge = np.finfo(np.float64).eps * gram.trace()
+        gram.flat[:: len(gram) + 1] += ridge  # equal rows make it singular
         if not problem.demands.pairs.size:  # a pair has rows of its own
             course = course._replace(gram=gram)
         try:
@@ -626,10 +627,11 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
         if self.gap_of(found[1]) <= max(_EXACT, 2 * self._tol) or work > _MOST_REFLECTED:
             return found
         # Squares of long rows hide features, which reflections of the rows themselves do not.
+        gram.flat[:: len(gram) + 1] -= ridge
         dense = problem.dense(problem.block, rows.shape[1])
         basis, factor = linalg.qr(dense.T, mode="economic", check_finite=False)
         for most in (0, MOST_STEPS) if self._tol > 0 else (MOST_STEPS,):
-            course = Course(self._tol, most_epochs=most, stop=course.stop)
+            course = course._replace(most_epochs=most)
             solution = solved(problem, np.ascontiguousarray(factor.T), np.zeros_like(dual), course, self.pool)
             other = _certified(problem, rows, solution, np.ascontiguousarray(solution.weights @ basis.T))
             found = min(found, other, key=lambda each: np.nan_to_num(self.gap_of(each[1]), nan=np.inf))
