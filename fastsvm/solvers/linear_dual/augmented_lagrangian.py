@@ -632,7 +632,8 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
         basis, factor = linalg.qr(dense.T, mode="economic", check_finite=False)
         for most in (0, MOST_STEPS) if self._tol > 0 else (MOST_STEPS,):
             course = course._replace(most_epochs=most)
-            solution = solved(problem, np.ascontiguousarray(factor.T), np.zeros_like(dual), course, self.pool)
+            start = np.zeros_like(dual) if most > 0 else dual
+            solution = solved(problem, np.ascontiguousarray(factor.T), start, course, self.pool)
             other = _certified(problem, rows, solution, np.ascontiguousarray(solution.weights @ basis.T))
             found = min(found, other, key=lambda each: np.nan_to_num(self.gap_of(each[1]), nan=np.inf))
             if self.is_within(found[1]):
