@@ -38,7 +38,8 @@ from fastsvm.solvers.linear_dual.problem import PIECE_VALUES, LinearProblem, Lin
 from fastsvm.solvers.outer_loop import OutOfTime, Report, check_time
 from fastsvm.sources import CSRBlock
 
-_PASSES = 10  # A round has at most so many passes, each of which costs as much as what comes before them; or a piece.
+_PASSES = 10  # A round has at most so many passes, each of which costs as much as what comes before them;
+_SHORT_PASSES = 20  # or so many, if they are a piece of work.
 
 
 class WideAscent(LinearDualAscent):
@@ -57,7 +58,8 @@ class WideAscent(LinearDualAscent):
         self._rows, self._scores = (block, squares, problem.constant), np.zeros((self.n_scores, len(squares)))
         n_passes, most = (work // max(1, len(block.data)) for work in (settings.tuning.step_work // 8, PIECE_VALUES))
         by_violation = settings.criterion != "gap"
-        self._plan = PassPlan(settings.tol, by_violation, int(np.clip(n_passes, 1, max(most, _PASSES))))
+        most = min(max(most, _PASSES), _SHORT_PASSES)
+        self._plan = PassPlan(settings.tol, by_violation, min(max(n_passes, 1), most))
 
     def init(self, dual: np.ndarray | None = None) -> LinearDualState:
         """Return the state at zero, or at given variables as in epochs."""
