@@ -1,6 +1,7 @@
 """Losses, each imported here by a name. To add one, see `fastsvm.losses.interface`; `check_loss` checks it."""
 
 from fastsvm.losses.check import check_loss as check_loss
+from fastsvm.losses.chosen import chosen_loss as chosen_loss
 from fastsvm.losses.classes import CrammerSinger as CrammerSinger
 from fastsvm.losses.classes import Softmax as Softmax
 from fastsvm.losses.classes import WestonWatkins as WestonWatkins

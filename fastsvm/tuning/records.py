@@ -349,8 +349,7 @@ class LinearTuning(NamedTuple):
     # A window of rows in memory, or the passes of a round, are so many multiplications. Between them the time is asked.
     step_work: int = 1 << 31
     # Up to so many values of a table, and so many of its samples or features, whichever are fewer, one compiled call
-    # that takes Newton steps on the weights is faster than epochs. This was found on tables of scikit-learn and made-up
-    # ones.
+    # that takes Newton steps on the weights is faster than epochs.
     most_values: int = 1 << 20
     most_on_shorter_side: int = 320
     # A smaller `max_iter` asks for epochs to be seen, which such a call does not have.
@@ -364,7 +363,7 @@ class LinearTuning(NamedTuple):
     small_values: int = 1 << 17
     # A fit whose Newton steps take so many multiplications ends within some 30 ms, and needs no thread that can be
     # stopped.
-    short_work: int = 1 << 23
+    short_work: int = 1 << 25
     # Newton steps on augmented Lagrangians may follow epochs.
     lagrangian: bool = True
     # Epochs solve subproblems with a proximal term, whose metric comes from the rows.

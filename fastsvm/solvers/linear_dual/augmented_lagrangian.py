@@ -27,33 +27,31 @@ A given sum
 Few samples
     are solved by one step, from zero: small tables to rounding error, others to the tolerance. With more features than
     samples, epochs use the Gram matrix, and Newton steps its Cholesky factor's rows, which have the same dot products.
-    A solution that is not within tolerance, as where values overflow, leaves the problem to another solver.
+    Where rounding errors of squares decide, the factor comes from reflections of the rows. A solution that is not
+    within tolerance, as where values overflow, leaves the problem to another solver.
 
 Cost
     4 n d multiplications an epoch, and as a Newton step 3 n d + m d² / 2 + d³ / 6 for the m free rows, or with m and d
-    exchanged if m < d. A copy of the rows in float64, and one of the free rows.
+    exchanged if m < d; without the second part where the Gram matrix is known. A copy of the rows in float64, and one
+    of the free rows.
 """
 
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 
 from fastsvm._compiled.compiler import jit, outlined, writeable
 from fastsvm._compiled.threads import Pool, spans, stoppable
-from fastsvm.linalg.cholesky import factor_of, factorise, solve_factorised
+from fastsvm.linalg.cholesky import factorise, solve_factorised
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
-from fastsvm.linalg.sparse_products import gram_of_sparse
 from fastsvm.losses import (
     MOST_STEPS,
     Demands,
-    EpsilonInsensitive,
-    Hinge,
     Loss,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
     box,
+    chosen_loss,
     conjugate,
     conjugate_curvature,
     coordinate_update,
@@ -80,8 +78,12 @@ AGAIN = 4
 
 _SPEED = 8  # Products and factorisations take so many times less time for a multiplication than epochs.
 _LESS = 0.25  # A ridge is this share of the one before; the first is its square, in mean squares of rows.
+_LEAST_MOVE = 0.01  # The first envelope moves a variable by this share of its bound.
 _FLAT = 1e-10  # A fall of the objective is small if it is this share of the sizes of its parts.
 _MOST_FEATURES = 512  # A system of so many features does not take too long.
+_SPARSE = 4  # Of rows of which one value in so many is not 0, a product takes less time value by value.
+_EXACT = 1e-11  # So small a gap of a solution without a tolerance is rounding error.
+_MOST_REFLECTED = 1 << 33  # So many multiplications of a factor without squares take some seconds.
 _CANCELLED = 1e-3  # So large an error of a direction shows that differences cancelled.
 _MAX_FAILURES = 3  # So many envelopes in a row without progress show that rounding errors prevent it.
 
@@ -95,13 +97,14 @@ class Course(NamedTuple):
     total: float = 0.0  # It is the sum of the dual variables; 0 if none is given.
     offset: float = 0.0  # Where the sum is given, the offset is this in the beginning.
     on_gram: bool = False  # There are epochs alone, on a Gram matrix in place of rows; weights become their scores.
+    gram: np.ndarray = np.empty((0, 0))  # It is that of the rows, where it is known.
     stop: np.ndarray = np.zeros(1, np.int64)  # Once its number is not 0, steps end.
 
 
 class Solution(NamedTuple):
     """Weights, shape (n_scores, n_weights), dual variables, shape (n_scores, n), and what each score's solution has.
 
-    Objectives and violations are zeros where a sum of the dual variables is given.
+    Objectives are zeros where a sum of the dual variables is given, and violations there and on a Gram matrix.
     """
 
     weights: np.ndarray
@@ -212,13 +215,17 @@ def _solve_score(here, course, rows, squares, size, solution, c):
     _sum_rows(rows, dual, weights)
     if course.on_gram:
         solution.n_steps[c] = _ascent(here, course, rows, np.diag(rows), dual, weights, weights)
+        gap, losses = _gap(here, dual, weights)
+        solution.primal[c] = losses + _dot(dual, weights) / 2
+        solution.dual_value[c] = solution.primal[c] - gap
         return
-    if box(here.loss, 1.0)[1] > 0:  # The loss is smooth.
+    is_fresh = course.most_epochs > 0  # else Newton steps on a smooth loss itself may be many too, and short
+    if is_fresh and box(here.loss, 1.0)[1] > 0:  # The loss is smooth.
         _write_scores(rows, weights, scores)
         solution.n_steps[c] = _newton(here, course, rows, dual, weights, scores)
     else:
         solution.n_steps[c] = _ascent(here, course, rows, squares, dual, weights, scores)
-        if course.most_epochs == 0:
+        if not is_fresh:
             _write_scores(rows, weights, scores)
         solution.n_steps[c] += _envelopes(here, course, rows, size, dual, weights, scores)
     if course.total == 0:
@@ -340,6 +347,15 @@ def _envelopes(here, course, rows, size, dual, weights, scores):
         constant = _stretch(rows, size, ridge)
         weights[last] = -course.offset / constant
         _write_scores(rows, weights, scores)
+    else:
+        most = 0.0
+        for i in range(dual.size):
+            if costs[i] > 0:
+                value = coordinate_update(loss, 0.0, scores[i], targets[i], costs[i], ridge)
+                most = max(most, abs(value) / costs[i], abs(dual[i]) / costs[i])
+        if most > 0:  # with rows as long as numbers allow, variables would hardly move for many envelopes
+            size *= min(most / _LEAST_MOVE, 1.0)
+            ridge = _LESS**2 * size
     for k in range(MOST_STEPS):
         gap, objective = _gap(here, dual, scores)
         square = _dot(weights, weights) / 2
@@ -414,12 +430,14 @@ def _newton(here, course, rows, dual, weights, scores):
         # without pieces is nearly quadratic once steps hardly lower it.
         is_end = fall <= ROUNDING * scale or (others == 0 and fall <= _FLAT * scale)
         is_rounding = length == 1.0 and ((others == 0 and ridge > 0) or (size > before / 4 and is_end))
-        if size <= ROUNDING**2 * _dot(weights, weights) or is_rounding or course.stop[0] != 0:
+        # Without a ridge, half of `size` is the duality gap.
+        enough = ROUNDING**2 if ridge > 0 else max(ROUNDING**2, course.tol)
+        if size <= enough * _dot(weights, weights) or is_rounding or course.stop[0] != 0:
             return step
         before = size
         for k in range(d):
             direction[k] = -gradient[k]
-        _precondition(here, rows, dual, direction)
+        _precondition(here, course.gram, rows, dual, direction)
         _write_scores(rows, direction, change)
         slope, fall = _dot(weights, direction) - fixed * direction[d - 1], -_dot(gradient, direction)
         line = _Line(here, scores, change, slope, _dot(direction, direction))
@@ -434,7 +452,7 @@ def _newton(here, course, rows, dual, weights, scores):
 
 
 @outlined
-def _precondition(here, rows, dual, vector):
+def _precondition(here, gram, rows, dual, vector):
     """Replace a vector v by (I + X_Fᵀ S X_F)⁻¹ v; the system has the order of the free rows or of the features."""
     n, d = rows.shape
     loss, costs, ridge = here.loss, here.costs, here.ridge
@@ -443,26 +461,43 @@ def _precondition(here, rows, dual, vector):
         if 0 < abs(dual[i]) < box(loss, costs[i])[0]:
             free[m] = i
             m += 1
-    scaled = np.empty((m, d))
+    scaled, shares, n_values = np.empty((m, d)), np.empty(m), 0
     for s in range(m):
         i, target = free[s], scaled[s]
         row, share = rows[i], np.sqrt(1 / (conjugate_curvature(loss, dual[i], costs[i]) + ridge))
+        shares[s] = share
         for k in range(d):
             target[k] = share * row[k]
-    if m < d and (_has_short_solution(scaled, vector) or d > _MOST_FEATURES):
-        return
-    square = np.dot(scaled.T, scaled)
+            n_values += row[k] != 0
+    if m < d or gram.size > 0:
+        short = np.empty((m, m)) if gram.size > 0 else np.dot(scaled, scaled.T)
+        for s in range(m if gram.size > 0 else 0):
+            for t in range(s, m):
+                short[s, t] = shares[s] * shares[t] * gram[free[s], free[t]]
+        if _has_short_solution(scaled, short, vector) or d > _MOST_FEATURES:
+            return
+    square, places = np.zeros((d, d)), np.empty(d, np.int64)
+    if _SPARSE * n_values > m * d:
+        np.dot(scaled.T, scaled, square)
+    for row in scaled[: m if _SPARSE * n_values <= m * d else 0]:
+        count = 0
+        for k in range(d):
+            places[count] = k
+            count += row[k] != 0
+        for a in range(count):
+            for b in range(a, count):
+                square[places[a], places[b]] += row[places[a]] * row[places[b]]
     if factorise(square, 1.0):  # else minus the gradient is a direction of descent too
-        solve_factorised(square, vector)
+        solve_factorised(square, vector, np.zeros(d))
 
 
 @jit
-def _has_short_solution(rows, vector):
-    """Replace v by (I + RᵀR)⁻¹ v, for fewer rows R than features, unless the difference that it is has cancelled."""
-    square, right, found = np.dot(rows, rows.T), np.dot(rows, vector), vector.copy()
+def _has_short_solution(rows, square, vector):
+    """Replace v by (I + RᵀR)⁻¹ v, with the square RRᵀ, unless the difference that it is has cancelled."""
+    right, found = np.dot(rows, vector), vector.copy()
     if not factorise(square, 1.0):
         return False
-    solve_factorised(square, right)
+    solve_factorised(square, right, np.zeros(right.size))
     found -= np.dot(right, rows)
     curvature, slope, image = _dot(found, found), _dot(found, vector), np.dot(rows, found)
     if abs(curvature + _dot(image, image) - slope) > _CANCELLED * slope and vector.size <= _MOST_FEATURES:
@@ -525,7 +560,7 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
     def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool, on_gram: bool) -> None:
         super().__init__(problem, settings, pool)
         self._on_gram = on_gram
-        values = len(problem.source) * (problem.source.shape[1] + 1)
+        values = self.n_scores * len(problem.source) * (problem.source.shape[1] + 1)
         is_exact = settings.criterion != "gap" or values <= settings.tuning.small_values
         self._tol = 0.0 if is_exact else settings.tol / 2  # with a margin
 
@@ -570,26 +605,40 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
 
     def _solved_on_gram(self, rows: Any, dual: np.ndarray, course: Course) -> tuple[Solution, Certificate]:
         """Return the solution by epochs, or where they do not suffice or are not asked for, by Newton steps."""
-        problem, gram = self.problem, gram_of(rows, self.pool)
+        problem, gram = self.problem, _gram_of(rows, self.pool)
         if course.tol > 0:
             solution = solved(problem, gram, dual, course._replace(on_gram=True), self.pool)
-            solution, certificate = _certified(problem, rows, solution)
-            if self.is_within(certificate):
-                return solution, certificate
+            if self.is_within(solution.certificate()):  # else rows would tell the same
+                solution, certificate = _certified(problem, rows, solution)
+                if self.is_within(certificate):
+                    return solution, certificate
             course = course._replace(most_epochs=0)
-        used = factor_of(gram)
-        if used is None:
+        ridge = np.finfo(np.float64).eps * gram.trace()
+        gram.flat[:: len(gram) + 1] += ridge  # equal rows make it singular
+        if not problem.demands.pairs.size:  # a pair has rows of its own
+            course = course._replace(gram=gram)
+        try:
+            used = np.ascontiguousarray(linalg.cholesky(gram, lower=True, check_finite=False))
+        except linalg.LinAlgError:  # values overflow
             nothing = np.full(self.n_scores, np.nan)
             return Solution.of(np.zeros((self.n_scores, rows.shape[1])), dual), Certificate(nothing, nothing, np.inf)
-        found = solved(problem, used, dual, course, self.pool)
-        solution, certificate = _certified(problem, rows, found)
-        if not self.gap_of(certificate) <= ROUNDING:  # errors decide
-            others = _with_scores(used @ found.weights.T, rows, used)
-            primal = _certified(problem, rows, solution, others)[1].primal
-            weights = np.where((primal <= certificate.primal)[:, None], others, solution.weights)
-            solution = solution._replace(weights=weights)
-            certificate = certificate._replace(primal=np.fmin(primal, certificate.primal))
-        return solution, certificate
+        found = _certified(problem, rows, solved(problem, used, dual, course, self.pool))
+        work = rows.shape[0] ** 2 * rows.shape[1]
+        if self.gap_of(found[1]) <= max(_EXACT, 2 * self._tol) or work > _MOST_REFLECTED:
+            return found
+        # Squares of long rows hide features, which reflections of the rows themselves do not.
+        gram.flat[:: len(gram) + 1] -= ridge
+        dense = problem.dense(problem.block, rows.shape[1])
+        basis, factor = linalg.qr(dense.T, mode="economic", check_finite=False)
+        for most in (0, MOST_STEPS) if self._tol > 0 else (MOST_STEPS,):
+            course = course._replace(most_epochs=most)
+            start = np.zeros_like(dual) if most > 0 else dual
+            solution = solved(problem, np.ascontiguousarray(factor.T), start, course, self.pool)
+            other = _certified(problem, rows, solution, np.ascontiguousarray(solution.weights @ basis.T))
+            found = min(found, other, key=lambda each: np.nan_to_num(self.gap_of(each[1]), nan=np.inf))
+            if self.is_within(found[1]):
+                break
+        return found
 
     def _with_constant(self) -> Any:
         """Return all rows in float64 with the constant feature last, an array or a CSR matrix where there are many."""
@@ -619,25 +668,17 @@ def _certified(
     position = np.ascontiguousarray(solution.dual @ rows)
     solution = solution._replace(weights=position if weights is None else weights)
     loss, demands = chosen_loss(problem.loss), Demands(*map(writeable, problem.demands))
-    scores, others = (np.ascontiguousarray(each @ rows.T) for each in (solution.weights, position))
+    others = np.ascontiguousarray(position @ rows.T)
+    scores = others if weights is None else np.ascontiguousarray(weights @ rows.T)
     here = Solution.of(solution.weights, solution.dual)
     certify_scores(loss, demands, here, scores, position, others)
     return solution, here.certificate()
 
 
-def _with_scores(scores: np.ndarray, rows: Any, factor: np.ndarray) -> np.ndarray:
-    """Return the least weights Xᵀ α with some scores X w, for rows X and the factor of their Gram matrix."""
-    coef = np.zeros_like(scores)
-    for _ in range(2):  # the second time corrects what the ridge of the factor changes
-        rest = scores - rows @ (rows.T @ coef)
-        coef += linalg.cho_solve((factor, True), rest, check_finite=False)
-    return np.ascontiguousarray((rows.T @ coef).T)
-
-
-def gram_of(rows: Any, pool: Pool) -> np.ndarray:
-    """Return the Gram matrix of rows, an array, a CSR matrix or a block in that form."""
-    if not isinstance(rows, np.ndarray):
-        return gram_of_sparse(CSRBlock(rows.data, rows.indices, rows.indptr, rows.shape[1]))
+def _gram_of(rows: Any, pool: Pool) -> np.ndarray:
+    """Return the Gram matrix of rows, an array or a CSR matrix."""
+    if sparse.issparse(rows):
+        return (rows @ rows.T).toarray()
     n = rows.shape[0]
     gram = np.empty((n, n))
 
@@ -648,50 +689,3 @@ def gram_of(rows: Any, pool: Pool) -> np.ndarray:
 
     pool.run(fill, list(spans(n, PANEL))[::-1])  # the longest first
     return gram
-
-
-# --- one code for several losses -------------------------------------------------------------------------
-
-
-class ChosenLoss(NamedTuple):
-    """One of four losses. A branch that is always taken alike costs less than code for each of them to compile."""
-
-    number: int
-    hinge: Hinge
-    squared_hinge: SquaredHinge
-    epsilon_insensitive: EpsilonInsensitive
-    squared_epsilon_insensitive: SquaredEpsilonInsensitive
-
-
-ChosenLoss.of_classes = False  # type: ignore[attr-defined]
-_CHOICES = Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive
-_OTHERS = tuple(kind() for kind in _CHOICES)
-
-
-def chosen_loss(loss: Loss) -> Any:
-    """Return the loss as a `ChosenLoss` if it is one of the four, else itself."""
-    kind = type(loss)
-    if kind not in _CHOICES:
-        return loss
-    choices: list[Any] = list(_OTHERS)
-    choices[_CHOICES.index(kind)] = loss
-    return ChosenLoss(_CHOICES.index(kind), *choices)
-
-
-def _register(function: Any) -> None:
-    """Give a generic function of a loss a body that asks which of the four it is."""
-
-    def body(loss, *arguments):
-        if loss.number == 0:
-            return function(loss.hinge, *arguments)
-        if loss.number == 1:
-            return function(loss.squared_hinge, *arguments)
-        if loss.number == 2:
-            return function(loss.epsilon_insensitive, *arguments)
-        return function(loss.squared_epsilon_insensitive, *arguments)
-
-    function.register(ChosenLoss)(body)
-
-
-for _function in (loss_value, coordinate_update, conjugate, projected_gradient, box):
-    _register(_function)

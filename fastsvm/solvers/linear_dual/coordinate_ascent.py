@@ -66,6 +66,7 @@ from fastsvm.sources import Window, windows
 
 _COARSE = 1e-3  # Above this relative gap the metric is weakened if the gap was not halved for `_CREEPING` epochs.
 _CREEPING = 40
+_FAR, _EARLY = 16, 0.125  # Newton steps are tried after this share of the epochs if the gap is so many tolerances.
 _PATIENCE = 1000  # So many epochs without progress, beside as many as before, show that the fit has stalled.
 
 
@@ -309,9 +310,10 @@ class LinearDualAscent(CertifiedSolver[LinearDualState]):
             state = self.with_metric(state, self.metric.weaker())
         if gap <= self.settings.tol or self.settings.criterion != "gap":
             state, report = self._certified(state, report)
-        # Newton steps take about as long as the epochs so far, and may take longer where ascent has stalled. In the
-        # last epoch they are tried even if they failed before.
-        least = max(newton_epochs(self.shorter_side), 0 if last else state.next_finish)
+        # Newton steps take about as long as the epochs so far, and may take longer where ascent has stalled or is far
+        # from the tolerance. In the last epoch they are tried even if they failed before.
+        share = _EARLY if gap > _FAR * self.settings.tol else 1.0
+        least = max(share * newton_epochs(self.shorter_side), 0 if last else state.next_finish)
         is_due = state.epoch >= (self.shorter_side / 2 if report.stalled else least)
         if report.converged or not (self.newton_applies and is_due):
             return state, report

@@ -38,7 +38,8 @@ from fastsvm.solvers.linear_dual.problem import PIECE_VALUES, LinearProblem, Lin
 from fastsvm.solvers.outer_loop import OutOfTime, Report, check_time
 from fastsvm.sources import CSRBlock
 
-_PASSES = 10  # A round has at most so many passes, each of which costs as much as what comes before them.
+_PASSES = 10  # A round has at most so many passes, each of which costs as much as what comes before them;
+_SHORT_PASSES = 20  # or so many, if they are a piece of work.
 
 
 class WideAscent(LinearDualAscent):
@@ -55,9 +56,10 @@ class WideAscent(LinearDualAscent):
         if not np.isfinite(squares).all():  # of rows that cost nothing too
             problem.explain()
         self._rows, self._scores = (block, squares, problem.constant), np.zeros((self.n_scores, len(squares)))
-        n_passes = settings.tuning.step_work // max(1, 8 * len(block.data))
+        n_passes, most = (work // max(1, len(block.data)) for work in (settings.tuning.step_work // 8, PIECE_VALUES))
         by_violation = settings.criterion != "gap"
-        self._plan = PassPlan(settings.tol, by_violation, int(np.clip(n_passes, 1, _PASSES)))
+        most = min(max(most, _PASSES), _SHORT_PASSES)
+        self._plan = PassPlan(settings.tol, by_violation, min(max(n_passes, 1), most))
 
     def init(self, dual: np.ndarray | None = None) -> LinearDualState:
         """Return the state at zero, or at given variables as in epochs."""
@@ -107,7 +109,10 @@ class WideAscent(LinearDualAscent):
         primal, value, changed = columns.T
         if not np.isfinite(primal).all():
             problem.explain()
+        rise = float(((value - state.dual_value) / np.maximum(value, self.settings.least)).max())
         state, _ = recorded(state._replace(epoch=state.epoch + 1, dual_value=value), state.best, primal, self.settings)
+        if 0 < rise <= state.halved_gap / 2:  # the dual converges, though weights that are not the best hide it
+            state = state._replace(halved_at=state.epoch, halved_gap=rise)
         report = self._report(state, 1)
         return (state, report) if changed.any() else self._certified(state, report._replace(stalled=True))
 

@@ -7,12 +7,12 @@ from fastsvm.losses import (
     SquaredEpsilonInsensitive,
     SquaredHinge,
     box,
+    chosen_loss,
     conjugate,
     coordinate_update,
     loss_value,
     projected_gradient,
 )
-from fastsvm.solvers.linear_dual.augmented_lagrangian import chosen_loss
 
 
 @pytest.mark.parametrize(
