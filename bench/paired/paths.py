@@ -53,7 +53,6 @@ PATHS = [
     WorthOf("linear: Newton directions by conjugate gradients", {"linear": {"conjugate_gradients": False}}, _LINEAR),
     WorthOf("linear: working sets of features", {"linear": {"working_sets": False}}, _LINEAR),
     WorthOf("linear: Hessians are kept", {"linear": {"kept_hessian": False}}, _LINEAR),
-    WorthOf("linear: steps on faces of the orthant", {"linear": {"faces": False}}, _LINEAR),
     WorthOf(
         "linear: rounds of texts", {"linear": {"rounds": False}}, _LINEAR,
         ("solvers/linear_dual/sparse_rounds.py",),
@@ -68,7 +67,7 @@ PATHS = [
     WorthOf("linear: several sweeps over a block", {"linear": {"sweeps": 1}}, _LINEAR),
     WorthOf("linear: Gram matrices of blocks are cached", {"linear": {"cached_grams": False}}, _LINEAR),
     WorthOf("linear: rows that do not change are skipped", {"linear": {"longest_pause": 0}}, _LINEAR),
-    WorthOf("linear: sparse Hessians", {"linear": {"sparse_hessian": False}}, _LINEAR),
+    WorthOf("linear: sweeps over columns", {"linear": {"columns": False}}, _LINEAR),
     WorthOf(
         "sgd: features of one row merged", {"sgd": {"private": False}}, _SGD, ("solvers/sgd/private_features.py",),
     ),

@@ -394,10 +394,8 @@ class LinearTuning(NamedTuple):
     working_sets: bool = True
     # A Hessian keeps what rows whose curvature hardly changes have added to it.
     kept_hessian: bool = True
-    # A Hessian of sparse samples with few values that are not zero is kept in compressed rows.
-    sparse_hessian: bool = True
-    # Sweeps over the weights of an L1 penalty alternate with Newton steps on the face of the orthant.
-    faces: bool = True
+    # Steps with an L1 penalty on rows in memory sweep over their columns first, without a Hessian.
+    columns: bool = True
     # Sparse rows with at most so many values in the mean column are learnt by rounds without sums over all features.
     # The first number is for a piecewise quadratic loss, the second for others. The third is for such a loss, the gap
     # and at most `most_values` stored ones: rounds took .25 to 1.9 times as long as epochs, .6 in the mean of 13 fits.

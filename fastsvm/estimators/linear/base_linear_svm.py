@@ -215,7 +215,7 @@ class LinearFit:
             settings = _with_sizes(settings._replace(seed=self._seed), estimator, problem)
             self.solver = _BY_EPOCHS[name](problem, settings, pool)
         elif name == "newton":
-            penalty = L1(tuning, problem.source.nbytes // 8) if estimator._has_l1_penalty() else L2()
+            penalty = L1() if estimator._has_l1_penalty() else L2()
             self.solver = ProximalNewton(
                 problem, settings, pool, penalty, parse_memory(estimator.memory) // tuning.memory_share
             )  # fmt: skip

@@ -16,7 +16,8 @@ Working set
     all in it.
 
 Model
-    The Hessian is kept as a matrix (`quadratic_model`), and the minimum is found without the rows (`penalties`).
+    The Hessian is kept as a matrix (`quadratic_model`), and the minimum is found without the rows (`penalties`). With
+    an L1 penalty on rows in memory, steps sweep over their columns first (`sweeps`), each in one compiled call.
 
 Many features
     With the penalty ½‖w‖² and many features, the direction δ comes from conjugate gradients: a product with the matrix
@@ -41,8 +42,9 @@ Memory
     Three numbers in float64 a row and score, and the Hessians, m² numbers a score.
 """
 
+import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,10 +54,13 @@ from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import readable_rows
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses import (
+    box,
+    conjugate,
     dual_losses,
     feasible,
     loss_curvature,
     loss_slope,
+    loss_value,
     primal_losses,
     targets_and_costs,
     write_costs,
@@ -70,18 +75,33 @@ from fastsvm.solvers.linear_dual.problem import (
     LinearSettings,
     newton_direction,
 )
-from fastsvm.solvers.linear_primal.penalties import FLAT, L1, L2, Line, Wanted, best_length, suits
+from fastsvm.solvers.linear_primal.penalties import FLAT, L1, L2, Line, best_length, suits
 from fastsvm.solvers.linear_primal.quadratic_model import (
     QuadraticModel,
-    SparseModel,
     empty_model,
-    sparse_model,
-    stored_columns,
     update_models,
+)
+from fastsvm.solvers.linear_primal.sweeps import (
+    DenseColumns,
+    SparseColumns,
+    add,
+    columns_of,
+    minimise,
+    product,
+    violation_of,
+    wanted_of,
 )
 from fastsvm.solvers.outer_loop import OutOfTime, Report
 from fastsvm.sources import CSRBlock, DenseBlock, MemorySource
 
+_LEAST_CURVATURE = 1e-3  # The curvature of a loss is at least this share of its slope, or steps would be too long.
+_ACCEPTED = 0.1  # A whole step over columns is taken if it lowers the objective by this share of what was foreseen.
+# A model is minimised to this share of the violation at its centre, or of its square below 1 (Dembo, Eisenstat and
+# Steihaug 1982, Inexact Newton methods); the second share is for a step over columns.
+_INNER, _INNER_OF_COLUMNS = 0.03, 0.3
+_FIRST, _MORE = 9, 2  # A step over columns has so many sweeps, and so many more for each step before.
+_LEAST_WORK = 1 << 22  # A model of columns that needs sweeps of more multiplications is left to a Hessian.
+_WORK, _MOST_SWEEPS = 1 << 28, 400  # A model with a Hessian is minimised by so many multiplications, or sweeps.
 _NEAR = 0.8  # A feature may be added from this share of the bound of its gradient on, before it violates its condition.
 # A minimum has at most as many weights as rows with a curvature. A working set grows up to this share of their number,
 # and by at least so many features, or an eighth of the rows.
@@ -89,10 +109,9 @@ _SHARE_OF_ROWS, _LEAST_ADDED = 0.9, 64
 _NEARLY_SAME = 0.9  # A step that leaves this share of the objective may be the last one.
 _MOST_FEATURES = 4096  # A working set has at most so many features: factors of larger Hessians take seconds.
 _TRUNCATED = 0.1  # Conjugate gradients end at this share of the first residual, or at the root of the gap.
-_LEAST_CURVATURE = 1e-3  # The curvature of a loss is at least this share of its slope, or steps would be too long.
 
 
-Models = Sequence[QuadraticModel | SparseModel]
+Models = Sequence[QuadraticModel]
 
 
 @storable("linear primal state")
@@ -126,11 +145,11 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         few = min(self._most_features, settings.tuning.hessian_features + 1, len(problem.source))
         too_many = penalty.l1_ratio == 0 and self.n_weights > few
         self._of_directions = _with_readable_rows(problem) if too_many else None
-        by_columns = penalty.l1_ratio and settings.tuning.sparse_hessian
+        by_columns = penalty.l1_ratio and settings.tuning.columns
         n_features, tuning = self.n_weights - (problem.constant == 0), settings.tuning
         is_short = n_features <= tuning.hessian_features + 1 or not tuning.working_sets
         self._is_whole = n_features <= self._most_features and is_short  # all features are in a working set
-        self._columns = stored_columns(problem, memory, self._is_whole) if by_columns else None
+        self._columns = columns_of(problem, memory, tuning.small_values) if by_columns else None
         self._certified: LinearPrimalState | None = None  # `certificate` is that of this state.
         n = len(problem.source)  # fresh memory costs more than what is computed in it
         self._dual, self._curvatures = np.empty((n, self.n_scores)), np.empty((self.n_scores, n))
@@ -237,6 +256,8 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
             return state, self._certified_report(state, before, 0)
         self.problem.source.check_unchanged()
         active, direction, models = self._unsolved(state), np.zeros_like(state.weights), state.models
+        if self._columns is not None and not models:
+            return self._along_columns(self._columns, state, before, active)
         if self._of_directions is not None:
             for c in active:
                 direction[c] = self._truncated(self._of_directions, state, c)
@@ -247,7 +268,7 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
                 models = self._models(state, active)
             except OutOfTime:  # the Hessians are incomplete
                 return state._replace(models=()), self._certified_report(state, before, 0)
-            if not all(np.isfinite(_values_of(models[c])).all() for c in active):
+            if not all(np.isfinite(models[c].hessian.diagonal()).all() for c in active):
                 self.problem.explain()
             self.pool.run(lambda c: self._aim(state, models[c], c, direction[c]), [(c,) for c in active])
         after = self._moved(state, direction, models, active)._replace(models=models, epoch=state.epoch + 1)
@@ -255,13 +276,40 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         stalled = bool((after.weights == state.weights).all())
         return after, self._certified_report(after, certificate, 1)._replace(stalled=stalled)
 
+    def _along_columns(
+        self, columns: DenseColumns | SparseColumns, state: LinearPrimalState, before: Certificate, active: np.ndarray
+    ) -> tuple[LinearPrimalState, Report]:
+        """Take a step by sweeps over columns; the next one has a Hessian if they take long."""
+        if time.perf_counter() >= self.settings.deadline:
+            return state, self._certified_report(state, before, 0)
+        wanted = (
+            float(self.problem.loss.curvature), self.settings.criterion == "gap", self.settings.tol / 4,
+            _FIRST + _MORE * state.epoch,
+        )  # fmt: skip
+        arrays: Any = tuple(each.copy() for each in state[:5])
+        within = np.ones(self.n_scores, bool)
+
+        def take(c: int) -> None:
+            own = columns._replace(curvatures=self._curvatures[c])
+            within[c] = _step_of_score(self.problem.loss, self.problem.demands, own, arrays, c, wanted)
+
+        self.pool.run(take, [(int(c),) for c in active])
+        after = LinearPrimalState(arrays[0], arrays[1], arrays[2], arrays[3], arrays[4], epoch=state.epoch + 1)
+        m = np.count_nonzero(after.weights, axis=1).max()
+        n_values = self.problem.source.values_per_row * len(self._dual)
+        is_cheaper = m <= self._most_features and m * m < 2 * n_values and n_values * wanted[-1] > _LEAST_WORK
+        is_same = (after.weights == state.weights).all()  # a Hessian may be exacter, or show what overflows
+        if is_same or (is_cheaper and not within.all()):
+            after = after._replace(models=(empty_model(np.empty(0, np.int64), 0),) * self.n_scores)
+        return after, self._certified_report(after, self.certify(after), 1)
+
     def _unsolved(self, state: LinearPrimalState) -> np.ndarray:
         """Return the scores that are not within tolerance."""
         if self.settings.criterion == "gap":
             return np.flatnonzero(state.primal - state.dual_value > self.settings.tol * state.primal)
         return np.flatnonzero(self.penalty.violations(state.gradient, state.weights).max(axis=1) > self.settings.tol)
 
-    def _models(self, state: LinearPrimalState, active: np.ndarray) -> tuple[QuadraticModel | SparseModel, ...]:
+    def _models(self, state: LinearPrimalState, active: np.ndarray) -> tuple[QuadraticModel, ...]:
         """Return models at the weights of a state, those of `active` scores updated by a pass over the rows."""
         models = list(state.models) or [empty_model(np.empty(0, np.int64), 0)] * self.n_scores
         scores, curvatures = state.scores, self._curvatures[: len(active)]
@@ -269,15 +317,8 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
             self._write_curvatures(scores[c], c, curvatures[k])
             self._n_curved[c] = np.count_nonzero(curvatures[k])
             features = self._working_set(state, c, models[c].features)
-            made = None if self._columns is None else sparse_model(self._columns, features, curvatures[k])
-            if made is not None:
-                models[c] = made
-            elif features is not models[c].features or isinstance(models[c], SparseModel):
+            if features is not models[c].features:
                 models[c] = empty_model(features, scores.shape[1])
-        dense = np.array([k for k, c in enumerate(active) if isinstance(models[c], QuadraticModel)], np.int64)
-        if len(dense) == 0:
-            return tuple(models)
-        active, curvatures = active[dense], curvatures[dense]
         deadline = self.settings.deadline
         some, tuning = [models[c] for c in active], self.settings.tuning
         updated = update_models(self.problem, some, curvatures, self.pool, tuning, deadline)
@@ -317,11 +358,13 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
             features = features[np.argsort(-violation[features], kind="stable")[:most]]
         return np.sort(features)
 
-    def _aim(self, state: LinearPrimalState, model: QuadraticModel | SparseModel, c: int, out: np.ndarray) -> None:
+    def _aim(self, state: LinearPrimalState, model: QuadraticModel, c: int, out: np.ndarray) -> None:
         """Write the direction to the minimum of a model with the penalty."""
         weights, gradient = state.weights[c, model.features], state.gradient[c, model.features]
-        tol, deadline, by_gap = self.settings.tol, self.settings.deadline, self.settings.criterion == "gap"
-        wanted = Wanted(int(self._n_curved[c]), float(state.primal[c]), tol / 4 if by_gap else np.inf, deadline)
+        worst = float(self.penalty.violations(gradient[None], weights[None]).max())
+        size = float(np.abs(weights).sum()) * (self.settings.criterion == "gap")
+        most = max(_FIRST, min(_MOST_SWEEPS, _WORK // len(weights) ** 2))
+        wanted = wanted_of(worst, float(state.primal[c]), size, self.settings.tol / 4, _INNER, most)
         target = self.penalty.target(model, gradient, weights, wanted)
         out[model.features] = target - weights
 
@@ -413,14 +456,6 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         return Report(gap, float(certificate.dual.sum()), n_steps, within, within, False, n_newton=n_steps)
 
 
-def _values_of(model: QuadraticModel | SparseModel) -> np.ndarray:
-    """Return values that are not finite if some of a Hessian's diagonal are not."""
-    if isinstance(model, QuadraticModel):
-        return model.hessian.diagonal()
-    with np.errstate(all="ignore"):
-        return np.square(model.data) * model.curvatures[model.indices]
-
-
 @jit
 def _write_slopes(loss, targets, costs, scores, dual):
     """Write -c ℓ'(f) for some rows in all scores; loops without `cost_of` are of vectors."""
@@ -442,6 +477,78 @@ def _write_curvatures(loss, demands, c, scores, most, out):
         floor = min(most, _LEAST_CURVATURE * abs(loss_slope(loss, scores[i], targets[i])))
         curvature = costs[i] * max(floor, loss_curvature(loss, scores[i], targets[i]))
         out[i] = curvature if costs[i] > 0 else 0.0
+
+
+# --- steps over columns ----------------------------------------------------------------------------------
+
+
+@jit
+def _step_of_score(loss, demands, columns, at, c, wanted):
+    """Take a step in score `c`; return whether its model was minimised, and the step taken.
+
+    `at` are arrays of the state, modified in place. `wanted` are the largest curvature of the loss, the share of the
+    gap to which models are minimised, 0 if `tol` bounds violations, `tol`, and the most sweeps.
+    """
+    most_curved, by_gap, tol, most_sweeps = wanted
+    weights, start, gradient, primal, curvatures = at[0][c], at[1][c], at[2][c], at[3][c], columns.curvatures
+    n, m = start.size, weights.size
+    targets, costs, pull, violations = np.empty(n), np.empty(n), np.zeros(n), np.empty(m)
+    _write_curvatures(loss, demands, c, start, most_curved, curvatures)
+    write_costs(demands, 0, c, targets, costs)
+    for j in range(m):
+        violations[j] = violation_of(weights[j], gradient[j])
+    active, z, size = np.flatnonzero((weights != 0) | (np.abs(gradient) > _NEAR)), weights.copy(), np.abs(weights).sum()
+    how = wanted_of(violations.max(), primal, size * by_gap, tol, _INNER_OF_COLUMNS, most_sweeps)
+    within = minimise(columns, active, z, gradient, pull, how)
+    dual, before, curvatures[:] = np.empty(n), pull.copy(), 1.0
+    direction, change = z - weights, np.zeros(n)
+    for j in active:
+        if direction[j] != 0:
+            add(columns, j, direction[j], change)
+    begin, length, lowest = (gradient * direction).sum(), 1.0, np.inf
+    line = Line(loss, targets, costs, start, change, weights, direction, 1.0)
+    enough = primal + _ACCEPTED * (begin + np.abs(z).sum() - size)
+    for flat in (1.0, *FLAT):
+        if flat < 1:
+            length, enough = best_length(line, begin, flat), primal * (1 + ROUNDING)
+        z, scores = weights + length * direction, start + length * change
+        lowest = np.abs(z).sum()
+        for i in range(n):
+            dual[i] = 0.0
+            if costs[i] > 0:
+                lowest += costs[i] * loss_value(loss, scores[i], targets[i])
+                dual[i] = -costs[i] * loss_slope(loss, scores[i], targets[i])
+        if lowest <= enough:
+            break
+    value, combined = _bound(line, columns, dual)
+    if lowest > _NEARLY_SAME * primal and by_gap:  # else it is a wasted pass
+        most = box(loss, 1.0)[0]
+        for i in range(n):
+            alpha = -targets[i] * (costs[i] * loss_slope(loss, start[i], targets[i]) + before[i])
+            before[i] = targets[i] * max(0.0, min(alpha, most * costs[i])) if costs[i] > 0 else 0.0
+        value = max(value, _bound(line, columns, before)[0])
+    at[4][c] = max(at[4][c], value)
+    worst = 0.0
+    for j in range(m):
+        worst = max(worst, violation_of(z[j], -combined[j]))
+    is_same = lowest <= primal * (1 + ROUNDING) and worst < violations.max()
+    if not (is_same or lowest < primal * (1 - ROUNDING)):
+        return False
+    weights[:], start[:], gradient[:], at[3][c] = z, scores, -combined, lowest
+    return within
+
+
+@jit
+def _bound(line, columns, dual):
+    """Return the dual objective of variables, scaled so that they are feasible, and Xᵀ β before."""
+    combined, value = np.empty(line.weights.size), 0.0
+    for j in range(combined.size):
+        combined[j] = product(columns, j, dual)
+    largest = max(1.0, np.abs(combined).max())
+    for i in range(dual.size):
+        if dual[i] != 0:
+            value -= conjugate(line.loss, dual[i] / largest, line.targets[i], line.costs[i])
+    return value, combined
 
 
 # --- directions without a Hessian ------------------------------------------------------------------------

@@ -9,7 +9,6 @@ correct with a slightly other Hessian, and near the minimum few rows change.
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
@@ -23,9 +22,6 @@ from fastsvm.tuning import LinearTuning
 
 _CHANGED = 0.2  # A row is added again if its curvature has changed by more than this share.
 _FEW_PRODUCTS = 512  # So many products of a row take less time than its loss: all rows are added anew.
-# So many values of a Hessian take as long as one of sparse columns, with the steps on faces that a Hessian allows. It
-# was found on words, where Hessians of 500 features took .7 of the time and of 2,400 features 20 times as long.
-_SPARSE_SHARE = 60
 _CANCELLED = 1e-3  # So large a share of all that was added must be left, or rounding errors would count.
 RIDGE = ROUNDING / _CANCELLED
 """Relative error of a Hessian."""
@@ -44,43 +40,6 @@ class QuadraticModel(NamedTuple):
     curvatures: np.ndarray
     hessian: np.ndarray
     added: float
-
-
-@storable("sparse quadratic model")
-class SparseModel(NamedTuple):
-    """A Hessian X_Wᵀ D X_W in the weights of some features by its factors: the sparse columns of X_W, and D."""
-
-    features: np.ndarray
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-    curvatures: np.ndarray
-
-
-def stored_columns(problem: LinearProblem, most_bytes: int, is_whole: bool) -> sparse.csc_matrix | None:
-    """Return sparse rows in memory, with the constant feature, column by column; None for others, or too many.
-
-    Returns None too if models are of all features (`is_whole`), and sweeps over a Hessian in memory take less time.
-    """
-    block, has_constant = problem.source.block, problem.constant != 0
-    if not isinstance(block, CSRBlock):
-        return None
-    (n, d), m = block.shape, block.data.size
-    is_dense = is_whole and _SPARSE_SHARE * (m + n * has_constant) > (d + has_constant) ** 2
-    if is_dense or 16 * (m + n) > most_bytes:
-        return None
-    columns = sparse.csr_matrix((block.data, block.indices, block.indptr), (n, d), dtype=np.float64).tocsc()
-    data = np.append(columns.data, np.full(n, problem.constant))
-    indices = np.append(columns.indices, np.arange(n, dtype=columns.indices.dtype))
-    return sparse.csc_matrix((data, indices, np.append(columns.indptr, m + n)), (n, d + 1))
-
-
-def sparse_model(columns: sparse.csc_matrix, features: np.ndarray, curvatures: np.ndarray) -> SparseModel | None:
-    """Return the model of rows with some curvatures; None if sweeps over a Hessian in memory take less time."""
-    if _SPARSE_SHARE * np.diff(columns.indptr)[features].sum() > len(features) ** 2:
-        return None
-    some = columns[:, features]
-    return SparseModel(features, some.data, some.indices, some.indptr, curvatures.copy())
 
 
 def empty_model(features: np.ndarray, n: int) -> QuadraticModel:
