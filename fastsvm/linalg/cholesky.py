@@ -76,11 +76,16 @@ class Inverse:
                 vectors[stop:] -= self._lower[stop:, start:stop] @ vectors[start:stop]
 
 
+def ridge_of(gram: np.ndarray) -> float:
+    """Return what is added to the diagonal of a Gram matrix, which equal rows make singular."""
+    return float(np.finfo(np.float64).eps * gram.trace())
+
+
 def factor_of(gram: np.ndarray) -> np.ndarray | None:
-    """Return the Cholesky factor of a Gram matrix, which is overwritten; None if values overflow."""
-    gram.flat[:: len(gram) + 1] += np.finfo(np.float64).eps * gram.trace()  # equal rows make it singular
+    """Return the Cholesky factor of a Gram matrix, whose diagonal it raises; None if values overflow."""
+    gram.flat[:: len(gram) + 1] += ridge_of(gram)
     try:
-        return np.ascontiguousarray(linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False))
+        return np.ascontiguousarray(linalg.cholesky(gram, lower=True, check_finite=False))
     except linalg.LinAlgError:
         return None
 

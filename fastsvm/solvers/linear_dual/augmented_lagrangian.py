@@ -40,12 +40,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from fastsvm._compiled.compiler import jit, outlined, writeable
 from fastsvm._compiled.threads import Pool, spans, stoppable
-from fastsvm.linalg.cholesky import factorise, solve_factorised
+from fastsvm.linalg.cholesky import factor_of, factorise, ridge_of, solve_factorised
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
+from fastsvm.linalg.sparse_products import gram_of_sparse
 from fastsvm.losses import (
     MOST_STEPS,
     Demands,
@@ -488,7 +489,7 @@ def _precondition(here, gram, rows, dual, vector):
             for b in range(a, count):
                 square[places[a], places[b]] += row[places[a]] * row[places[b]]
     if factorise(square, 1.0):  # else minus the gradient is a direction of descent too
-        solve_factorised(square, vector, np.zeros(d))
+        solve_factorised(square, vector)
 
 
 @jit
@@ -497,7 +498,7 @@ def _has_short_solution(rows, square, vector):
     right, found = np.dot(rows, vector), vector.copy()
     if not factorise(square, 1.0):
         return False
-    solve_factorised(square, right, np.zeros(right.size))
+    solve_factorised(square, right)
     found -= np.dot(right, rows)
     curvature, slope, image = _dot(found, found), _dot(found, vector), np.dot(rows, found)
     if abs(curvature + _dot(image, image) - slope) > _CANCELLED * slope and vector.size <= _MOST_FEATURES:
@@ -605,7 +606,7 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
 
     def _solved_on_gram(self, rows: Any, dual: np.ndarray, course: Course) -> tuple[Solution, Certificate]:
         """Return the solution by epochs, or where they do not suffice or are not asked for, by Newton steps."""
-        problem, gram = self.problem, _gram_of(rows, self.pool)
+        problem, gram = self.problem, gram_of(rows, self.pool)
         if course.tol > 0:
             solution = solved(problem, gram, dual, course._replace(on_gram=True), self.pool)
             if self.is_within(solution.certificate()):  # else rows would tell the same
@@ -613,13 +614,10 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
                 if self.is_within(certificate):
                     return solution, certificate
             course = course._replace(most_epochs=0)
-        ridge = np.finfo(np.float64).eps * gram.trace()
-        gram.flat[:: len(gram) + 1] += ridge  # equal rows make it singular
         if not problem.demands.pairs.size:  # a pair has rows of its own
             course = course._replace(gram=gram)
-        try:
-            used = np.ascontiguousarray(linalg.cholesky(gram, lower=True, check_finite=False))
-        except linalg.LinAlgError:  # values overflow
+        ridge, used = ridge_of(gram), factor_of(gram)
+        if used is None:
             nothing = np.full(self.n_scores, np.nan)
             return Solution.of(np.zeros((self.n_scores, rows.shape[1])), dual), Certificate(nothing, nothing, np.inf)
         found = _certified(problem, rows, solved(problem, used, dual, course, self.pool))
@@ -675,10 +673,10 @@ def _certified(
     return solution, here.certificate()
 
 
-def _gram_of(rows: Any, pool: Pool) -> np.ndarray:
-    """Return the Gram matrix of rows, an array or a CSR matrix."""
-    if sparse.issparse(rows):
-        return (rows @ rows.T).toarray()
+def gram_of(rows: Any, pool: Pool) -> np.ndarray:
+    """Return the Gram matrix of rows, an array, a CSR matrix or a block in that form."""
+    if not isinstance(rows, np.ndarray):
+        return gram_of_sparse(CSRBlock(rows.data, rows.indices, rows.indptr, rows.shape[1]))
     n = rows.shape[0]
     gram = np.empty((n, n))
 
