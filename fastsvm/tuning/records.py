@@ -134,7 +134,9 @@ class SearchTuning(NamedTuple):
     # Fits with one kernel share its values; else each computes its own.
     shared: bool = True
     # All rows of a problem form one working set if they are so many at most, as their kernel values are stored anyway.
-    block_rows: int = 8192
+    block_rows: int = 4096
+    # The kernel matrices of fits that are solved together take one part in so many of the memory.
+    matrix_share: int = 4
     # With so many pairs of classes, each of at most so many rows, one compiled call solves all pairs of a fit alone.
     many_pairs: int = 6
     few_rows: int = 128
@@ -267,8 +269,6 @@ class KernelTuning(NamedTuple):
     # A working set, or one with working sets of its own, is solved to this share of the gap.
     set_gap: float = 0.02
     nested_gap: float = 0.1
-    # So many rows are one working set from the beginning; more are one once many multipliers are free.
-    eager_rows: int = 4096
     # Where all rows are one working set, those that may move are one of their own if they are at most such a share.
     movable_share: float = 0.5
     # A working set takes at most so many steps a row, and has at most so many working sets of its own.

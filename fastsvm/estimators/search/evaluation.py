@@ -186,8 +186,8 @@ def _together(models: list[BaseEstimator], rows: SearchData, splits: list[Split]
                 raise
             return  # fits by themselves will tell which of them fail
         if _in_this_process(rules, len(groups)):
-            for group in groups:
-                yield from _scores_of_group(fits, group, rows, checked, rules)
+            for batch in fits.batches(groups):
+                yield from _scores_of_groups(fits, batch, rows, checked, rules)
             return
     common = _Common(sharing, rows, splits, rules, data, checked)
     tasks = (delayed(_group_alone)(common, group) for group in groups)
@@ -201,16 +201,17 @@ def _group_alone(common: _Common, group: KernelGroup) -> list[Scored]:
     assert data is not None and checked is not None
     with Pool.open(most=threads_within(checked.memory)) as pool:
         fits = SharedFits(common.models, data, common.splits, pool)
-        return list(_scores_of_group(fits, group, common.rows, checked, common.rules))
+        return list(_scores_of_groups(fits, [group], common.rows, checked, common.rules))
 
 
-def _scores_of_group(
-    fits: SharedFits, group: KernelGroup, rows: SearchData, checked: KernelMachine, rules: Rules
+def _scores_of_groups(
+    fits: SharedFits, groups: list[KernelGroup], rows: SearchData, checked: KernelMachine, rules: Rules
 ) -> Iterator[Scored]:
-    """Yield the scores of a group, none of those after an error, which a fit by itself will meet again."""
+    """Yield the scores of groups; of one, none of those after an error, which a fit by itself will meet again."""
+    is_begun = False
     try:
-        for part, model, seconds in fits.fit(group, rules.train_score):
-            begin, split = time.perf_counter(), fits.splits[part.split]
+        for part, model, seconds in fits.fit(groups, rules.train_score):
+            begin, split, is_begun = time.perf_counter(), fits.splits[part.split], True
             model.__dict__.update(vars(checked) | vars(model))  # number and names of features
             X, y = rows.to_score(model, split)
             model.decided = X, model.of_test
@@ -225,6 +226,8 @@ def _scores_of_group(
     except Exception:
         if rules.error_score == "raise":
             raise
+        for group in groups if len(groups) > 1 and not is_begun else ():
+            yield from _scores_of_groups(fits, [group], rows, checked, rules)
 
 
 # --- fits by themselves ------------------------------------------------------------------------------------

@@ -143,6 +143,15 @@ class _Shared(NamedTuple):
     plan: Plan
 
 
+class _Stated(NamedTuple):
+    """Fits of a group, what their models ask, and what they share."""
+
+    group: KernelGroup
+    tasks: dict[Part, KernelFit]
+    asked: dict[Part, Statement]
+    shared: _Shared
+
+
 class SharedFits:
     """Fits of unfitted models for which `may_share` holds, by number, on some splits of a training set."""
 
@@ -153,7 +162,7 @@ class SharedFits:
         self._maps: dict[int, Standardization] = {}
         self._problems: dict[int, Problems] = {}
         self._place = self._places()
-        self._arena = np.empty(0, np.uint8)  # reused for all matrices: the first access to new memory is expensive
+        self._arenas: dict[int, np.ndarray] = {}  # reused for all matrices: the first access to new memory is expensive
 
     def _places(self) -> np.ndarray:
         """Return a position for each row, such that rows of the same class, if there are any, and fold are adjacent."""
@@ -210,31 +219,61 @@ class SharedFits:
 
     # --- fits -------------------------------------------------------------------------------------------------
 
-    def fit(self, group: KernelGroup, train_score: bool = False) -> Iterator[tuple[Part, FoldModel, float]]:
-        """Yield the fits of a group: the fit, its model, and the seconds.
+    def batches(self, groups: list[KernelGroup]) -> Iterator[list[KernelGroup]]:
+        """Yield groups that are solved together: so many that their paths keep all threads busy to the end."""
+        while groups:
+            size = self._batch_size(groups)
+            yield groups[:size]
+            groups = groups[size:]
 
-        Yields nothing if the memory is too small for a shared kernel matrix, or a fit by itself takes less time.
+    def _batch_size(self, groups: list[KernelGroup]) -> int:
+        n, k = len(self.data.y), len(np.unique(self.data.y)) if self.models[groups[0].parts[0].model].of_classes else 2
+        n_paths = len(self._paths(groups[0].parts)) * max(1, k * (k - 1) // 2)
+        budget = min(parse_memory(model.memory) for model in self.models.values())
+        most = budget // (self._tuning.search.matrix_share * np.dtype(np.float64).itemsize * n**2)
+        rounds = {size: -(-size * n_paths // self.pool.n_threads) / size for size in range(1, len(groups) + 1)}
+        return min(list(rounds)[: max(1, most)], key=lambda size: (round(rounds[size] / rounds[len(groups)], 1), size))
+
+    def fit(self, groups: list[KernelGroup], train_score: bool = False) -> Iterator[tuple[Part, FoldModel, float]]:
+        """Yield the fits of some groups: the fit, its model, and the seconds.
+
+        Yields none of a group if the memory is too small for its kernel matrix, or a fit by itself takes less time.
         """
         begin = time.perf_counter()
-        stated = self._stated(group.parts)
-        if any(self._has_many_small_pairs(one) for one in stated.values()):
+        stated = [one for k in range(len(groups)) if (one := self._together(groups, k)) is not None]
+        paths = [[one.tasks[part] for part in path] for one in stated for path in self._paths(list(one.tasks))]
+        if not paths:
             return
-        tasks_of = {part: self._in_place(part.split, one) for part, one in stated.items()}
-        shared = self._shared(group, stated, tasks_of) if stated else None
+        steps = max(most_steps(self.models[one.group.parts[0].model], len(self.data.y)) for one in stated)
+        solve_paths(paths, Limits(steps, np.inf), KernelMonitor())
+        seconds = (time.perf_counter() - begin) / sum(len(one.tasks) for one in stated)
+        for one in stated:
+            for part, model in self._models(one, train_score):
+                yield part, model, seconds
+
+    def _together(self, groups: list[KernelGroup], number: int) -> _Stated | None:
+        """Return the fits of one of the groups, None if they cannot share a kernel matrix, or need none."""
+        asked = self._stated(groups[number].parts)
+        if not asked or any(self._has_many_small_pairs(one) for one in asked.values()):
+            return None
+        problems = {part: self._in_place(part.split, one) for part, one in asked.items()}
+        shared = self._shared(groups, number, asked, problems)
         if shared is None:
-            return
-        kernel, geometry, plan = shared
+            return None
         tasks = {
-            part: KernelFit(kernel, problems, stated[part].labels, lambda: plan, solver_of(self.models[part.model]))
-            for part, problems in tasks_of.items()
+            part: KernelFit(
+                shared.kernel, each, asked[part].labels, lambda: shared.plan, solver_of(self.models[part.model])
+            )
+            for part, each in problems.items()
         }
-        paths = [[tasks[part] for part in path] for path in self._paths(list(tasks))]
-        limits = Limits(most_steps(self.models[group.parts[0].model], len(self.data.y)), np.inf)
-        solve_paths(paths, limits, KernelMonitor())
-        seconds = (time.perf_counter() - begin) / len(tasks)
+        return _Stated(groups[number], tasks, asked, shared)
+
+    def _models(self, stated: _Stated, train_score: bool) -> Iterator[tuple[Part, FoldModel]]:
+        """Yield the models of a group, and what fit each is."""
+        group, tasks, asked, (kernel, geometry, _) = stated
         for k in dict.fromkeys(part.split for part in tasks):
             parts = [part for part in tasks if part.split == k]
-            models = [self._model(part, tasks[part], stated[part], geometry) for part in parts]
+            models = [self._model(part, tasks[part], asked[part], geometry) for part in parts]
             for model in models:
                 model.__dict__.update(attributes_of(group.standardization))
             of_test = self._decisions(kernel, tasks[parts[0]], models, self.splits[k].test)
@@ -244,7 +283,7 @@ class SharedFits:
             for part, model, test, train in zip(parts, models, of_test, of_train, strict=True):
                 model.of_test, model.of_train = test, train
                 model._warn()
-                yield part, model, seconds
+                yield part, model
 
     def _has_many_small_pairs(self, stated: Statement) -> bool:
         """Return whether a fit has many pairs of classes with few samples each."""
@@ -275,9 +314,10 @@ class SharedFits:
         return problems._replace(samples=first.samples, y=first.y, target=target)
 
     def _shared(
-        self, group: KernelGroup, stated: dict[Part, Statement], problems: dict[Part, Problems]
+        self, groups: list[KernelGroup], number: int, stated: dict[Part, Statement], problems: dict[Part, Problems]
     ) -> _Shared | None:
-        """Return what the fits of a group share, None if the memory is too small."""
+        """Return what the fits of one of the groups share, None if the memory is too small."""
+        group = groups[number]
         most = max(float(one.upper.max()) for one in stated.values())
         models = [self.models[part.model] for part in group.parts]
         first, source = min(models, key=lambda model: model.tol), self.data.source
@@ -299,13 +339,14 @@ class SharedFits:
         longest, n_problems = max(int(one.sizes.max()) for one in every), sum(one.n_problems for one in every)
         budget -= sum(len(one.y) for one in every) * self._tuning.search.multiplier_bytes
         budget -= 8 * n_problems * max(len(self.splits[part.split].test) for part in problems)  # decision values
+        budget -= (len(groups) - 1) * len(gram) ** 2 * gram.dtype.itemsize
         plan = plan_shared(first, gram, longest, every[0].multipliers_per_sample, budget)
         if plan is None:
             return None
-        if len(self._arena) < plan.tile_bytes:
-            self._arena = np.empty(0, np.uint8)  # freed before the next is allocated
-            self._arena = np.empty(plan.tile_bytes, np.uint8)
-        kernel = SharedKernel(gram, self._arena[: plan.tile_bytes], place)
+        if len(self._arenas.get(number, ())) < plan.tile_bytes:
+            self._arenas.pop(number, None)  # freed before the next is allocated
+            self._arenas[number] = np.empty(plan.tile_bytes, np.uint8)
+        kernel = SharedKernel(gram, self._arenas[number][: plan.tile_bytes], place)
         if any(one.n_problems > 1 for one in every):
             kernel.fill()  # almost all rows are needed by some problem
         return _Shared(kernel, geometry_of(group.gamma, rows.statistics), plan)
@@ -369,7 +410,7 @@ class SharedFits:
             for k, model in enumerate(models):
                 decided[k, rows] = sums[:, :, k] + model.intercept_
 
-        self.pool.run(decide, spans(len(test), step))
+        self.pool.run(decide, spans(len(test), step // 4))
         return list(decided)
 
 

@@ -109,31 +109,25 @@ class WorkingSetSteps:
         level, low, high = levelled(self._problem, state.alpha, state.gradient)
         if high <= low:
             return state, 0
-        if self._takes_all(state):
-            chosen, target = self._unsettled(state, level, low, high, tol)
-            most_steps = min(most_steps, self.size) if len(chosen) == self.size else most_steps
-        else:
-            chosen, target = self._choose(state, level, low, high, tol)
+        chosen, target = self._next(state, level, low, high, tol)
+        most_steps = min(most_steps, self.size) if len(chosen) == len(state.alpha) else most_steps
         n_steps = self._solve(state, chosen, target, most_steps, solve_block)
         return state._replace(working_set=chosen), n_steps
 
-    def _takes_all(self, state: KernelDualState) -> bool:
-        """Return whether all rows are one working set: many are once usual sets could not hold the free ones."""
-        n_free = np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper))
-        is_early = self.size > self._tuning.eager_rows and 2 * n_free <= self._tuning.working_set
-        return self.size == len(state.alpha) and not is_early
-
-    def _unsettled(
+    def _next(
         self, state: KernelDualState, level: np.ndarray, low: float, high: float, tol: float
     ) -> tuple[np.ndarray, float]:
-        """Return all rows, or those that may move if they are few enough to pay for a copy of their kernel values."""
-        chosen = np.arange(self.size)
-        if len(state.working_set) == 0:  # the first steps decide which may
-            return chosen, 0.5 * tol
-        movable = np.flatnonzero(settled(self._problem, state.alpha, level, low, high) <= 0)
-        if len(movable) > self._tuning.movable_share * self.size:
-            return chosen, 0.5 * tol
-        return movable, max(self._tuning.set_gap * (high - low), 0.5 * tol)
+        """Return the next working set, and the gap to which it is to be solved.
+
+        Where all rows may be one, they are, until those that may move are few enough to pay for a copy of their values.
+        """
+        if self.size < len(state.alpha):
+            return self._choose(state, level, low, high, tol)
+        if len(state.working_set) > 0:
+            movable = np.flatnonzero(settled(self._problem, state.alpha, level, low, high) <= 0)
+            if len(movable) <= self._tuning.movable_share * self.size:
+                return movable, max(self._tuning.set_gap * (high - low), 0.5 * tol)
+        return np.arange(self.size), 0.5 * tol
 
     def _choose(
         self, state: KernelDualState, level: np.ndarray, low: float, high: float, tol: float
@@ -157,9 +151,8 @@ class WorkingSetSteps:
         n_support = int(np.count_nonzero(state.alpha))
         if self.size <= self._tuning.block_rows:
             # As many rows as support: a larger set would compute rows that turn out to be useless.
-            most = self._tuning.working_set if self.size > self._tuning.eager_rows else self.size
-            least = most if self._is_lazy(most) else self._tuning.working_set // 4
-            return min(most, max(least, n_support))
+            least = self.size if self._is_lazy(self.size) else self._tuning.working_set // 4
+            return min(self.size, max(least, n_support))
         # The free rows among each other take most steps: they and as many violators should be in a set together.
         n_free = int(np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper)))
         if len(state.alpha) <= self.size or 2 * n_free > self._usual_size:

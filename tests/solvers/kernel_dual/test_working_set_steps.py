@@ -178,14 +178,3 @@ def test_rows_that_cannot_move_are_left_out_of_the_one_working_set(method, choos
     assert reason is StopReason.CONVERGED
     assert sets[0] == 600 and min(sets) < 300
     assert naive.kkt_violation(K, y, upper, found.alpha, method is SMO) <= 1.1e-5
-
-
-def test_many_rows_are_one_working_set_once_many_multipliers_are_free(choose):
-    choose(kernel={"eager_rows": 100, "working_set": 64, "newton": False})
-    X, y = rows_of(600)
-    upper = np.full(600, 30.0)
-    with Pool.open() as pool:
-        rows = RowCache(float_gram(X, pool), np.empty(600 * 600 * 8, np.uint8))
-        found, reason, sets = solved(SMO(KernelProblem(y, upper, y), rows, 1e-3, 600, pool))
-    assert reason is StopReason.CONVERGED and found.kkt_violation <= 1e-3
-    assert sets[0] <= 64 and max(sets) == 600
