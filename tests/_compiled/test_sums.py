@@ -19,8 +19,10 @@ PACKAGE = Path(fastsvm.__file__).parent
 COMPILED = {"jit", "inlined", "outlined", "register"}
 IN_SEQUENCE = {
     "estimators/kernel/duplicate_rows.py:_sums_before",  # all partial sums are written
+    "solvers/kernel_dual/small.py:_improve",  # whole numbers, and whole arrays
     "solvers/linear_dual/dense_epochs.py:_process_blocks",  # places that other arrays tell
     "solvers/linear_dual/one_class.py:_exchange_sparse",
+    "solvers/linear_primal/sweeps.py:minimise",  # each place has loops of its own
     "solvers/sgd/private_features.py:_merge",
     "solvers/sgd/sparse_steps.py:_batch_steps",  # whole numbers
     "solvers/sgd/sparse_steps.py:_move_by_feature",

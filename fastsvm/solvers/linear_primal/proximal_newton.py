@@ -514,10 +514,9 @@ def _step_of_score(loss, demands, columns, at, c, wanted):
         z, scores = weights + length * direction, start + length * change
         lowest = np.abs(z).sum()
         for i in range(n):
-            dual[i] = 0.0
-            if costs[i] > 0:
-                lowest += costs[i] * loss_value(loss, scores[i], targets[i])
-                dual[i] = -costs[i] * loss_slope(loss, scores[i], targets[i])
+            lowest += costs[i] * loss_value(loss, scores[i], targets[i]) if costs[i] > 0 else 0.0
+        for i in range(n):
+            dual[i] = -costs[i] * loss_slope(loss, scores[i], targets[i]) if costs[i] > 0 else 0.0
         if lowest <= enough:
             break
     value, combined = _bound(line, columns, dual)
