@@ -117,6 +117,8 @@ ASIDE = {
         _case("mixture 2,800, C=.03", partial(made_up_tables.mixture, 3500), KernelParameters(C=0.03, gamma=0.1)),
         _case("mixture 6,400, C=300", partial(made_up_tables.mixture, 8000), KernelParameters(C=300, gamma=0.1)),
         _case("board 3,200, C=1000", partial(made_up_tables.board, 4000), KernelParameters(C=1000, gamma=8)),
+        _case("board 2,800, C=300", partial(made_up_tables.board, 3500), KernelParameters(C=300, gamma=3)),
+        _case("centres 2,400, C=100", partial(made_up_tables.centres, 3000, 10), KernelParameters(C=100, gamma=0.1)),
     ],
     "machines": [
         _case("SVR slope, C=20", slope, MachineParameters("svr", 1 / 25, C=20)),

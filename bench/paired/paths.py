@@ -85,6 +85,7 @@ PATHS = [
         ("solvers/kernel_dual/small.py", "kernel_matrix/rows_on_demand.py"),
     ),
     WorthOf("kernel: one working set is the problem", {"kernel": {"whole": False}}, _KERNEL),
+    WorthOf("kernel: rows that cannot move leave the one working set", {"kernel": {"movable_share": 0.0}}, _KERNEL),
     WorthOf(
         "kernel: rows for changed multipliers only", {"kernel": {"long_rows": 1 << 60}}, _KERNEL
     ),

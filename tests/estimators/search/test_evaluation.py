@@ -11,7 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 from fastsvm import SVC, SVCSearch
+from fastsvm._compiled.threads import Pool, at_most
 from fastsvm.estimators.search.evaluation import _parallel
+from fastsvm.estimators.search.shared_fits import SharedFits, Split
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the")
@@ -64,3 +66,30 @@ def test_methods_are_those_of_the_best_model(iris):
     search = SVCSearch(LogisticRegression(max_iter=1000), {"C": [1]}).fit(*iris)
     np.testing.assert_array_equal(search.predict_proba(iris[0]), search.best_estimator_.predict_proba(iris[0]))
     assert not hasattr(search, "transform") and not hasattr(SVCSearch(SVC(), {"C": [1]}), "predict_proba")
+
+
+@pytest.mark.parametrize(
+    ("n_threads", "memory", "sizes"),
+    [(1, "auto", [1] * 8), (2, "auto", [2] * 4), (4, "auto", [4, 4]), (16, "auto", [3, 3, 2]), (4, "1MB", [1] * 8)],
+)
+def test_groups_are_solved_together_where_threads_would_wait(ten_digits, n_threads, memory, sizes):
+    """Five folds of one problem are five paths for a kernel."""
+    X, y = ten_digits
+    models = {k: SVC(gamma=gamma, memory=memory) for k, gamma in enumerate(np.geomspace(0.01, 1, 8))}
+    data = models[0]._checked(X, y > 4, None)
+    splits = [Split.of(*split) for split in KFold(5).split(X)]
+    fits = SharedFits(models, data, splits, Pool(n_threads))
+    assert [len(batch) for batch in fits.batches(fits.groups())] == sizes
+
+
+def test_a_kernel_that_fails_does_not_harm_others(ten_digits, shared):
+    def broken(X, Z):
+        raise RuntimeError("no values")
+
+    X, y = ten_digits[0][:300], ten_digits[1][:300] > 4
+    with at_most(2), pytest.warns(FitFailedWarning, match="no values"):
+        found = SVCSearch(SVC(), {"kernel": ["rbf", broken], "C": [1, 10]}, cv=3, refit=False).fit(X, y).cv_results_
+    assert len(shared) == 6
+    assert np.isnan(found["mean_test_score"]).sum() == 2
+    alone = SVCSearch(SVC(), {"C": [1, 10]}, cv=3, refit=False).fit(X, y).cv_results_
+    np.testing.assert_array_equal(np.sort(found["mean_test_score"])[:2], np.sort(alone["mean_test_score"]))
