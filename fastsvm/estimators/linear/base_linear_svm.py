@@ -113,13 +113,14 @@ def demands_of(C: float, task: Task) -> Demands:
             f"C times the sample weights sums up to {total:.3g}, too large to compute with: lower C, or divide the "
             "weights by a constant."
         )
-    small = (task.weights > 0) & (costs < _LEAST)
-    if small.any():
-        row = int(np.argmax(small))
-        raise ValueError(
-            f"C times the weight of row {row} is {costs[row]:.3g}, too small to compute with: raise C or the weights, "
-            "or leave such rows out with weight 0."
-        )
+    if costs.min(initial=_LEAST) < _LEAST:  # Weights of 0 may be among them.
+        small = (task.weights > 0) & (costs < _LEAST)
+        if small.any():
+            row = int(np.argmax(small))
+            raise ValueError(
+                f"C times the weight of row {row} is {costs[row]:.3g}, too small to compute with: raise C or the "
+                "weights, or leave such rows out with weight 0."
+            )
     return Demands(task.targets, costs, task.balance, task.pairs)
 
 
