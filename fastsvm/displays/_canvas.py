@@ -153,14 +153,6 @@ def tint(colours: np.ndarray, strength: np.ndarray | float) -> np.ndarray:
     return 1 - np.asarray(strength)[..., None] * (1 - colours)
 
 
-def lines_for_legend(styles: dict[str, str], colour: object = "0.1") -> list[Artist]:
-    """Return a line for each name and its style, which is in a legend only."""
-    from matplotlib.lines import Line2D
-
-    looks: list[Look] = [{"color": colour, "linestyle": style, "label": name} for name, style in styles.items()]
-    return [Line2D([], [], **look) for look in looks]
-
-
 def are_many(points: np.ndarray) -> bool:
     """Return whether points hide one another: they are smaller then, and lines are drawn above them."""
     return len(points) > current_tuning().look.points

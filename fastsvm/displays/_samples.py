@@ -120,10 +120,6 @@ class Points(NamedTuple):
             raise ValueError(f"y holds labels that the model does not know: {unknown.tolist()}.")
         return cls(values, labels, classes, (names[0], names[1]))
 
-    def limits(self) -> np.ndarray:
-        """Return the limits of both axes, shape (2, 2): a row for each feature, with some padding."""
-        return np.column_stack(padded(self.X))
-
     def place_of(self, legend: bool | str) -> bool | str:
         """Return the place of the legend; the search for the best place is slow among many points."""
         return ("upper right" if are_many(self.X) else "best") if legend is True else legend

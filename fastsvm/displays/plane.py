@@ -13,7 +13,6 @@ from fastsvm.displays._canvas import (
     Option,
     are_many,
     colours_of,
-    lines_for_legend,
     point_look,
     pyplot,
     tint,
@@ -134,7 +133,7 @@ class MarginDisplay(Display):
         if grid_resolution < 2:
             raise ValueError(f"grid_resolution must be at least 2, found {grid_resolution}.")
         circled, name = circled_rows(estimator, points.X) if circle else (None, "")
-        first, second = (np.linspace(low, high, grid_resolution) for low, high in points.limits())
+        first, second = (np.linspace(low, high, grid_resolution) for low, high in zip(*padded(points.X), strict=True))
         grid = first, second
         points_of_grid = np.stack(np.meshgrid(*grid), axis=-1)
         rows = like(X, points_of_grid.reshape(-1, 2))
@@ -189,6 +188,7 @@ class MarginDisplay(Display):
 
     def _draw_lines(self, look: Look) -> list[Artist]:
         """Draw the levels that are in view, since matplotlib warns of others; return handles for a legend."""
+        from matplotlib.lines import Line2D
         from matplotlib.patheffects import withStroke
 
         self.lines_ = None
@@ -205,7 +205,8 @@ class MarginDisplay(Display):
         names = {"f = 0": "-"} if 0 in inside else {}
         others = sorted({abs(level) for level in inside} - {0})
         names |= {"f = " + ", ".join(f"±{level:g}" for level in others): "--"} if others else {}
-        return lines_for_legend(names)
+        looks: list[Look] = [{"color": "0.1", "linestyle": style, "label": name} for name, style in names.items()]
+        return [Line2D([], [], **look) for look in looks]
 
 
 def _classes_of(estimator: BaseEstimator) -> np.ndarray:

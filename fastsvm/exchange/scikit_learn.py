@@ -225,7 +225,7 @@ def _steps_of(pipeline: Pipeline) -> tuple[Standardization | None, Nystroem | No
 def _linear_to_sklearn(model: BaseEstimator) -> BaseEstimator:
     """Return the estimator of scikit-learn that has the same scores."""
     kind, parameters = _twin(model)
-    is_twin = kind is _LINEAR_TWINS[type(model)]
+    is_twin = kind is (_LINEAR_TWINS | _LANDMARK_TWINS)[type(model)]
     shared = _shared_parameters(model, kind) if is_twin else {"fit_intercept": model.fit_intercept}
     converted = kind(**(shared | parameters))
     converted.coef_ = model.coef_.copy()
@@ -240,7 +240,7 @@ def _linear_to_sklearn(model: BaseEstimator) -> BaseEstimator:
 
 def _twin(model: BaseEstimator) -> tuple[type[BaseEstimator], Attributes]:
     """Return the class in scikit-learn, and the parameters that differ."""
-    kind = _LINEAR_TWINS[type(model)]
+    kind = (_LINEAR_TWINS | _LANDMARK_TWINS)[type(model)]
     if kind is theirs.SGDOneClassSVM:
         return kind, {}
     if kind is theirs.LogisticRegression or (kind is svm.LinearSVC and model.loss == "log_loss"):
@@ -447,7 +447,10 @@ def _landmarks_to_sklearn(model: BaseEstimator) -> BaseEstimator:
     features.components_, features.normalization_, features.n_features_in_ = landmarks, np.eye(m), n_features
     features.component_indices_ = getattr(model, "component_indices_", np.arange(m))
     features._n_features_out = m
-    return _after_scaler(model, map_, features, _machine_after_features(model))
+    machine, coef = _linear_to_sklearn(model), dense_coef(model).copy()
+    machine.coef_, machine.n_features_in_ = coef if hasattr(model, "classes_") else coef[0], m
+    vars(machine).pop("feature_names_in_", None)  # the names are those of samples, which the pipeline takes
+    return _after_scaler(model, map_, features, machine)
 
 
 def _machine_of_pairs(model: BaseEstimator) -> SVC:
@@ -469,19 +472,6 @@ def _machine_of_pairs(model: BaseEstimator) -> SVC:
     parameters = _shared_parameters(model, SVC) | {"kernel": model.kernel, "loss": "hinge", "max_iter": -1}
     parameters["fit_intercept"] = True  # without one in the machine, those of the parts are 0
     return kernel_model(SVC, parameters, parts, n_iter_=np.full(len(coef), model.n_iter_), **names)
-
-
-def _machine_after_features(model: BaseEstimator) -> BaseEstimator:
-    """Return the linear machine on kernel values."""
-    kind = _LANDMARK_TWINS[type(model)]
-    several = {} if getattr(model, "multi_class", "ovr") == "ovr" else {"multi_class": "crammer_singer"}
-    machine = kind(**_shared_parameters(model, kind) | several)
-    coef = dense_coef(model).copy()
-    machine.coef_ = coef if hasattr(model, "classes_") else coef[0]
-    machine.intercept_ = np.array(model.intercept_, np.float64)
-    machine.n_features_in_ = coef.shape[1]
-    vars(machine).update(_present(model, "classes_", "n_iter_"))
-    return machine
 
 
 # --- machines of landmarks from scikit-learn -------------------------------------------------------------

@@ -17,7 +17,7 @@ from fastsvm.estimators.fitting.validation import Column, Samples, required_labe
 from fastsvm.kernel_matrix.rounding import ROUNDING
 
 
-class _Answer:
+class Answer:
     """What the answers of fitted models have in common.
 
     Parameters
@@ -52,7 +52,7 @@ class Classifier(ClassifierMixin):
     def _check_votes(self) -> None:
         """Raise ValueError if parameters do not say how classes are elected; here for nothing."""
 
-    @documented_by(_Answer)
+    @documented_by(Answer)
     @of_one_model
     def decision_function(self, X: Samples) -> np.ndarray:
         """Return the decision values of samples.
@@ -71,7 +71,7 @@ class Classifier(ClassifierMixin):
         labels, decisions = self._decided_by(X, self._labels, self._as_decisions)
         return labels, decisions
 
-    @documented_by(_Answer)
+    @documented_by(Answer)
     @of_one_model
     def predict(self, X: Samples) -> np.ndarray:
         """Return the class of each sample.
@@ -89,7 +89,7 @@ class Classifier(ClassifierMixin):
         self._check_votes()
         return self._decided_by(X, self._labels)[0]
 
-    @documented_by(_Answer)
+    @documented_by(Answer)
     def score(self, X: Samples, y: Column = None, sample_weight: Column = None) -> float:
         """Return the share of samples whose class is predicted correctly.
 
@@ -118,7 +118,7 @@ class Regressor(RegressorMixin):
         predicted = self.predict(X)
         return predicted, predicted
 
-    @documented_by(_Answer)
+    @documented_by(Answer)
     @of_one_model
     def predict(self, X: Samples) -> np.ndarray:
         """Return the predicted target of each sample.
@@ -130,7 +130,7 @@ class Regressor(RegressorMixin):
         """
         return self._decided_by(X, _of_one_function)[0]
 
-    @documented_by(_Answer)
+    @documented_by(Answer)
     def score(self, X: Samples, y: Column = None, sample_weight: Column = None) -> float:
         """Return R², the share of the variance of y that is explained.
 
@@ -169,7 +169,7 @@ class OutlierDetector(OutlierMixin):
     offset_: np.ndarray
     _decided_by: Callable[..., list[np.ndarray]]
 
-    @documented_by(_Answer)
+    @documented_by(Answer)
     @of_one_model
     def decision_function(self, X: Samples) -> np.ndarray:
         """Return the scores of samples less the offset.
@@ -183,7 +183,7 @@ class OutlierDetector(OutlierMixin):
         decisions[np.abs(decisions) <= ROUNDING * np.abs(self.offset_)] = 0.0  # on the boundary, which is no outlier
         return decisions
 
-    @documented_by(_Answer)
+    @documented_by(Answer)
     @of_one_model
     def score_samples(self, X: Samples) -> np.ndarray:
         """Return the scores of samples, larger where samples of the fit are dense.
@@ -195,7 +195,7 @@ class OutlierDetector(OutlierMixin):
         """
         return self.decision_function(X) + self.offset_
 
-    @documented_by(_Answer)
+    @documented_by(Answer)
     @of_one_model
     def predict(self, X: Samples) -> np.ndarray:
         """Return 1 for each inlier and -1 for each outlier.

@@ -39,16 +39,8 @@ except ImportError:  # scikit-learn has them from 1.9 on
 _WARM_STARTS = "_multipliers", "_fit_state"  # what an interrupted fit leaves for the next one
 
 
-class _NoCallbacks:
-    """Stands in for the mixin of newer versions of scikit-learn; there are no callbacks."""
-
-
-def _unchanged(method: Callable) -> Callable:
-    return method
-
-
-CallbackSupportMixin: Any = _NoCallbacks if callback is None else callback.CallbackSupportMixin
-with_callbacks: Callable[[Callable], Callable] = _unchanged if callback is None else callback.with_callbacks
+CallbackSupportMixin: Any = object if callback is None else callback.CallbackSupportMixin
+with_callbacks: Callable[[Callable], Callable] = (lambda fit: fit) if callback is None else callback.with_callbacks
 
 
 # --- what a fit is given, and the copy on which it works ---------------------------------------------------

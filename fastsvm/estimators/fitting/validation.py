@@ -500,9 +500,7 @@ def class_weights(
     """Return the factor of C of each class for `class_weight`; labels are class numbers, or -1."""
     if class_weight is None:
         return np.ones(len(classes))
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise InvalidParameterError(f"class_weight must be a dict, 'balanced' or None; found {class_weight!r}.")
+    if isinstance(class_weight, str) and class_weight == "balanced":
         used = labels >= 0
         count = np.bincount(labels[used], weight[used], len(classes))
         return count.sum() / (len(classes) * count)

@@ -188,7 +188,7 @@ class KernelFit:
         tol: float = 0.0,
     ) -> None:
         self.gram, self.labels, self._repeats = gram, labels, repeats
-        self._plan_memory, self._solver_of, self._small, self._tol = plan_memory, solver_of, small, tol
+        self._plan_memory, self._solver_of, self.small, self._tol = plan_memory, solver_of, small, tol
         self.problems = problems
         self._begin: dict[int, np.ndarray] = {}
         self._n_before: dict[int, int] = {}  # steps of problems that were begun as small ones
@@ -260,17 +260,12 @@ class KernelFit:
         full[0, self.problems.places(len(self.labels))] = alpha
         return full
 
-    @property
-    def begins_with(self) -> str | None:
-        """The name of the solver of small problems, if it begins."""
-        return None if self._small is None else self._small.name
-
     def run(self, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve all problems within the limits."""
-        if self._small is not None:
-            self._solve_small(self._small, limits, monitor)
+        if self.small is not None:
+            self._solve_small(self.small, limits, monitor)
             if len(self._solved) == self.problems.n_problems:
-                self.solved_by = self._small.name
+                self.solved_by = self.small.name
                 return
         if not solve_paths([[self]], limits, monitor) and time.perf_counter() >= limits.deadline:
             self._untouched = StopReason.MAX_TIME

@@ -3,7 +3,7 @@
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -66,7 +66,8 @@ class KernelFitMonitor(KernelMonitor):
     ) -> None:
         super().__init__()
         self._session, self._attributes, self.checkpointer = session, attributes, session.checkpointer
-        self._columns = [array(kind, values) for kind, values in zip(self._TYPES, _columns_of(records), strict=True)]
+        columns = zip(*records, strict=True) if records else [()] * len(self.COLUMNS)
+        self._columns = [array(kind, values) for kind, values in zip(self._TYPES, columns, strict=True)]
         self._begin = time.perf_counter() - max((record[1] for record in records), default=0.0)
         self._n_steps = np.zeros(n_problems, np.int64)
         for problem, _, n_steps, *_ in records:
@@ -140,7 +141,3 @@ class KernelFitMonitor(KernelMonitor):
         """Return the columns of the record, one entry an outer iteration, problem after problem."""
         order = slice(None) if len(self._n_steps) == 1 else np.argsort(np.array(self._columns[0]), kind="stable")
         return {name: np.array(column)[order] for name, column in zip(self.COLUMNS, self._columns, strict=True)}
-
-
-def _columns_of(records: Sequence[tuple]) -> Iterable[Sequence]:
-    return zip(*records, strict=True) if records else [()] * len(KernelFitMonitor.COLUMNS)

@@ -101,12 +101,10 @@ def problem_of(estimator: "BaseLinearSVM", task: Task, loss: Loss) -> LinearProb
 
 
 def demands_of(C: float, task: Task) -> Demands:
-    """Return targets and costs of the rows; raise ValueError if a cost underflows, or squares of costs overflow."""
-    return Demands(task.targets, _costs(task, C), task.balance, task.pairs)
+    """Return targets and costs of the rows, which are C times their weights.
 
-
-def _costs(task: Task, C: float) -> np.ndarray:
-    """Return C times the weights; raise ValueError if one underflows, or squares of sums of them overflow."""
+    Raises ValueError if a cost underflows, or squares of sums of costs overflow.
+    """
     with np.errstate(over="ignore"):
         costs = C * task.weights
         total = float(costs.sum())
@@ -115,16 +113,15 @@ def _costs(task: Task, C: float) -> np.ndarray:
             f"C times the sample weights sums up to {total:.3g}, too large to compute with: lower C, or divide the "
             "weights by a constant."
         )
-    if len(costs) and costs.min() >= _LEAST:  # there is no weight of 0 either
-        return costs
-    small = (task.weights > 0) & (costs < _LEAST)
-    if small.any():
-        row = int(np.argmax(small))
-        raise ValueError(
-            f"C times the weight of row {row} is {costs[row]:.3g}, too small to compute with: raise C or the weights, "
-            "or leave such rows out with weight 0."
-        )
-    return costs
+    if costs.min(initial=_LEAST) < _LEAST:  # Weights of 0 may be among them.
+        small = (task.weights > 0) & (costs < _LEAST)
+        if small.any():
+            row = int(np.argmax(small))
+            raise ValueError(
+                f"C times the weight of row {row} is {costs[row]:.3g}, too small to compute with: raise C or the "
+                "weights, or leave such rows out with weight 0."
+            )
+    return Demands(task.targets, costs, task.balance, task.pairs)
 
 
 def _fingerprint_of(task: Task, problem: LinearProblem, has_l1_penalty: bool) -> str:

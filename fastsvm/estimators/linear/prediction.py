@@ -9,7 +9,8 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.predictions import Classifier, Regressor
+from fastsvm.estimators.fitting.documentation import documented_by
+from fastsvm.estimators.fitting.predictions import Answer, Classifier, Regressor
 from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator, of_one_model
 from fastsvm.estimators.fitting.validation import STATISTICS, Samples, check_columns, check_rows
 from fastsvm.linalg.linear_predictor import scores
@@ -187,23 +188,14 @@ class LinearClassifier(Classifier, LinearModel):
         is_pair = decisions.shape[1] == 1
         return self.classes_[(decisions[:, 0] > 0).astype(np.intp) if is_pair else decisions.argmax(axis=1)]
 
+    @documented_by(Answer)
     def soft_decision(self, X: Samples) -> np.ndarray:
         """Return the scores cut off at -1 and 1: soft decisions between the margins, hard ones beyond.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
 
         Returns
         -------
         ndarray of float64
             In the shape of `decision_function`.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
         """
         return np.clip(self.decision_function(X), -1, 1)
 
@@ -214,44 +206,26 @@ class LinearProbabilities:
     _chosen_loss: Callable[[], Loss]
     _scores: Callable[[Any], np.ndarray]
 
+    @documented_by(Answer)
     @of_one_model
     def predict_proba(self, X: Samples) -> np.ndarray:
         """Return probabilities of the classes, which the losses "log_loss", "modified_huber" and "softmax" define.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
 
         Returns
         -------
         ndarray of float64, shape (n_samples, n_classes)
             Of more than two classes one against the rest, each one's probability is divided by their sum.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
         """
         return _class_probabilities(self._chosen_loss(), self._scores(X))
 
+    @documented_by(Answer)
     def predict_log_proba(self, X: Samples) -> np.ndarray:
         """Return logarithms of `predict_proba`.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
 
         Returns
         -------
         ndarray of float64, shape (n_samples, n_classes)
             Minus infinity for a probability of 0.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))

@@ -5,7 +5,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import documented
+from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.fitting.session import drafted
 from fastsvm.estimators.fitting.validation import (
     Attributes,
@@ -18,7 +18,7 @@ from fastsvm.estimators.fitting.validation import (
     encode,
     number,
 )
-from fastsvm.estimators.linear.base_sgd import BaseSGD
+from fastsvm.estimators.linear.base_sgd import BaseSGD, GradientDescent
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearProbabilities
 from fastsvm.estimators.linear.training_task import Task, loss_of, loss_rule, task_of_classes
 from fastsvm.losses import LOSSES, Loss, provides_probabilities
@@ -125,6 +125,7 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     def _own_rules(self) -> dict[str, Rule]:
         return {"loss": loss_rule("labels", "classes", "numbers"), "margin": number(above=0)}
 
+    @documented_by(GradientDescent)
     @drafted
     @one_threaded_blas
     def partial_fit(
@@ -137,25 +138,8 @@ class SGDClassifier(LinearClassifier, BaseSGD):
 
         Parameters
         ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; they are not copied.
-        y : array-like of shape (n_samples,) or None
-            As for `fit`.
         classes : array-like of shape (n_classes,) or None
             All labels there will be; needed in the first call.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
-
-        Returns
-        -------
-        SGDClassifier
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            As for `fit`.
         """
         self._check_parameters()
         first = not hasattr(self, "classes_")

@@ -3,10 +3,10 @@
 import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import documented
+from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.fitting.session import drafted
 from fastsvm.estimators.fitting.validation import Attributes, Column, Rule, Samples, TrainingSet, check_training_set
-from fastsvm.estimators.linear.base_sgd import BaseSGD
+from fastsvm.estimators.linear.base_sgd import BaseSGD, GradientDescent
 from fastsvm.estimators.linear.prediction import LinearRegressor
 from fastsvm.estimators.linear.training_task import Task, loss_rule
 
@@ -94,6 +94,7 @@ class SGDRegressor(LinearRegressor, BaseSGD):
     def _own_rules(self) -> dict[str, Rule]:
         return {"loss": loss_rule("numbers")}
 
+    @documented_by(GradientDescent)
     @drafted
     @one_threaded_blas
     def partial_fit(self, X: Samples, y: Column = None, sample_weight: Column = None) -> "SGDRegressor":
@@ -101,26 +102,6 @@ class SGDRegressor(LinearRegressor, BaseSGD):
 
         The average and the learning rate continue. The rate "auto" is that of the first samples, and assumes epochs of
         at least 1,000 steps. There is no test of convergence, no validation set, and callbacks are not called.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; they are not copied.
-        y : array-like of shape (n_samples,) or None
-            As for `fit`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
-
-        Returns
-        -------
-        SGDRegressor
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            As for `fit`.
         """
         self._check_parameters()
         first = not hasattr(self, "coef_")

@@ -104,7 +104,8 @@ class DualExpansion(NamedTuple):
 
     def form(self, one: Support, other: Support, are_same: bool) -> np.ndarray:
         """Return Σ_ij β_i (k(x_i, x_j) + s²) β_j over pairs of rows of two places, for each score."""
-        total, step = np.zeros(one.beta.shape[1]), self._chunk_rows()
+        total, tuning = np.zeros(one.beta.shape[1]), self.source.tuning
+        step = max(1, min(tuning.resident_rows, self.budget // tuning.block_share // self._row_bytes()))
         parts, is_halved = list(spans(len(other.rows), step)), are_same and one.source.resident
         for a, b in spans(len(one.rows), step if one.source.resident else self._held_rows()):
             block = one.source.rows(one.rows[a:b])
@@ -121,11 +122,6 @@ class DualExpansion(NamedTuple):
     def _held_rows(self) -> int:
         """Return how many rows may be in memory at once."""
         return max(1, self.budget // self.source.tuning.window_share // self._row_bytes())
-
-    def _chunk_rows(self) -> int:
-        """Return how many rows of an expansion may be used at once."""
-        tuning = self.source.tuning
-        return max(1, min(tuning.resident_rows, self.budget // tuning.block_share // self._row_bytes()))
 
     def _row_bytes(self) -> int:
         """Return the bytes of a row as it is stored or, if that is more, in float64."""

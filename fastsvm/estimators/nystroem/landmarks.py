@@ -112,7 +112,7 @@ class LandmarkEstimator(KernelEstimator):
 
     def _landmark_attributes(self, chosen: "Chosen", places: np.ndarray | None) -> Attributes:
         """Return the fitted attributes of landmarks; `places` are the numbers of the samples that are learnt."""
-        attributes = {"components_": chosen.features.landmarks, "rank_": chosen.features.rank}
+        attributes = {"components_": chosen.features.landmarks, "rank_": chosen.features.map.rank}
         if chosen.places is not None:
             attributes["component_indices_"] = chosen.places if places is None else places[chosen.places]
         return attributes | {"trace_error_": chosen.trace_error}
@@ -139,11 +139,6 @@ class FeatureMap:
             kernel, _, rows = exact.paired(exact.stored.block)
             map_ = NystroemMap.of(kernel, rows, estimator.rank_tol, pool)
         self.map = map_
-
-    @property
-    def rank(self) -> int:
-        """Number of features."""
-        return self.map.rank
 
     def predictor(self, dtype: np.dtype | type) -> Predictor:
         """Return what pairs landmarks with samples in a type of kernel values."""
@@ -182,7 +177,7 @@ def stored_features(
     Few features are in float64. Others are in float32 if half of the `budget`, in bytes, holds them, else, where the
     kernel has a bound, in float16: in memory if half of the budget holds them then, else in a file.
     """
-    shape = len(source), features.rank
+    shape = len(source), features.map.rank
     n_values = shape[0] * shape[1]
     kinds: list[type[np.floating]] = [np.float64] if n_values <= tuning.exact_values else []
     kernel = resolve_kernel(estimator, 1.0)

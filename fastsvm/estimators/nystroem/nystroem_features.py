@@ -10,7 +10,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.estimators.fitting.documentation import documented
+from fastsvm.estimators.fitting.documentation import documented, documented_by
+from fastsvm.estimators.fitting.predictions import Answer
 from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.fitting.session import drafted, of_one_model
 from fastsvm.estimators.fitting.validation import (
@@ -150,25 +151,16 @@ shape (n_samples, n_features)
     def _n_features_out(self) -> int:
         return self.rank_
 
+    @documented_by(Answer)
     @one_threaded_blas
     @of_one_model
     def transform(self, X: Samples) -> np.ndarray:
         """Return the new features of samples.
 
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
-
         Returns
         -------
         ndarray of shape (n_samples, rank)
             In float64 if X is, or else in float32.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
         """
         check_is_fitted(self, "normalization_")
         source = check_rows(self, X, reset=False)

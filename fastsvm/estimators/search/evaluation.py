@@ -4,6 +4,7 @@ import inspect
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -126,20 +127,16 @@ def evaluate(models: list[BaseEstimator], rows: SearchData, splits: list[Split],
         yield from _parallel(rules)(delayed(_fitted_and_scored)(common, *place) for place in sorted(left))
 
 
+@dataclass(eq=False)
 class _Common:
     """What all tasks of a search need; an object of its own, so that a cluster sends it once to each worker."""
 
-    def __init__(
-        self,
-        models: dict[int, BaseEstimator],
-        rows: SearchData,
-        splits: list[Split],
-        rules: Rules,
-        data: TrainingSet | None = None,
-        checked: KernelMachine | None = None,
-    ) -> None:
-        self.models, self.rows, self.splits, self.rules = models, rows, splits, rules
-        self.data, self.checked = data, checked
+    models: dict[int, BaseEstimator]
+    rows: SearchData
+    splits: list[Split]
+    rules: Rules
+    data: TrainingSet | None = None
+    checked: KernelMachine | None = None
 
     def __sizeof__(self) -> int:
         """Return about the bytes, by which joblib's Dask backend decides and Dask counts."""

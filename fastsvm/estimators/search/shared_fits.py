@@ -135,21 +135,14 @@ class KernelGroup(NamedTuple):
     parts: list[Part]
 
 
-class _Shared(NamedTuple):
-    """Common to all fits of a kernel: the kernel matrix, the geometry of the samples, and the memory plan."""
-
-    kernel: SharedKernel
-    geometry: Attributes
-    plan: Plan
-
-
 class _Stated(NamedTuple):
-    """Fits of a group, what their models ask, and what they share."""
+    """Fits of a group, what their models ask, and what they share: the kernel matrix, and the samples' geometry."""
 
     group: KernelGroup
     tasks: dict[Part, KernelFit]
     asked: dict[Part, Statement]
-    shared: _Shared
+    kernel: SharedKernel
+    geometry: Attributes
 
 
 class SharedFits:
@@ -260,17 +253,16 @@ class SharedFits:
         shared = self._shared(groups, number, asked, problems)
         if shared is None:
             return None
+        kernel, geometry, plan = shared
         tasks = {
-            part: KernelFit(
-                shared.kernel, each, asked[part].labels, lambda: shared.plan, solver_of(self.models[part.model])
-            )
+            part: KernelFit(kernel, each, asked[part].labels, lambda: plan, solver_of(self.models[part.model]))
             for part, each in problems.items()
         }
-        return _Stated(groups[number], tasks, asked, shared)
+        return _Stated(groups[number], tasks, asked, kernel, geometry)
 
     def _models(self, stated: _Stated, train_score: bool) -> Iterator[tuple[Part, FoldModel]]:
         """Yield the models of a group, and what fit each is."""
-        group, tasks, asked, (kernel, geometry, _) = stated
+        group, tasks, asked, kernel, geometry = stated
         for k in dict.fromkeys(part.split for part in tasks):
             parts = [part for part in tasks if part.split == k]
             models = [self._model(part, tasks[part], asked[part], geometry) for part in parts]
@@ -315,8 +307,8 @@ class SharedFits:
 
     def _shared(
         self, groups: list[KernelGroup], number: int, stated: dict[Part, Statement], problems: dict[Part, Problems]
-    ) -> _Shared | None:
-        """Return what the fits of one of the groups share, None if the memory is too small."""
+    ) -> tuple[SharedKernel, Attributes, Plan] | None:
+        """Return the kernel matrix, geometry and memory plan of one of the groups; None if the memory is too small."""
         group = groups[number]
         most = max(float(one.upper.max()) for one in stated.values())
         models = [self.models[part.model] for part in group.parts]
@@ -349,7 +341,7 @@ class SharedFits:
         kernel = SharedKernel(gram, self._arenas[number][: plan.tile_bytes], place)
         if any(one.n_problems > 1 for one in every):
             kernel.fill()  # almost all rows are needed by some problem
-        return _Shared(kernel, geometry_of(group.gamma, rows.statistics), plan)
+        return kernel, geometry_of(group.gamma, rows.statistics), plan
 
     def _paths(self, parts: list[Part]) -> list[list[Part]]:
         """Return lists of fits that differ only in what their machine follows, in increasing order."""

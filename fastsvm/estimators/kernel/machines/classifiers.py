@@ -113,10 +113,7 @@ class KernelClassifier(Classifier, KernelMachine):
         """Missing: raises AttributeError, which says how to get probabilities."""
         raise AttributeError(self._no_probabilities())
 
-    @property
-    def predict_log_proba(self) -> NoReturn:
-        """Missing: raises AttributeError, which says how to get probabilities."""
-        raise AttributeError(self._no_probabilities())
+    predict_log_proba = predict_proba
 
     def _no_probabilities(self) -> str:
         return _PROBABILITIES.format(name=type(self).__name__)

@@ -197,7 +197,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             def attributes() -> Attributes:
                 return fixed | self._attributes(task, samples, classes)
 
-            solver = task.begins_with or self.solver
+            solver = self.solver if task.small is None else task.small.name
             monitor = KernelFitMonitor(session, task.problems.n_problems, solver, attributes, records)
             with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
                 task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
