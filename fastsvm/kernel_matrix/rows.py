@@ -53,11 +53,6 @@ class _SampleRows:
         self.store, self.gram, self._computed = store, gram, 0
 
     @property
-    def n_computed(self) -> int:
-        """Number of rows in the store that were computed so far."""
-        return 0
-
-    @property
     def worth_filling(self) -> float:
         """If this share of the rows is needed, computing all at once is cheaper; infinite for never."""
         return np.inf
@@ -124,11 +119,6 @@ class RowCache(_SampleRows):
     def n_slots(self) -> int:
         """Number of rows that fit."""
         return len(self._row_in)
-
-    @property
-    def n_computed(self) -> int:
-        """Number of rows computed so far."""
-        return self._misses
 
     @property
     def counts(self) -> CacheCounts:
@@ -405,7 +395,7 @@ class SharedKernel:
         return self._rows.slots_of(rows)
 
     def _fetch(self, rows: np.ndarray) -> np.ndarray:
-        if self._slot_of is None and self._rows.n_computed > self.tuning.singly_share * len(self):
+        if self._slot_of is None and self._rows.counts.rows_computed > self.tuning.singly_share * len(self):
             self.fill()
         return self._rows.fetch(rows) if self._slot_of is None else self._slot_of[rows]
 

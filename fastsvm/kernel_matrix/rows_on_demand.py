@@ -110,12 +110,8 @@ def diagonal_value(rows: KernelSquare | RowsOnDemand, i: int) -> float:
 
 
 @kernel_row.register(KernelSquare)
-def _row_of_square(rows, i):
-    return rows.values[i]
-
-
 @known_row.register(KernelSquare)
-def _known_row_of_square(rows, i):
+def _row_of_square(rows, i):
     return rows.values[i]
 
 

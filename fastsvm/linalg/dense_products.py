@@ -9,7 +9,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.processor import HAS_WIDE_VECTORS
 from fastsvm._compiled.vectors import add_tile_1, add_tile_2, add_tile_5
-from fastsvm.linalg.row_products import FEATURES
+from fastsvm.linalg.row_products import FEATURES, add_rows
 
 _ROWS = 8  # So many rows are widened at a time, so that weights are read once for all of them.
 
@@ -57,51 +57,20 @@ def _wide_add(values, places, factors, bounds, out):
 
 def _plain_add(values, places, factors, bounds, out):
     """Add rows, eight at a time; some columns at a time are widened first."""
-    d = values.shape[1]
-    wide = np.empty(_ROWS * FEATURES, out.dtype)
+    d, real = values.shape[1], out.dtype.type
+    wide, some = np.zeros((_ROWS, FEATURES), out.dtype), np.zeros(_ROWS, out.dtype)
     for left in range(0, d, FEATURES):
         right = min(left + FEATURES, d)
         for first in range(0, places.size, _ROWS):
             n = min(_ROWS, places.size - first)
-            for i in range(_ROWS):
-                place = places[first + min(i, n - 1)]
-                _widen(values[place, left:right], wide[i * FEATURES : i * FEATURES + right - left])
+            for i in range(n):
+                source, target = values[places[first + i], left:right], wide[i]
+                for j in range(source.size):
+                    target[j] = real(source[j])
             for c in range(bounds[0], bounds[1]):
-                _add_rows(_eight(factors, c, places, first), wide, out[c, left:right])
-
-
-@jit
-def _widen(values, out):
-    real = out.dtype.type
-    for j in range(values.size):
-        out[j] = real(values[j])
-
-
-@jit
-def _eight(factors, c, places, first):
-    """Return the factors of eight places, 0 beyond the last."""
-    n, none = places.size - first, factors.dtype.type(0)
-    return (
-        factors[c, places[first]],
-        factors[c, places[first + 1]] if n > 1 else none,
-        factors[c, places[first + 2]] if n > 2 else none,
-        factors[c, places[first + 3]] if n > 3 else none,
-        factors[c, places[first + 4]] if n > 4 else none,
-        factors[c, places[first + 5]] if n > 5 else none,
-        factors[c, places[first + 6]] if n > 6 else none,
-        factors[c, places[first + 7]] if n > 7 else none,
-    )
-
-
-@jit
-def _add_rows(factors, wide, out):
-    """Add eight rows times factors."""
-    f0, f1, f2, f3, f4, f5, f6, f7 = factors
-    for j in range(out.size):
-        x0, x1, x2, x3 = wide[j], wide[j + FEATURES], wide[j + 2 * FEATURES], wide[j + 3 * FEATURES]
-        x4, x5 = wide[j + 4 * FEATURES], wide[j + 5 * FEATURES]
-        x6, x7 = wide[j + 6 * FEATURES], wide[j + 7 * FEATURES]
-        out[j] += f0 * x0 + f1 * x1 + f2 * x2 + f3 * x3 + f4 * x4 + f5 * x5 + f6 * x6 + f7 * x7
+                for i in range(_ROWS):
+                    some[i] = factors[c, places[first + i]] if i < n else real(0)
+                add_rows(wide, some, out[c, left:right])
 
 
 _add_all = jit(_wide_add if HAS_WIDE_VECTORS else _plain_add)

@@ -54,7 +54,7 @@ def invert(block: CSRBlock) -> InvertedIndex:
     starts[-1] = n_values
     rows, values = np.empty(n_values, np.int32), np.empty(n_values, block.data.dtype)
     _fill(block, rising[numbers], starts.copy(), rows, values)
-    _renumber(table, rising)
+    table[:, 1] = np.append(rising, n_found)[table[:, 1]]  # free places have -1, which is the last
     return InvertedIndex(table, hashing, starts, rows, values)
 
 
@@ -83,13 +83,6 @@ def _number(indices, table, hashing, numbers, occurring):
         numbers[t] = table[at, 1]
         counts[numbers[t]] += 1
     return n_found
-
-
-@jit
-def _renumber(table, rising):
-    """Replace the numbers in the table by those in rising order, and those of free places by the one after the last."""
-    for at in range(table.shape[0]):
-        table[at, 1] = rising[table[at, 1]] if table[at, 0] >= 0 else rising.size
 
 
 @jit

@@ -250,7 +250,7 @@ def add_panel_products(rows: np.ndarray, panels: np.ndarray, out: np.ndarray, re
 
 @outlined
 def add_rows(rows, coef, sums):
-    """Add Σ_s coef_s rows[s] to the sums, in float64. Columns beyond the sums are ignored."""
+    """Add Σ_s coef_s rows[s] to the sums, in their type. Columns beyond the sums are ignored."""
     s = 0
     while s + 8 <= coef.size:
         a, b, c, d = rows[s], rows[s + 1], rows[s + 2], rows[s + 3]

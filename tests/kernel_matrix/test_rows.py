@@ -173,7 +173,7 @@ def test_all_rows_at_once():
     slots = cache.fetch(np.arange(N))
     np.testing.assert_array_equal(cache.store[slots], [wanted(row) for row in range(N)])
     assert cache.counts == (N, N)
-    assert cache.n_computed == N
+    assert cache.counts.rows_computed == N
 
 
 def test_all_rows_are_not_worth_it_where_they_do_not_fit_or_are_read_from_a_file():

@@ -229,7 +229,7 @@ class Decomposition(ABC):
         Those needed are about the rows that have a multiplier now or are on the wrong side of their margin.
         """
         n = len(self.rows.gram)
-        if self._all_considered or self.rows.n_computed < n / 4:
+        if self._all_considered or self.rows.counts.rows_computed < n / 4:
             return
         self._all_considered = True
         wrong = self.problem.y * (level - middle) < 0

@@ -38,7 +38,7 @@ After
 """
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +55,7 @@ from fastsvm.solvers.linear_dual.metric import Metric, metric_of, no_metric
 from fastsvm.solvers.linear_dual.problem import (
     OVERFLOW,
     Certificate,
+    CertificateSums,
     CertifiedSolver,
     LinearProblem,
     LinearSettings,
@@ -347,7 +348,12 @@ class LinearDualAscent(CertifiedSolver[LinearDualState]):
 
     def certify(self, state: LinearDualState) -> Certificate:
         """Return both objectives and the violation of the optimality conditions, by a pass in float64."""
-        return self.problem.certify([self._best(state)], state.dual, state.path.position, self.pool)[1]
+        weights = [self._best(state)]
+        return self.problem.certificate(weights, self._certificate_sums(weights, state))[1]
+
+    def _certificate_sums(self, weights: Sequence[np.ndarray], state: LinearDualState) -> CertificateSums:
+        """Return the sums over the rows that a certificate needs."""
+        return self.problem.certificate_sums(weights, state.dual, state.path.position, self.pool)
 
     def _certified_end(self, state: LinearDualState) -> tuple[LinearDualState, Certificate]:
         """Return the state and its certificate.
@@ -357,7 +363,7 @@ class LinearDualAscent(CertifiedSolver[LinearDualState]):
         if state.candidate is None:
             return state, self.certify(state)
         choices = [self._best(state), state.candidate]
-        best, certificate = self.problem.certify(choices, state.dual, state.path.position, self.pool)
+        best, certificate = self.problem.certificate(choices, self._certificate_sums(choices, state))
         return state._replace(best=best, primal=certificate.primal), certificate
 
     def _best(self, state: LinearDualState) -> np.ndarray:

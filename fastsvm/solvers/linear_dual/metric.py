@@ -7,11 +7,11 @@ factors, so that the scores share Gram matrices. A sample of the rows and their 
 """
 
 import math
-from collections.abc import Generator
 from typing import NamedTuple, cast
 
 import numpy as np
 
+from fastsvm._compiled.threads import spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
 from fastsvm.solvers.linear_dual.problem import PIECE_VALUES, ROUNDING, LinearProblem, explain
@@ -221,19 +221,21 @@ def _sampled(problem: LinearProblem, width: int, most: int) -> np.ndarray:
 
 
 def _sums_of_squares(problem: LinearProblem, width: int) -> tuple[int, np.ndarray]:
-    """Return the number of some sparse rows and the sum of the squares of each feature; long rows are shortened."""
-    total, count = np.zeros(width), 0
-    for window in _pieces(problem):
-        block = cast(CSRBlock, window.block)
+    """Return the number of sparse rows, of those on disk a sample, and the sum of the squares of each feature.
+
+    Long rows are shortened.
+    """
+    is_resident, every, total = problem.source.resident, np.arange(len(problem.source)), np.zeros(width)
+    block, _, rows = Window(problem.block, every, every) if is_resident else _sample(problem, SAMPLED_ROWS)
+    for a, b in spans(len(rows), max(1, PIECE_VALUES * len(rows) // max(1, block.stored.size))):
+        piece = cast(CSRBlock, block.slice(a, b))
         with np.errstate(all="ignore"):
-            squares = block.data.astype(np.float64) ** 2
+            squares = piece.data.astype(np.float64) ** 2
             if not np.isfinite(squares.sum()):
-                explain(window)
-        indptr, d = block.indptr, block.n_features
-        squares *= np.repeat(_shortening(block.sq_norms()), np.diff(indptr))
-        total[:d] += np.bincount(block.indices, squares, d)
-        count += len(window.rows)
-    return count, total
+                explain(Window(piece, every[: b - a], rows[a:b]))
+        squares *= np.repeat(_shortening(piece.sq_norms()), np.diff(piece.indptr))
+        total[: piece.n_features] += np.bincount(piece.indices, squares, piece.n_features)
+    return len(rows), total
 
 
 def _sample(problem: LinearProblem, most: int) -> Window:
@@ -246,15 +248,3 @@ def _sample(problem: LinearProblem, most: int) -> Window:
         rows = rows[np.unique(np.linspace(0, len(rows) - 1, most).astype(np.int64))]
     block = problem.block if source.resident and len(rows) == len(source) else source.rows(rows)
     return Window(block, np.arange(len(rows)), rows)
-
-
-def _pieces(problem: LinearProblem) -> Generator[Window, None, None]:
-    """Yield all sparse rows in memory in pieces, or a sample of those on disk."""
-    if not problem.source.resident:
-        yield _sample(problem, SAMPLED_ROWS)
-        return
-    n = len(problem.source)
-    n_rows = max(1, PIECE_VALUES * n // max(1, len(problem.block.stored)))
-    for start in range(0, n, n_rows):
-        rows = np.arange(start, min(start + n_rows, n))
-        yield Window(problem.block.slice(rows[0], rows[-1] + 1), np.arange(len(rows)), rows)

@@ -158,17 +158,6 @@ class LinearProblem(NamedTuple):
 
     # --- certificates ------------------------------------------------------------------------------------
 
-    def certify(
-        self, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
-    ) -> tuple[np.ndarray, Certificate]:
-        """Return the weights of the lowest objectives, and their certificate with dual variables.
-
-        The dual objective is that of the variables nearest to `dual` that are feasible in float64, since rounding to
-        float32 may violate a bound. The optimality conditions are checked at the weights `position`, Σ β_i x_i as the
-        solver updates it; the dual objective uses a sum that is computed anew.
-        """
-        return self.certificate(weights, self.certificate_sums(weights, dual, position, pool))
-
     def certificate(self, weights: Sequence[np.ndarray], sums: CertificateSums) -> tuple[np.ndarray, Certificate]:
         """Return the weights of the lowest objectives with some sums over all rows, and their certificate."""
         best, lowest = weights[0], self.by_problem(sums.losses[0]) + self.penalty(weights[0])
@@ -182,7 +171,12 @@ class LinearProblem(NamedTuple):
     def certificate_sums(
         self, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
     ) -> CertificateSums:
-        """Return the sums over the rows that a certificate needs; the arguments are those of `certify`."""
+        """Return the sums over the rows that a certificate of weights and dual variables needs.
+
+        The dual objective is that of the variables nearest to `dual` that are feasible in float64, since rounding to
+        float32 may violate a bound. The optimality conditions are checked at the weights `position`, Σ β_i x_i as the
+        solver updates it; the dual objective uses a sum that is computed anew.
+        """
         every, k = np.concatenate([*weights, position]), len(position)
         losses, conjugates, violation = np.zeros((len(weights), k)), np.zeros(k), 0.0
         total = np.zeros((k, self.source.shape[1] + 1))

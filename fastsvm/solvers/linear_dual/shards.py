@@ -45,7 +45,6 @@ from fastsvm.solvers.linear_dual.metric import Metric, RowMoments, moments_of
 from fastsvm.solvers.linear_dual.problem import (
     OVERFLOW,
     PIECE_ROWS,
-    Certificate,
     CertificateSums,
     LinearProblem,
     LinearSettings,
@@ -424,15 +423,13 @@ class ShardedAscent(LinearDualAscent):
     def _losses_of(self, weights: np.ndarray) -> np.ndarray:
         return _total(self.shards.losses(weights))
 
-    def certify(self, state: LinearDualState) -> Certificate:
-        """Return both objectives and the violation of the optimality conditions, by a pass in float64."""
-        weights = [self._best(state)]
+    def _certificate_sums(self, weights: Sequence[np.ndarray], state: LinearDualState) -> CertificateSums:
+        """Return the sums over the rows of all shards."""
         parts = self.shards.certificate_sums(weights, self._share, state.path.position)
-        sums = CertificateSums(
+        return CertificateSums(
             _total(part.losses for part in parts), _total(part.conjugates for part in parts),
             max(part.violation for part in parts), self._padded(_total(part.position for part in parts)),
         )  # fmt: skip
-        return self.problem.certificate(weights, sums)[1]
 
 
 def _total(parts: Iterable[np.ndarray]) -> np.ndarray:

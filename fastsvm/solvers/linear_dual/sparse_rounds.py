@@ -34,7 +34,7 @@ from fastsvm.losses import (
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent, LinearDualState, recorded
 from fastsvm.solvers.linear_dual.epochs import EpochState, Shrinking
 from fastsvm.solvers.linear_dual.metric import Metric, no_metric
-from fastsvm.solvers.linear_dual.problem import PIECE_VALUES, LinearProblem, LinearSettings
+from fastsvm.solvers.linear_dual.problem import PIECE_ROWS, PIECE_VALUES, LinearProblem, LinearSettings
 from fastsvm.solvers.outer_loop import OutOfTime, Report, check_time
 from fastsvm.sources import CSRBlock
 
@@ -51,8 +51,9 @@ class WideAscent(LinearDualAscent):
     def __init__(self, problem: LinearProblem, settings: LinearSettings, pool: Pool) -> None:
         super().__init__(problem, settings, pool)
         block = unsigned(readable(cast(CSRBlock, problem.block), self.rows)[0])
-        squares = np.empty(len(self.rows))
-        write_squares(block, problem.constant, squares)
+        with np.errstate(over="ignore"):  # which is looked for below
+            norms = [problem.block.slice(a, b).sq_norms() for a, b in spans(len(self.rows), PIECE_ROWS)]
+        squares = np.concatenate(norms) + problem.constant**2
         if not np.isfinite(squares).all():  # of rows that cost nothing too
             problem.explain()
         self._rows, self._scores = (block, squares, problem.constant), np.zeros((self.n_scores, len(squares)))
@@ -140,16 +141,6 @@ class PassPlan(NamedTuple):
 
 
 @jit
-def write_squares(block, constant, out):
-    """Write the squared lengths of rows, with the constant feature."""
-    for i in range(out.size):
-        total = 0.0
-        for p in range(block.indptr[i], block.indptr[i + 1]):
-            total += float(block.data[p]) * block.data[p]
-        out[i] = constant**2 + total
-
-
-@jit
 def _score_of(block, i, weights):
     """Return the dot product of a row with weights."""
     total = 0.0
@@ -169,10 +160,10 @@ def _add_row(block, i, factor, weights):
 def take_passes(loss, demands, rows, scores, plan, state, columns):
     """Take passes in some scores, unless they are within tolerance, and write `COLUMNS` to `columns`.
 
-    `rows` are a CSRBlock of a type that compiled functions take; the squared lengths, as `write_squares` writes them;
-    and the value of the constant feature. `scores` are the products of the rows with the weights. `state` is modified:
-    variables β, shape (n, n_scores); Σ β_i x_i, shape (n_scores, n_weights); and the weights and the primal objectives
-    of the lowest objectives so far.
+    `rows` are a CSRBlock of a type that compiled functions take; the squared lengths, with the constant feature; and
+    the value of this feature. `scores` are the products of the rows with the weights. `state` is modified: variables β,
+    shape (n, n_scores); Σ β_i x_i, shape (n_scores, n_weights); and the weights and the primal objectives of the lowest
+    objectives so far.
     """
     for c in range(plan.first, plan.last):
         _take_passes_in(c, loss, demands, (*rows, scores[c]), plan, state, columns[c])

@@ -34,8 +34,10 @@ class PrivateFeatures(NamedTuple):
 
     def whole(self, linear: LinearFunction) -> LinearFunction:
         """Return the weights of all features."""
-        coef = np.zeros((len(linear.coef), self.n_features))
-        _write_whole(self, linear.coef, coef)
+        coef, n_shared, sizes = np.zeros((len(linear.coef), self.n_features)), len(self.shared), np.diff(self.starts)
+        for whole, own in zip(coef, linear.coef, strict=True):
+            whole[self.shared] = own[:n_shared]
+            whole[self.columns] = np.repeat(own[n_shared:], sizes) * self.shares
         return LinearFunction(coef, linear.intercept)
 
     def rates(self, rates: FeatureRates) -> FeatureRates:
@@ -118,16 +120,3 @@ def _merge(block, columns_of, merged, private):
             starts[owner] = at
         new_indptr[i + 1] = count
     return count, owner
-
-
-@jit
-def _write_whole(private, coef, out):
-    """Write the weights of all features."""
-    shared, starts, columns, shares = private.shared, private.starts, private.columns, private.shares
-    for c in range(coef.shape[0]):
-        for q in range(shared.size):
-            out[c, shared[q]] = coef[c, q]
-        for owner in range(starts.size - 1):
-            weight = coef[c, shared.size + owner]
-            for q in range(starts[owner], starts[owner + 1]):
-                out[c, columns[q]] = weight * shares[q]

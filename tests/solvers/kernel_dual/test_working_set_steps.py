@@ -156,7 +156,7 @@ def test_rows_are_computed_only_for_samples_whose_multipliers_changed(method):
             before = state.alpha.copy()
             state, _ = solver.step(state, 10**7)
             changed |= state.alpha != before
-        assert rows.n_computed == changed.sum() < 900
+        assert rows.counts.rows_computed == changed.sum() < 900
         solution, reason, _ = solved(method(KernelProblem(y, upper, y), rows, 1e-4, 60, pool, 0))
         float_gram(X, pool).rows(np.arange(900), K, np.arange(900))
     assert reason is StopReason.CONVERGED

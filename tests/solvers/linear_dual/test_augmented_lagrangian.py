@@ -51,7 +51,8 @@ def ended(problem, tol=1e-9, dual=None, stop=0, n_threads=None):
         rows = problem.dense(problem.block, problem.source.shape[1] + 1)
         found = solved(problem, rows, np.ascontiguousarray(dual.T), Course(tol, stop=np.full(1, stop)), pool)
         dual = np.ascontiguousarray(found.dual.T)
-        return Ended(found.weights, dual, problem.certify([found.weights], dual, found.weights, pool)[1])
+        sums = problem.certificate_sums([found.weights], dual, found.weights, pool)
+        return Ended(found.weights, dual, problem.certificate([found.weights], sums)[1])
 
 
 @pytest.fixture(scope="module")
