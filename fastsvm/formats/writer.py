@@ -17,11 +17,11 @@ def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, "Sto
     """Write rows to a new HDF5 file; return their number, and the classes or range of labels, None if none."""
     header, blocks = _measured(header, iter(blocks))
     # The cache holds incomplete chunks, because blocks do not end where chunks end.
-    with hdf5_written(path, rdcc_nbytes=8 * current_tuning().storage.block_bytes) as output:
-        book = output.do(_Book, header)
+    with hdf5_written(path, rdcc_nbytes=8 * current_tuning().storage.block_bytes) as do:
+        book: _Book = do(_Book, header)
         for block in blocks:
-            output.do(book.append, block)
-        output.do(book.end)
+            do(book.append, block)
+        do(book.end)
     return book.n_samples, book.labels
 
 
