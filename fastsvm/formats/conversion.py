@@ -249,12 +249,9 @@ def _reader_options(options: dict[str, Any]) -> Options:
     kind = None if dtype in (None, _EXACT) else np.dtype(dtype)
     if kind not in (None, np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype must be float32 or float64, it is {kind}.")
-    of_readers = {
-        "dtype": kind,
-        "first_index": None if first_index in (None, "auto") else int(first_index),
-    }
+    first = None if first_index in (None, "auto") else int(first_index)
     names = {name: tuple(options[name]) for name in ("feature_names", "class_names") if options.get(name) is not None}
-    return Options(**options | of_readers | names)
+    return Options(**options | {"dtype": kind, "first_index": first} | names)
 
 
 def _check_options(format: str, options: Options) -> None:
