@@ -63,6 +63,7 @@ class DistributedEstimator(BaseEstimator):
 
     _local: type[BaseEstimator]
     _of_rows: tuple[str, ...] = ("_shift", "_scale")  # fitted attributes that models keep to themselves
+    _warn: staticmethod  # It warns if a fit did not converge.
     client: Client | None
 
     @drafted
@@ -119,10 +120,6 @@ shape (n_samples, n_features)
     def _factors(self, whole: ShardFacts) -> np.ndarray:
         """Return the factors of the weights of each class, by the rows of all shards."""
         return class_weights(self.class_weight, whole.labels, np.arange(len(whole.labels)), whole.weights)
-
-    @staticmethod
-    def _warn(estimator: BaseEstimator, /) -> None:
-        """Warn if a fit did not converge."""
 
     def _unfitted_local(self) -> BaseEstimator:
         """Return the estimator of one machine with the same parameters."""

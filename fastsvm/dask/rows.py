@@ -107,9 +107,8 @@ def joined_facts(facts: list[ShardFacts], of_classes: bool) -> ShardFacts:
     labels = weights = np.empty(0)
     if of_classes:
         labels, number = np.unique(np.concatenate([one.labels for one in filled if one.total]), return_inverse=True)
-        weights = np.bincount(number.ravel(), np.concatenate([one.weights for one in filled if one.total])).astype(
-            float
-        )
+        sums = np.concatenate([one.weights for one in filled if one.total])
+        weights = np.bincount(number.ravel(), sums).astype(np.float64)
         if len(labels) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {len(labels)} class.")
     n_rows = sum(one.shape[0] for one in facts)
@@ -157,11 +156,9 @@ def _read(
 
 def _paths_of(X: object) -> list[str] | None:
     """Return the paths of files that X is, or None."""
-    if isinstance(X, (str, PathLike)):
-        return [fspath(X)]
-    if isinstance(X, (list, tuple)) and X and all(isinstance(one, (str, PathLike)) for one in X):
-        return [fspath(one) for one in X]
-    return None
+    given = X if isinstance(X, (list, tuple)) else [X]
+    paths = [fspath(one) for one in given if isinstance(one, (str, PathLike))]
+    return paths if paths and len(paths) == len(given) else None
 
 
 def _collections_of(paths: Sequence[str], y: object, sample_weight: object) -> Columns | None:
@@ -325,27 +322,28 @@ def _gather(tasks: Tasks, blocks: list[Blocks], n_shards: int, of_classes: bool)
 
 # --- what workers do -------------------------------------------------------------------------------------
 
+# It stands in for an estimator in checks of data, whose messages call it so.
+_Checked = type("LinearSVM", (BaseEstimator,), {"memory": "auto"})
+
 
 @counting("reading")
 def gather_rows(blocks: list[Samples], labels: list | None, weights: list | None, of_classes: bool) -> ShardRows:
     """Return the rows of some blocks as one shard; labels and weights are in blocks as long, or in the files."""
     parts, names = [], None
     for number, block in enumerate(blocks):
-        estimator = _Holder()
+        estimator = _Checked()
         y: Column = None if labels is None else labels[number]
         weight = None if weights is None else weights[number]
         if isinstance(block, FilePart):
             block, y, weight, names = _rows_of_file(block)
         if len(block) if hasattr(block, "columns") else block.shape[0]:
             weight = None if weight is None else np.asarray(weight, np.float64)
-            if weight is not None and weight.shape == np.shape(y) and not weight.any():
-                data = check_training_set(estimator, block, y, None, of_classes=of_classes)
-                data = data._replace(weight=np.zeros(len(data.y)))  # other shards may have weights
-            else:
-                data = check_training_set(estimator, block, y, weight, of_classes=of_classes)
+            # Other shards may have weights, so that a block without them is no error.
+            is_unused = weight is not None and weight.shape == np.shape(y) and not weight.any()
+            data = check_training_set(estimator, block, y, None if is_unused else weight, of_classes=of_classes)
             names = getattr(estimator, "feature_names_in_", names)
             X = data.source.read(0, len(data.source)).user_array()
-            parts.append(ShardRows(X, data.y, data.weight, names))
+            parts.append(ShardRows(X, data.y, np.zeros(len(data.y)) if is_unused else data.weight, names))
         elif y is not None and len(y):
             raise ValueError(f"A block of X has no rows, and that of y has {len(y)}: their chunks must be the same.")
     if not parts:
@@ -370,15 +368,6 @@ def _rows_of_file(part: FilePart) -> tuple[Samples, np.ndarray, Column, np.ndarr
         if weight is not None:
             check_weights(weight, f"{part.path}, sample_weight", part.start)
         return block.user_array(), y, weight, data.feature_names
-
-
-class _Holder(BaseEstimator):
-    """Stands in for an estimator in checks of data."""
-
-    memory = "auto"
-
-
-_Holder.__name__ = "LinearSVM"  # as messages name it
 
 
 def joined(parts: list[ShardRows]) -> ShardRows:

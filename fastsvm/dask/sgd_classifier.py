@@ -67,9 +67,8 @@ class DescentProgress(NamedTuple):
     sent: int = 0  # So many bytes were sent.
     due: int = _FIRST  # The objective is examined next in this round.
     before: float = np.inf  # It is the objective when it was examined last.
-    shards: list[_Descent | None] | None = (
-        None  # It is None before the first round, and has None for shards without weight.
-    )
+    # They are None before the first round, and one of a shard without weight is None.
+    shards: list[_Descent | None] | None = None
     common: _Averages | None = None  # They are averages over the shards.
     records: list[tuple] | None = None  # Each is of an examined round.
 

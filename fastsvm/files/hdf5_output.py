@@ -9,53 +9,48 @@ thread only. So HDF5 is called in a separate thread.
 import io
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import h5py
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-Result = TypeVar("Result")
-
-
-class HDF5Output:
-    """An HDF5 file while it is written; see `hdf5_written`."""
-
-    def __init__(self, disk: "_Disk", thread: ThreadPoolExecutor) -> None:
-        self._disk, self._thread = disk, thread
-        self._file: h5py.File | None = None
-
-    def do(self, function: Callable[..., Result], *arguments: object) -> Result:
-        """Return `function(file, *arguments)` of the writing thread; OSError if the disk has not taken all so far."""
-        result = self._thread.submit(function, self._file, *arguments).result()
-        self._disk.raise_error()
-        return result
-
-    def _open(self, **options: int) -> None:
-        self._file = h5py.File(self._disk, "w", **options)
-
-    def _close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-
 
 @contextmanager
-def hdf5_written(path: Path, **options: int) -> Iterator[HDF5Output]:
-    """Yield a new HDF5 file, which is not removed after an error; `options` are those of `h5py.File`."""
+def hdf5_written(path: Path, **options: int) -> Iterator[Callable[..., Any]]:
+    """Make an HDF5 file, which is not removed after an error; `options` are those of `h5py.File`.
+
+    Yields `do`: `do(function, *arguments)` returns `function(file, *arguments)` of the writing thread; OSError says
+    that the disk has not taken all so far.
+    """
     with open(path, "w+b", buffering=0) as file:
         disk = _Disk(file)
         with ThreadPoolExecutor(1, "hdf5 output") as thread:
-            output = HDF5Output(disk, thread)
+            held = ExitStack()  # It has the open file, even if a signal comes while the thread opens it.
+
+            def do(function: Callable[..., Any], *arguments: object) -> Any:
+                result = thread.submit(function, output, *arguments).result()
+                disk.raise_error()
+                return result
+
             try:
-                thread.submit(output._open, **options).result()
-                yield output
+                output = thread.submit(lambda: held.enter_context(h5py.File(disk, "w", **options))).result()
+                yield do
             finally:
-                thread.submit(output._close).result()
+                thread.submit(held.close).result()
         disk.raise_error()
+
+
+def write_all(file: FileIO, offset: int, data: "ReadableBuffer") -> None:
+    """Write all bytes at a position of an unbuffered file, whose `write` may take only some at a time."""
+    file.seek(offset)
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
 
 
 class _Disk(io.RawIOBase):
@@ -85,15 +80,10 @@ class _Disk(io.RawIOBase):
 
     def write(self, data: "ReadableBuffer") -> int:
         data = memoryview(data).cast("B")
-        self._try(lambda: self._written(data))
+        self._try(lambda: write_all(self._file, self._place, data))
         self._place += len(data)
         self._size = max(self._size, self._place)
         return len(data)
-
-    def _written(self, data: memoryview) -> None:
-        self._file.seek(self._place)
-        while data:
-            data = data[self._file.write(data) :]
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
         view = memoryview(buffer).cast("B")

@@ -249,12 +249,9 @@ def _reader_options(options: dict[str, Any]) -> Options:
     kind = None if dtype in (None, _EXACT) else np.dtype(dtype)
     if kind not in (None, np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype must be float32 or float64, it is {kind}.")
-    of_readers = {
-        "dtype": kind,
-        "first_index": None if first_index in (None, "auto") else int(first_index),
-    }
+    first = None if first_index in (None, "auto") else int(first_index)
     names = {name: tuple(options[name]) for name in ("feature_names", "class_names") if options.get(name) is not None}
-    return Options(**options | of_readers | names)
+    return Options(**options | {"dtype": kind, "first_index": first} | names)
 
 
 def _check_options(format: str, options: Options) -> None:
@@ -274,12 +271,6 @@ def _check_options(format: str, options: Options) -> None:
 # depends on the seed alone.
 
 
-class _Room(NamedTuple):
-    folder: Path
-    limit: int
-    block_bytes: int
-
-
 def shuffled(blocks: Iterable[Rows], seed: int, folder: Path, limit: int) -> Iterator[Rows]:
     """Yield the same rows in random order, which depends on the seed and on the number of rows alone.
 
@@ -287,40 +278,40 @@ def shuffled(blocks: Iterable[Rows], seed: int, folder: Path, limit: int) -> Ite
     """
     draw = np.random.PCG64(seed).random_raw
     keyed = (block.with_column(_KEY, draw(len(block))) for block in blocks if len(block))
-    most = min(limit // 16, current_tuning().storage.block_bytes)
-    for block in _in_order(keyed, _Room(folder, limit, most), 64 - _BITS):
+    for block in _in_order(keyed, folder, limit, 64 - _BITS):
         yield replace(block, columns={name: values for name, values in block.columns.items() if name != _KEY})
 
 
-def _in_order(blocks: Iterator[Rows], room: _Room, shift: int) -> Iterator[Rows]:
+def _in_order(blocks: Iterator[Rows], folder: Path, limit: int, shift: int) -> Iterator[Rows]:
     """Yield rows by increasing key; `shift` is the position of the bits that choose a file."""
+    block_bytes = min(limit // 16, current_tuning().storage.block_bytes)
     held: deque[Rows] = deque()
     size = 0
     for block in blocks:
         held.append(block)
         size += block.nbytes
         # One row cannot be divided. When no bits are left, all keys are equal.
-        if size > room.limit and shift >= 0 and (len(held) > 1 or len(block) > 1):
+        if size > limit and shift >= 0 and (len(held) > 1 or len(block) > 1):
             break
     else:
-        yield from _sorted(list(held), room.block_bytes)
+        yield from _sorted(list(held), block_bytes)
         return
     drained = (held.popleft() for _ in range(len(held)))
-    for path in _deal(chain(drained, blocks), room, shift):
+    for path in _deal(chain(drained, blocks), folder, limit, shift):
         with open(path, "rb") as stream:
-            yield from _in_order(_joined(_saved(stream), room.block_bytes), room, shift - _BITS)
+            yield from _in_order(_joined(_saved(stream), block_bytes), folder, limit, shift - _BITS)
         path.unlink()
 
 
-def _deal(blocks: Iterable[Rows], room: _Room, shift: int) -> list[Path]:
+def _deal(blocks: Iterable[Rows], folder: Path, limit: int, shift: int) -> list[Path]:
     """Write the rows to files by the bits of their keys above `shift`; return the files in order."""
     streams: dict[int, BinaryIO] = {}
     with ExitStack() as files:
-        for block in _joined(blocks, room.limit // 4):
+        for block in _joined(blocks, limit // 4):
             home = (block.columns[_KEY] >> np.uint64(shift)) & np.uint64((1 << _BITS) - 1)
             for bucket in np.unique(home).tolist():
                 if bucket not in streams:
-                    streams[bucket] = files.enter_context(open(room.folder / f"{shift}-{bucket}", "wb"))
+                    streams[bucket] = files.enter_context(open(folder / f"{shift}-{bucket}", "wb"))
                 pickle.dump(block.take(np.flatnonzero(home == bucket)), streams[bucket], protocol=5)
     return [Path(streams[bucket].name) for bucket in sorted(streams)]
 

@@ -17,11 +17,11 @@ def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, "Sto
     """Write rows to a new HDF5 file; return their number, and the classes or range of labels, None if none."""
     header, blocks = _measured(header, iter(blocks))
     # The cache holds incomplete chunks, because blocks do not end where chunks end.
-    with hdf5_written(path, rdcc_nbytes=8 * current_tuning().storage.block_bytes) as output:
-        book = output.do(_Book, header)
+    with hdf5_written(path, rdcc_nbytes=8 * current_tuning().storage.block_bytes) as do:
+        book: _Book = do(_Book, header)
         for block in blocks:
-            output.do(book.append, block)
-        output.do(book.end)
+            do(book.append, block)
+        do(book.end)
     return book.n_samples, book.labels
 
 
@@ -57,9 +57,8 @@ class _Book:
             self.labels.append(rows.y)
         for name, values in rows.columns.items():
             if name not in self._columns:
-                dtype = h5py.string_dtype() if values.dtype.kind == "U" else values.dtype
-                self._columns[name] = _column(file, name, dtype, self._header.n_samples)
-            _extend(self._columns[name], values.astype(object) if values.dtype.kind == "U" else values)
+                self._columns[name] = _column(file, name, values.dtype, self._header.n_samples)
+            _extend(self._columns[name], values)
 
     def end(self, file: h5py.File) -> None:
         if self._header.first_index is not None:
@@ -73,11 +72,12 @@ def _extend(dataset: h5py.Dataset, values: np.ndarray) -> None:
     start = dataset.shape[0]
     dataset.resize(start + len(values), axis=0)
     if len(values):
-        dataset[start:] = values
+        dataset[start:] = values.astype(object) if values.dtype.kind == "U" else values
 
 
 def _column(parent: h5py.Group, name: str, dtype: np.dtype, length: int | None) -> h5py.Dataset:
     """Create an empty one-dimensional dataset; `length` is its final length, if known."""
+    dtype = h5py.string_dtype() if dtype.kind == "U" else dtype
     most = current_tuning().storage.piece_bytes // np.dtype(np.float32).itemsize
     chunk = max(1, min(most, length or most))
     return parent.create_dataset(name, shape=(0,), maxshape=(None,), chunks=(chunk,), dtype=dtype)
@@ -116,7 +116,6 @@ class StoredLabels:
 
     def __init__(self, file: h5py.File, header: Header, dtype: np.dtype) -> None:
         self._text = dtype.kind == "U"
-        dtype = h5py.string_dtype() if self._text else dtype
         self._dataset = _column(file, "y", dtype, header.n_samples)
         self._seen: set | None = set()
         self._most = current_tuning().limits.labels
@@ -129,7 +128,7 @@ class StoredLabels:
 
     def append(self, y: np.ndarray) -> None:
         """Store the labels of a block."""
-        _extend(self._dataset, y.astype(object) if self._text else y)
+        _extend(self._dataset, y)
         if not self._text and len(y):
             self.range = min(self.range[0], float(y.min())), max(self.range[1], float(y.max()))
         if self._seen is not None:

@@ -172,8 +172,8 @@ def _write(path: Path, X: np.ndarray, y: np.ndarray) -> None:
         file.create_dataset("X", data=X, chunks=(min(256, len(X)), X.shape[1]))
         file["y"], file.attrs["made_by"] = y, _MADE_BY
 
-    with atomic_write(path) as part, hdf5_written(part) as output:
-        output.do(fill)
+    with atomic_write(path) as part, hdf5_written(part) as do:
+        do(fill)
 
 
 def _timed(function: Callable[..., _Result], *arguments: object) -> tuple[_Result, float]:

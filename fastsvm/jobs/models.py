@@ -27,7 +27,7 @@ from fastsvm.sources import HDF5Data, HDF5Source, Source, open_hdf5
 from fastsvm.sources.hdf5 import reading
 from fastsvm.tuning import current_tuning
 
-_CERTIFICATE = ("objective", "duality_gap", "kkt_violation", "converged", "stop_reason")  # a model has some of these
+CERTIFICATE = ("objective", "duality_gap", "kkt_violation", "converged", "stop_reason")  # a model has some of these
 _BY_FEATURE = ("support_vectors_", "components_", "_centre", "_shift", "_scale")
 
 
@@ -157,7 +157,7 @@ def _of_data(data: HDF5Data) -> Json:
         "storage": data.X.form,
         "dtype": str(data.X.dtype),
         "megabytes": data.X.nbytes / 1e6,
-        "chunks": cast(HDF5Source, data.X).chunks,
+        "chunks": getattr(cast(HDF5Source, data.X).node, "chunks", None),
         "labels": None if data.y is None else str(data.y.dtype),
         "sample_weight": data.sample_weight is not None,
         "feature_names": None if data.feature_names is None else listed(data.feature_names),
@@ -181,5 +181,5 @@ def _of_model(model: BaseEstimator) -> Json:
         "first_index": origin_of(model).first_index,
         "classes": fitted["classes_"].tolist() if "classes_" in fitted else None,
         "n_support": len(fitted["support_"]) if "support_" in fitted else None,
-        **{name: fitted.get(f"{name}_") for name in _CERTIFICATE},
+        **{name: fitted.get(f"{name}_") for name in CERTIFICATE},
     }

@@ -26,7 +26,7 @@ from sklearn.base import BaseEstimator
 
 from fastsvm.displays._samples import confusion_counts, names_of
 from fastsvm.files.atomic_file import atomic_write, check_output, has_locks, name_beside, take
-from fastsvm.files.hdf5_output import hdf5_written
+from fastsvm.files.hdf5_output import hdf5_written, write_all
 from fastsvm.files.storable import storable
 from fastsvm.jobs.inputs import Json, UnknownLabels, check_labels, classes_of, fingerprint, rows_named
 from fastsvm.jobs.models import opened
@@ -204,14 +204,6 @@ def label_type(model: BaseEstimator) -> np.dtype:
     return classes.dtype
 
 
-def write_all(file: FileIO, offset: int, data: bytes) -> None:
-    """Write all bytes at a position of an unbuffered file, whose `write` may take only some at a time."""
-    file.seek(offset)
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]
-
-
 def parts_of(output: str | Path) -> tuple[Path, Path]:
     """Return the two files that exist beside an output while it is written: its part and the state of this."""
     output = Path(output)
@@ -348,10 +340,7 @@ class PredictionFile:
         with self._explained(), atomic_write(self.output) as path:
             writer(path, _blocks(rows, order, ids), len(rows))
         del rows  # Windows removes no file that is mapped or open
-        if not has_locks():
-            self._file.close()
-        self.part.unlink()
-        self._state_file.unlink(missing_ok=True)
+        self._discard()
 
     def _keep(self) -> None:
         """Keep the rows that are written, if the disk allows it."""
@@ -432,10 +421,10 @@ def _lines(rows: list[list]) -> bytes:
 
 def _write_hdf5(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
     start = 0
-    with hdf5_written(path) as file:
+    with hdf5_written(path) as do:
         for block in blocks:
             for name, values in block.items():
-                file.do(_fill, name, values, start, n_rows)
+                do(_fill, name, values, start, n_rows)
             start += len(block["prediction"])
 
 

@@ -20,7 +20,6 @@ from inspect import signature
 from pathlib import Path
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from fastsvm.files.atomic_file import atomic_write, check_folder, check_input, is_taken, take
 from fastsvm.formats import FORMATS, recognise
@@ -31,7 +30,7 @@ from fastsvm.jobs.signals import Stopped, StopSignals
 from fastsvm.jobs.training.checkpoints import Checkpoint, Checkpoints, Tree, check_bound
 from fastsvm.jobs.training.job_file import Job, estimators_of
 from fastsvm.jobs.training.search import best_of, check_grid, search, told
-from fastsvm.jobs.training.train import Tested, Trained, measured, train, written_surely
+from fastsvm.jobs.training.train import Trained, measured, train, written_surely
 from fastsvm.memory import parse_memory, peak_memory
 from fastsvm.persistence.model_file import load
 from fastsvm.sources import open_hdf5
@@ -213,7 +212,8 @@ class _Run:
         folder.log("end", **{name: result[name] for name in ("stop_reason", "objective", "accuracy", "r2", "seconds")})
         if job.report:
             with _result_stays(folder):
-                self._report(job, trained.model, trained.tested, result)
+                model, tested = trained.model, trained.tested
+                write_report(folder.report_file, folder.events(), job, model, tested, result, self.cells)
         _clear(folder)
         return result
 
@@ -224,9 +224,7 @@ class _Run:
             self.cells = self.folder.search["cells"]
             job = job._replace(parameters={**job.parameters, **best["parameters"]})
         model = load(self.folder.model_file)
-        self._report(job, model, measured(model, job), result)
-
-    def _report(self, job: Job, model: BaseEstimator, tested: Tested | None, result: Json) -> None:
+        tested = measured(model, job)
         write_report(self.folder.report_file, self.folder.events(), job, model, tested, result, self.cells)
 
 

@@ -4,7 +4,7 @@ import hashlib
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,6 +56,14 @@ class Reads:
         self.seconds += time.perf_counter() - begin
         self.nbytes += block.nbytes
         return block
+
+
+def digest_of(words: str, arrays: Iterable[np.ndarray] = ()) -> str:
+    """Return a digest of text and of the values of arrays."""
+    digest = hashlib.blake2b(words.encode(), digest_size=16)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 class Origin(NamedTuple):
@@ -233,11 +241,8 @@ class Source(ABC):
 
     def digest(self) -> str:
         """Return a digest of the rows: of all values, or of some values and the size and time of their file."""
-        digest = hashlib.blake2b(repr((self.shape, str(self.dtype), self.sparse)).encode(), digest_size=16)
-        for start, stop in self._digested():
-            for array in self.read(start, stop).arrays:
-                digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-        return digest.hexdigest()
+        arrays = (array for start, stop in self._digested() for array in self.read(start, stop).arrays)
+        return digest_of(repr((self.shape, str(self.dtype), self.sparse)), arrays)
 
     def _digested(self) -> Iterator[tuple[int, int]]:
         """Yield the bounds of the rows whose values `digest` uses."""
@@ -352,13 +357,6 @@ class View(Source):
         """Return the view for a fit with so much memory, of which blocks of rows are a small part."""
         return self._of(self.source.within(memory))
 
-    def _digest_with(self, *arrays: np.ndarray) -> str:
-        """Return a digest of the other source and of arrays."""
-        digest = hashlib.blake2b(self.source.digest().encode(), digest_size=16)
-        for array in arrays:
-            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-        return digest.hexdigest()
-
 
 class SubsetSource(View):
     """The rows `indices` of another source, in that order; if they increase, a pass reads that source in order."""
@@ -388,7 +386,7 @@ class SubsetSource(View):
 
     def digest(self) -> str:
         """Return a digest of the source and of the row numbers."""
-        return self._digest_with(self.indices)
+        return digest_of(self.source.digest(), [self.indices])
 
 
 class ScaledSource(View):
@@ -467,7 +465,7 @@ class ScaledSource(View):
 
     def digest(self) -> str:
         """Return a digest of the source, its scale and its shift."""
-        return self._digest_with(self.scale, *([] if self.shift is None else [self.shift]))
+        return digest_of(self.source.digest(), [self.scale, *([] if self.shift is None else [self.shift])])
 
     def in_blocks(self, most_bytes: int) -> Source:
         """Return the view with smaller blocks, of at most so many bytes when they are scaled."""

@@ -1,10 +1,10 @@
 """Rows in an HDF5 file, dense or sparse, with labels and weights. One thread reads whole chunks, one block ahead."""
 
 import errno
-import hashlib
 import math
 import mmap
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.files.atomic_file import check_input
-from fastsvm.sources.base import Kind, Origin, Reads, Source
+from fastsvm.sources.base import Kind, Origin, Reads, Source, digest_of
 from fastsvm.sources.block import CSRBlock, index_type, look_through
 from fastsvm.sources.tiled import TiledSource, block_bytes, check_unpacked, stored_type
 from fastsvm.tuning import current_tuning
@@ -182,9 +182,7 @@ def _check_lengths(dataset: h5py.Dataset, where: str) -> None:
             if place is None or place + n_bytes > size:
                 continue  # never written, or damage that HDF5 detects
             file.seek(place)
-            lengths = np.frombuffer(file.read(n_bytes // _REFERENCE.itemsize * _REFERENCE.itemsize), _REFERENCE)[
-                "length"
-            ]
+            lengths = np.fromfile(file, _REFERENCE, n_bytes // _REFERENCE.itemsize)["length"]
             if len(lengths) and lengths.max() > size:
                 raise ValueError(f"{where} is damaged: it has a string of {lengths.max()} bytes, the file has {size}.")
 
@@ -244,9 +242,9 @@ class HDF5Source(Source):
         with reading(self.path):
             self._inspect()
 
+    @abstractmethod
     def _inspect(self) -> None:
         """Set the attributes of a source from the file."""
-        raise NotImplementedError
 
     def check_unchanged(self) -> None:
         """Raise ValueError if the file has changed since the source was made."""
@@ -259,7 +257,7 @@ class HDF5Source(Source):
 
     def digest(self) -> str:
         """Return a digest of the file's size, the time of its last change, and some rows."""
-        return hashlib.blake2b(repr((self._seen, super().digest())).encode(), digest_size=16).hexdigest()
+        return digest_of(repr((self._seen, super().digest())))
 
     def _digested(self) -> Iterator[tuple[int, int]]:
         for start in np.unique(np.linspace(0, max(0, len(self) - _DIGESTED_ROWS), _DIGESTED_RUNS).astype(int)).tolist():
@@ -273,11 +271,6 @@ class HDF5Source(Source):
                 self._node = open_file(self.path)[self.name]
         self._check_open()
         return self._node
-
-    @property
-    def chunks(self) -> tuple[int, ...] | None:
-        """Shape of the chunks of a dataset; None if there are none, and for a group."""
-        return getattr(self.node, "chunks", None)
 
     def _check_open(self) -> None:
         if self._node is not None and not self._node:

@@ -125,8 +125,7 @@ def _pieces(source: Source) -> Iterator[tuple[int, Block]]:
     if source.sparse:
         yield from source.blocks()
         return
-    tuning = source.tuning
-    n_rows = max(1, tuning.piece_bytes // (8 * max(1, source.shape[1])))
+    n_rows = max(1, source.tuning.piece_bytes // (8 * max(1, source.shape[1])))
     for start, block in source.blocks():
         for a in range(0, block.shape[0], n_rows):
             yield start + a, block.slice(a, min(a + n_rows, block.shape[0]))

@@ -4,7 +4,6 @@ A tile that is compressed is unpacked as a whole, whatever part of it is read. S
 of these are a small part of the memory. Else one pass copies them to a scratch file. Parts of other tiles are read.
 """
 
-import hashlib
 import tempfile
 import threading
 import weakref
@@ -16,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
-from fastsvm.sources.base import Kind, Source
+from fastsvm.sources.base import Kind, Source, digest_of
 from fastsvm.sources.block import DenseBlock
 from fastsvm.tuning import StorageTuning
 
@@ -113,8 +112,7 @@ class ScratchSource(DenseSource):
 
     def digest(self) -> str:
         """Return a digest of what the rows are computed from."""
-        origin = self._origin.digest()
-        return hashlib.blake2b(repr((self.shape, str(self.dtype), origin)).encode(), digest_size=16).hexdigest()
+        return digest_of(repr((self.shape, str(self.dtype), self._origin.digest())))
 
 
 class TiledSource(DenseSource):
@@ -139,21 +137,16 @@ class TiledSource(DenseSource):
     def _set_tiles(self, tile: tuple[int, int] | None, is_packed: bool) -> None:
         """Set what follows from the tiles. None are single rows."""
         n, d = self.shape
-        self.nbytes = n * d * self.dtype.itemsize
         rows, columns = (1, d) if tile is None else tile
         self.tile, self.is_packed = (max(1, min(rows, n)), max(1, min(columns, d))), is_packed
         most = block_bytes(self.nbytes, self.tuning)
         self.chunk_rows = self._chunk_rows(most)
-        self.block_rows = self.chunk_rows * max(1, most // (self.chunk_rows * self._row_bytes))
-
-    @property
-    def _row_bytes(self) -> int:
-        return max(1, self.shape[1] * self.dtype.itemsize)
+        self.block_rows = self.chunk_rows * max(1, most // (self.chunk_rows * self.row_bytes))
 
     def _chunk_rows(self, most_bytes: int) -> int:
         """Return the number of rows that are read together in blocks of at most so many bytes."""
         rows = self.tile[0]
-        return rows if self.is_packed or rows * self._row_bytes <= most_bytes else 1
+        return rows if self.is_packed or rows * self.row_bytes <= most_bytes else 1
 
     def in_blocks(self, most_bytes: int) -> Source:
         """Return the source with blocks of at most `most_bytes`; those of packed tiles have whole tiles."""
@@ -163,7 +156,7 @@ class TiledSource(DenseSource):
         """Return the source with small blocks; a scratch file has its rows if too many of them are packed together."""
         (rows, columns), n = self.tile, len(self)
         most = memory // self.tuning.window_share
-        if not self.is_packed or rows * self._row_bytes <= most:
+        if not self.is_packed or rows * self.row_bytes <= most:
             return super().within(memory)
         tile_bytes = rows * columns * self.dtype.itemsize
         check_unpacked(self.place, self.tile, tile_bytes, memory, self.tuning)

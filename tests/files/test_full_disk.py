@@ -201,9 +201,9 @@ class Disk:
 def test_errors_of_a_disk_are_raised_as_they_are(tmp_path, monkeypatch, number, most):
     raw = open
     monkeypatch.setattr("builtins.open", lambda *words, **more: Disk(raw(*words, **more), most, number))
-    with pytest.raises(OSError, match=os.strerror(number)) as caught, hdf5_written(tmp_path / "file") as output:
-        output.do(lambda file: file.create_dataset("X", data=np.arange(20_000.0), chunks=(1000,)).shape)
-        output.do(lambda file: file.attrs.update(words="some"))
+    with pytest.raises(OSError, match=os.strerror(number)) as caught, hdf5_written(tmp_path / "file") as do:
+        do(lambda file: file.create_dataset("X", data=np.arange(20_000.0), chunks=(1000,)).shape)
+        do(lambda file: file.attrs.update(words="some"))
     assert caught.value.errno == number
 
 
@@ -220,8 +220,8 @@ def test_the_file_is_that_of_hdf5(tmp_path):
         np.testing.assert_array_equal(rows[:], X.astype(np.float32))
         file["words"] = ["one", "two"]
 
-    with hdf5_written(tmp_path / "file", rdcc_nbytes=0) as output:
-        output.do(fill)
+    with hdf5_written(tmp_path / "file", rdcc_nbytes=0) as do:
+        do(fill)
     with h5py.File(tmp_path / "file") as file:
         np.testing.assert_array_equal(file["X"][:], X.astype(np.float32))
         assert file["words"].asstr()[:].tolist() == ["one", "two"]
@@ -236,9 +236,9 @@ def test_a_signal_while_hdf5_writes_leaves_a_file_that_can_be_closed(tmp_path, h
             os.kill(os.getpid(), signal.SIGINT)
             return np.arange(50_000.0)
 
-    with pytest.raises(KeyboardInterrupt), hdf5_written(tmp_path / "file") as output:
+    with pytest.raises(KeyboardInterrupt), hdf5_written(tmp_path / "file") as do:
         for _ in range(100):
-            output.do(lambda file: file.create_dataset("X", data=np.asarray(Cut())).shape)
+            do(lambda file: file.create_dataset("X", data=np.asarray(Cut())).shape)
     with h5py.File(tmp_path / "file") as file:
         assert file["X"].shape == (50_000,)
 

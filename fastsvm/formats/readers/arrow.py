@@ -153,8 +153,7 @@ def _count_missing(path: Path, column: int, step: int) -> tuple[int, int]:
     n_missing = n_rows = 0
     with ExitStack() as files:
         for batch in _opened(path, files).batches(step):
-            missing = batch.column(column).is_null(nan_is_null=True)
-            n_missing += int(np.count_nonzero(missing.to_numpy(zero_copy_only=False)))
+            n_missing += batch.column(column).is_null(nan_is_null=True).true_count
             n_rows += batch.num_rows
     return n_missing, n_rows
 

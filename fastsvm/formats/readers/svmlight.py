@@ -41,14 +41,11 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
     counts = _first_pass(path, options)
     first_index, sure = _first_index(counts, options, path)
     n_features = max(_n_features(counts, first_index, options.n_features, path), options.least_features or 0)
-    dtype = options.dtype or np.dtype(np.float32)
-    sparse_rows = not options.dense
-    y_dtype = np.dtype(np.int64 if counts.whole_labels else np.float64)
     header = Header(
         n_features,
-        dtype,
-        y_dtype,
-        sparse_rows,
+        options.dtype or np.dtype(np.float32),
+        np.dtype(np.int64 if counts.whole_labels else np.float64),
+        sparse=not options.dense,
         n_samples=counts.n_samples,
         n_values=counts.n_values,
         first_index=first_index,

@@ -180,9 +180,8 @@ def _label(
         return None, "none"
     if options.last_label is False:
         return None, "none, no column has their usual name; all columns are features unless --label names one"
-    return columns[
-        -1
-    ], f"{_title(table.names, columns[-1])}, the {'only one that is no feature' if n_expected == 0 else 'last'}"
+    which = "only one that is no feature" if n_expected == 0 else "last"
+    return columns[-1], f"{_title(table.names, columns[-1])}, the {which}"
 
 
 class _Table(NamedTuple):

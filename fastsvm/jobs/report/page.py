@@ -100,7 +100,7 @@ def write_report(
         section("Search", search_results(cells, job)),
         section("Job and data", pair(_job(job, model), _data(job, data, model)), _classes(data, model)),
         section("The fit", fit_curves(model)),
-        section("Memory and reads", process_curves(events, model)),
+        section("Memory and reads", pair(_memory(events), _read_speed(getattr(model, "history_", None) or {}))),
         section("Workers", _workers(result)),
     ]
     if tested is not None and is_classifier(model):
@@ -348,12 +348,8 @@ def _losses(history: History, model: BaseEstimator) -> Html:
 # --- the process -------------------------------------------------------------------------------------------------
 
 
-def process_curves(events: Sequence[Json], model: BaseEstimator) -> Html:
-    """Return the curves of memory and read speed, nothing for a run that was too short for them."""
-    return pair(_memory(events), _read_speed(getattr(model, "history_", None) or {}))
-
-
 def _memory(events: Sequence[Json]) -> Html:
+    """Return the curve of the memory, nothing for a run that was too short for it."""
     steps = [event for event in events if event.get("event") == "progress"]
     points = [(one.get("seconds"), one.get("peak_memory_mb")) for one in steps]
     points = [point for point in points if None not in point]

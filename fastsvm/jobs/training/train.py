@@ -4,7 +4,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +17,7 @@ from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.fitting.session import Checkpointer, checkpointed
 from fastsvm.files.atomic_file import FULL
 from fastsvm.jobs.inputs import Json, check_labels, labels_of, rows_named
-from fastsvm.jobs.models import fitting_model
+from fastsvm.jobs.models import CERTIFICATE, fitting_model
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job, estimators_of, learns_labels
 from fastsvm.memory import peak_memory
@@ -98,16 +98,13 @@ def _connected(cluster: Json | None) -> Iterator["Client | None"]:
         return
     from distributed import Client, LocalCluster
 
-    if "scheduler" in cluster:
-        with Client(cluster["scheduler"], set_as_default=False) as client:
-            yield client
-        return
-    workers, threads = cluster["local"]["workers"], cluster["local"]["threads"]
-    with (
-        LocalCluster(workers, threads_per_worker=threads, dashboard_address=":0") as started,
-        Client(started, set_as_default=False) as client,
-    ):
-        yield client
+    with ExitStack() as ended:
+        started = cluster.get("scheduler")
+        if started is None:
+            workers, threads = cluster["local"]["workers"], cluster["local"]["threads"]
+            local = LocalCluster(workers, threads_per_worker=threads, dashboard_address=":0")
+            started = ended.enter_context(local)
+        yield ended.enter_context(Client(started, set_as_default=False))
 
 
 def measured(model: BaseEstimator, job: Job) -> Tested | None:
@@ -166,11 +163,7 @@ def _report(model: BaseEstimator, tested: Tested | None, path: str | Path | None
         "accuracy": score if is_classifier(model) else None,
         "r2": None if is_classifier(model) else score,
         "n_test": 0 if tested is None else len(tested.rows),
-        "objective": model.objective_,
-        "duality_gap": fitted.get("duality_gap_"),
-        "kkt_violation": fitted.get("kkt_violation_"),
-        "converged": bool(model.converged_),
-        "stop_reason": model.stop_reason_,
+        **{name: fitted.get(f"{name}_") for name in CERTIFICATE},
         "n_support": None if support is None else len(support),
         "n_iter": int(np.sum(model.n_iter_)),  # of all two-class problems together
         **cost,

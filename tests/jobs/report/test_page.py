@@ -5,7 +5,6 @@ import io
 import json
 import re
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -15,7 +14,7 @@ from scipy import sparse
 
 from fastsvm.jobs.report import html
 from fastsvm.jobs.report.html import Axes, Html, Line, chart, duration, png, rounded, shown, table
-from fastsvm.jobs.report.page import process_curves
+from fastsvm.jobs.report.page import _read_speed
 from fastsvm.jobs.runner import RunFolder, run
 from fastsvm.jobs.training.job_file import Job
 
@@ -218,10 +217,10 @@ def test_interruptions_and_progress(files, tmp_path, monkeypatch):
 
 
 def test_read_speed_over_time():
-    model = SimpleNamespace(history_={"time": np.arange(5.0), "bytes_read": np.array([1, 2, 3, 1, 2]) * 10**6})
-    page = Page(process_curves([], model))  # a resumed run counts bytes from 0
+    history = {"time": np.arange(5.0), "bytes_read": np.array([1, 2, 3, 1, 2]) * 10**6}
+    page = Page(_read_speed(history))  # a resumed run counts bytes from 0
     assert "speed (MB/s)" in page.words and not any("Memory" in words for words in page.words)
-    assert process_curves([], SimpleNamespace()) == ""
+    assert _read_speed({}) == ""
 
 
 # --- pieces ------------------------------------------------------------------------------------------------------
