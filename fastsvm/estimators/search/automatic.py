@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm.estimators.search.evaluation import Rules, Scored, SearchData, evaluate
+from fastsvm.estimators.search.out_of_fold import OutOfFold
 from fastsvm.estimators.search.shared_fits import Split
 from fastsvm.estimators.search.walk import AUTO, AXES, Cell, Lattice, Scores, Walk, is_auto
 from fastsvm.progress_bar import Bar
@@ -63,11 +64,11 @@ def walk(
     rows: SearchData,
     splits: list[Split],
     rules: Rules,
-    metric: str,
+    decided: OutOfFold,
     bar: Bar,
     journal: Journal | None,
 ) -> Walked:
-    """Walk over the automatic axes of a grid, to the best `metric`."""
+    """Walk over the automatic axes of a grid, to the best score, whose metric `decided` has."""
     tuning, n = current_tuning().search, rows.n_samples
     order = _balanced_order(rows, is_classifier(estimator))
     few = rows.part(estimator, np.sort(order[: tuning.distance_rows]))
@@ -91,10 +92,10 @@ def walk(
             bar.total += len(models) * len(splits)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # of values that the user did not choose
-                for fit in evaluate(models, *parts[size], rules):
+                for fit in evaluate(models, *parts[size], rules if size == n else rules._replace(kept_classes=None)):
                     k, found = to_fit[fit.cell], fit.test_scores
-                    table[k, fit.split] = found[metric] if isinstance(found, dict) else found
-                    fits.append(fit._replace(cell=k + len(cells)))
+                    table[k, fit.split] = found[decided.metric] if isinstance(found, dict) else found
+                    fits.append(decided.take(fit._replace(cell=k + len(cells))))
                     bar.update(1)
         cells.extend((cell, size) for cell in new)
         if journal is not None:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.model_selection._validation import _score
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
@@ -31,7 +31,8 @@ class Rules(NamedTuple):
     """How cells are scored.
 
     `scorer` returns a number, or a dict of several. `error_score` is the score of a fit that fails, or "raise".
-    `n_jobs` and `pre_dispatch` are those of joblib.
+    `n_jobs` and `pre_dispatch` are those of joblib. Decision values are kept of models of `kept_classes`, 0 for those
+    without classes, and of none if it is None.
     """
 
     scorer: Callable
@@ -39,10 +40,14 @@ class Rules(NamedTuple):
     train_score: bool
     n_jobs: int | None
     pre_dispatch: int | str
+    kept_classes: int | None = None
 
 
 class Scored(NamedTuple):
-    """Scores of the fit of a model, `cell`, on a split, named as in scikit-learn; `fit_error` is a traceback."""
+    """Scores of the fit of a model, `cell`, on a split, named as in scikit-learn; `fit_error` is a traceback.
+
+    `decided` are the decision values of the test samples, or the predictions of a regressor.
+    """
 
     cell: int
     split: int
@@ -51,6 +56,7 @@ class Scored(NamedTuple):
     fit_time: float
     score_time: float
     fit_error: str | None = None
+    decided: np.ndarray | None = None
 
 
 class SearchData(NamedTuple):
@@ -212,14 +218,14 @@ def _scores_of_groups(
             model.__dict__.update(vars(checked) | vars(model))  # number and names of features
             X, y = rows.to_score(model, split)
             model.decided = X, model.of_test
-            test = _scored(rules, model, X, y, rows.weight(split.test))
+            test, decided = _scored(rules, model, X, y, rows.weight(split.test)), _decided(rules, model, X)
             train = None
             scored = time.perf_counter()
             if rules.train_score:
                 X, y, _ = rows.to_fit(model, split)
                 model.decided = X, model.of_train
                 train = _scored(rules, model, X, y, rows.weight(split.train))
-            yield Scored(part.model, part.split, test, train, seconds, scored - begin)
+            yield Scored(part.model, part.split, test, train, seconds, scored - begin, decided=decided)
     except Exception:
         if rules.error_score == "raise":
             raise
@@ -243,10 +249,19 @@ def _fitted_and_scored(common: _Common, cell: int, k: int) -> Scored:
         score, seconds = float(rules.error_score), time.perf_counter() - begin
         return Scored(cell, k, score, score, seconds, 0.0, traceback.format_exc())
     fitted = time.perf_counter()
-    test = _scored(rules, model, *rows.to_score(model, split), rows.weight(split.test))
-    scored = time.perf_counter()
+    X_test, y_test = rows.to_score(model, split)
+    test = _scored(rules, model, X_test, y_test, rows.weight(split.test))
+    scored, decided = time.perf_counter(), _decided(rules, model, X_test)
     train = _scored(rules, model, X, y, rows.weight(split.train)) if rules.train_score else None
-    return Scored(cell, k, test, train, fitted - begin, scored - fitted)
+    return Scored(cell, k, test, train, fitted - begin, scored - fitted, decided=decided)
+
+
+def _decided(rules: Rules, model: BaseEstimator, X: Samples) -> np.ndarray | None:
+    """Return decision values, or the predictions of a regressor; None if none are kept, or the model has none."""
+    form = model.predict if is_regressor(model) else getattr(model, "decision_function", None)
+    if form is None or len(getattr(model, "classes_", ())) != rules.kept_classes:
+        return None
+    return np.asarray(form(X), np.float64)
 
 
 def _scored(rules: Rules, model: BaseEstimator, X: Samples, y: np.ndarray | None, weight: np.ndarray | None) -> Score:

@@ -31,6 +31,7 @@ from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.search.automatic import Journal, automatic_grid, walk
 from fastsvm.estimators.search.evaluation import Rules, Score, SearchData, evaluate
+from fastsvm.estimators.search.out_of_fold import OutOfFold
 from fastsvm.estimators.search.shared_fits import Split
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import MemorySource, check_finite, columns_of, is_stored, of_open_file
@@ -108,6 +109,12 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         Parameters of the best cell; of equally good cells, the first.
     best_score_ : float
         Mean test score of the best cell. Missing if `refit` is a function.
+    best_score_error_ : float
+        Standard error of `best_score_`, by the scores of the splits.
+    oof_decision_ : ndarray of shape (n_samples,) or (n_samples, n_classes), or None
+        Decision values of the best cell, or predictions of a regressor, each by a fit that has not seen the sample. The
+        mean of several, if several splits test it; nan if none does. None if a split lacks a class, or the estimator
+        has no `decision_function`. Missing if `refit` is False.
     best_index_ : int
         Index of the best cell.
     best_estimator_ : estimator
@@ -207,28 +214,30 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         check_parameters(self, _RULES)
         grid = automatic_grid(self.estimator, self._given(), self.param_grid)
         cells, models = ([], []) if grid is not None else self._cells()
-        rules = Rules(
-            self._plain()._get_scorers()[0], self.error_score, self.return_train_score, self.n_jobs, self.pre_dispatch
-        )
         X = of_open_file(X)
         rows = self._rows(X, labels_of(X, y), fit_params)
+        n_classes = len(np.unique(np.asarray(rows.y))) if is_classifier(self._given()) else 0
+        rules = Rules(
+            self._plain()._get_scorers()[0], self.error_score, self.return_train_score, self.n_jobs, self.pre_dispatch,
+            n_classes if self.refit else None,
+        )  # fmt: skip
         cv = check_cv(self.cv, rows.y, classifier=is_classifier(self._given()))
         splits = [Split.of(*split) for split in cv.split(rows.to_split(), rows.y, groups)]
         if not splits:
             raise ValueError(f"cv={self.cv!r} gives no splits.")
         loaded = rows.loaded(self._given())
-        chosen, more = None, {}
+        chosen, more, metric = None, {}, self.refit if isinstance(self.refit, str) else "score"
+        decided = OutOfFold(splits, metric)
         with progress_bar(shown=self.verbose, total=len(models) * len(splits), unit="fit", desc="SVCSearch") as bar:
             if grid is not None:
-                metric = self.refit if isinstance(self.refit, str) else "score"
                 cells, fits, chosen, n_samples = walk(
-                    self._given(), grid, loaded, splits, rules, metric, bar, self._journal
+                    self._given(), grid, loaded, splits, rules, decided, bar, self._journal
                 )
                 more = {"n_resources": n_samples}
             else:
                 fits = []
                 for fit in evaluate(models, loaded, splits, rules):
-                    fits.append(fit)
+                    fits.append(decided.take(fit))
                     bar.update(1)
         scored = [fit._asdict() for fit in sorted(fits, key=lambda fit: fit[:2])]
         if grid is None or all(fit["fit_error"] for fit in scored):  # else the user did not choose what failed
@@ -241,6 +250,14 @@ class SVCSearch(PublicEstimator, GridSearchCV):
             results = self._format_results(cells, len(splits), scored, more)
         self._choose(results, score, rows, chosen)
         self.cv_results_ = results
+        if self.refit:
+            self.oof_decision_ = decided.of(self.best_index_, rows.n_samples)
+            if decided.best not in (None, self.best_index_):  # a function may choose another one
+                model = clone(self._given()).set_params(**clone(self.best_params_, safe=False))
+                alone = OutOfFold(splits, metric)
+                for fit in evaluate([model], loaded, splits, rules):
+                    alone.take(fit)
+                self.oof_decision_ = alone.of(0, rows.n_samples)
         return self
 
     def _rows(self, X: Samples, y: Column, fit_params: dict[str, object]) -> SearchData:
@@ -296,6 +313,8 @@ class SVCSearch(PublicEstimator, GridSearchCV):
             self.best_params_ = results["params"][self.best_index_]
             if not callable(self.refit):
                 self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
+                each = [results[f"split{k}_test_{metric}"][self.best_index_] for k in range(self.n_splits_)]
+                self.best_score_error_ = float(np.std(each, ddof=1) / len(each) ** 0.5) if len(each) > 1 else np.nan
         if self.refit:
             model = clone(self._given()).set_params(**clone(self.best_params_, safe=False))
             begin = time.perf_counter()

@@ -8,9 +8,9 @@ from joblib import parallel_config
 from searches import both
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, cross_val_predict
 
-from fastsvm import SVC, SVCSearch
+from fastsvm import SVC, SVR, LinearSVC, SVCSearch
 from fastsvm._compiled.threads import Pool, at_most
 from fastsvm.estimators.search.evaluation import _parallel
 from fastsvm.estimators.search.shared_fits import SharedFits, Split
@@ -93,3 +93,53 @@ def test_a_kernel_that_fails_does_not_harm_others(ten_digits, shared):
     assert np.isnan(found["mean_test_score"]).sum() == 2
     alone = SVCSearch(SVC(), {"C": [1, 10]}, cv=3, refit=False).fit(X, y).cv_results_
     np.testing.assert_array_equal(np.sort(found["mean_test_score"])[:2], np.sort(alone["mean_test_score"]))
+
+
+# --- decision values of samples, each by a fit without it --------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [SVC(), LinearSVC()])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_decision_values_out_of_fold(ten_digits, model, n_classes, n_jobs):
+    few = np.flatnonzero(ten_digits[1] < n_classes)
+    X, y = ten_digits[0][few], ten_digits[1][few]
+    search = SVCSearch(model, {"C": [0.001, 1, 10]}, cv=KFold(3), n_jobs=n_jobs).fit(X, y)
+    wanted = cross_val_predict(search.best_estimator_, X, y, cv=KFold(3), method="decision_function")
+    assert search.oof_decision_.shape == wanted.shape
+    np.testing.assert_allclose(search.oof_decision_, wanted, atol=5e-3)
+    scores = [search.cv_results_[f"split{k}_test_score"][search.best_index_] for k in range(3)]
+    assert search.best_score_error_ == pytest.approx(np.std(scores, ddof=1) / 3**0.5)
+
+
+def test_decision_values_of_a_search_that_chooses_its_cells(ten_digits):
+    X, y = ten_digits[0], ten_digits[1] > 4
+    search = SVCSearch(SVC(), {"C": "auto"}).fit(X, y)
+    assert np.mean((search.oof_decision_ > 0) == y) == pytest.approx(search.best_score_, abs=1e-3)
+
+
+def test_predictions_out_of_fold_of_a_regressor_and_of_repeated_folds(ten_digits):
+    X, y = ten_digits[0][:200], ten_digits[0][:200] @ np.arange(64)
+    cv = RepeatedKFold(n_splits=2, n_repeats=2, random_state=0)
+    search = SVCSearch(SVR(), {"C": [1, 100]}, cv=cv).fit(X, y)
+    sums = np.zeros(200)
+    for train, test in cv.split(X):
+        sums[test] += SVR(**search.best_params_).fit(X[train], y[train]).predict(X[test])
+    np.testing.assert_allclose(search.oof_decision_, sums / 2, atol=0.1)
+    once = SVCSearch(SVR(), {"C": [1]}, cv=ShuffleSplit(1, test_size=0.25, random_state=0)).fit(X, y)
+    assert np.isfinite(once.oof_decision_).sum() == 50
+    assert np.isnan(once.best_score_error_)
+
+
+def test_decision_values_of_a_cell_that_a_function_chooses(ten_digits):
+    X, y = ten_digits[0][:300], ten_digits[1][:300] > 4
+    search = SVCSearch(SVC(), {"C": [0.001, 1]}, cv=KFold(3), refit=lambda results: 0).fit(X, y)
+    assert search.best_params_ == {"C": 0.001}
+    wanted = cross_val_predict(SVC(C=0.001), X, y, cv=KFold(3), method="decision_function")
+    np.testing.assert_allclose(search.oof_decision_, wanted, atol=5e-3)
+
+
+def test_decision_values_are_missing_where_a_split_lacks_a_class(iris):
+    search = SVCSearch(SVC(), {"C": [0.1, 1]}, cv=KFold(3), scoring="accuracy").fit(*iris)
+    assert search.oof_decision_ is None
+    assert not hasattr(SVCSearch(SVC(), {"C": [1]}, refit=False).fit(*iris), "oof_decision_")
