@@ -13,12 +13,15 @@ class OutOfFold:
         self._splits, self.metric = splits, metric
         self._values: dict[int, dict[int, np.ndarray]] = {}
         self._scores: dict[int, float] = {}
+        self._lacking: set[int] = set()  # cells with a fit that has no decision values
         self.best: int | None = None
 
     def take(self, fit: Scored) -> Scored:
         """Keep the decision values of a fit if its cell may be the best, and return the fit without them."""
-        if fit.decided is None:
-            return fit
+        if fit.decided is None or fit.cell in self._lacking:
+            self._lacking.add(fit.cell)
+            self._values.pop(fit.cell, None)
+            return fit._replace(decided=None)
         score = fit.test_scores.get(self.metric) if isinstance(fit.test_scores, dict) else fit.test_scores
         values = self._values.setdefault(fit.cell, {})
         values[fit.split] = fit.decided

@@ -486,8 +486,8 @@ def _write_curvatures(loss, demands, c, scores, most, out):
 def _step_of_score(loss, demands, columns, at, c, wanted):
     """Take a step in score `c`; return whether its model was minimised, and the step taken.
 
-    `at` are arrays of the state, modified in place. `wanted` are the largest curvature of the loss, the share of the
-    gap to which models are minimised, 0 if `tol` bounds violations, `tol`, and the most sweeps.
+    `at` are arrays of the state, modified in place. `wanted` are the largest curvature of the loss, whether the gap is
+    the criterion rather than violations, the tolerance of a model, and the most sweeps.
     """
     most_curved, by_gap, tol, most_sweeps = wanted
     weights, start, gradient, primal, curvatures = at[0][c], at[1][c], at[2][c], at[3][c], columns.curvatures

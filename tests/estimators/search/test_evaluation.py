@@ -12,7 +12,8 @@ from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, cross_va
 
 from fastsvm import SVC, SVR, LinearSVC, SVCSearch
 from fastsvm._compiled.threads import Pool, at_most
-from fastsvm.estimators.search.evaluation import _parallel
+from fastsvm.estimators.search.evaluation import Scored, _parallel
+from fastsvm.estimators.search.out_of_fold import OutOfFold
 from fastsvm.estimators.search.shared_fits import SharedFits, Split
 
 
@@ -143,3 +144,14 @@ def test_decision_values_are_missing_where_a_split_lacks_a_class(iris):
     search = SVCSearch(SVC(), {"C": [0.1, 1]}, cv=KFold(3), scoring="accuracy").fit(*iris)
     assert search.oof_decision_ is None
     assert not hasattr(SVCSearch(SVC(), {"C": [1]}, refit=False).fit(*iris), "oof_decision_")
+
+
+def test_decision_values_of_cells_that_cannot_be_complete_are_given_up():
+    splits = [Split(np.arange(4), np.array([k])) for k in range(3)]
+    kept = OutOfFold(splits, "score")
+    for split, decided in enumerate([np.zeros(1), None, np.zeros(1)]):
+        assert kept.take(Scored(0, split, 1.0, None, 0.0, 0.0, decided=decided)).decided is None
+    assert kept.best is None and not kept._values
+    for split in range(3):
+        kept.take(Scored(1, split, 0.5, None, 0.0, 0.0, decided=np.full(1, split)))
+    np.testing.assert_array_equal(kept.of(1, 3), [0, 1, 2])
