@@ -16,13 +16,15 @@ from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.exchange.model_text import load_libsvm, save_libsvm
 from fastsvm.exchange.scikit_learn import from_sklearn, to_sklearn
 from fastsvm.persistence.model_file import load, save
-from fastsvm.sources import HDF5Data, open_hdf5
+from fastsvm.sources import Data, HDF5Data, open_hdf5
+from fastsvm.sources.opening import open
 
 __version__: str
 
 __all__ = [
     "SVC",
     "SVR",
+    "Data",
     "HDF5Data",
     "LinearOneClassSVM",
     "LinearSVC",
@@ -42,6 +44,7 @@ __all__ = [
     "kernels",
     "load",
     "load_libsvm",
+    "open",
     "open_hdf5",
     "save",
     "save_libsvm",

@@ -17,13 +17,14 @@ from fastsvm.sources.block import DenseBlock as DenseBlock
 from fastsvm.sources.block import check_compressed as check_compressed
 from fastsvm.sources.block import stacked as stacked
 from fastsvm.sources.block import to_dense as to_dense
-from fastsvm.sources.hdf5 import HDF5Data as HDF5Data
+from fastsvm.sources.csr_groups import hdf5_source
+from fastsvm.sources.data import Data as Data
+from fastsvm.sources.data import HDF5Data as HDF5Data
+from fastsvm.sources.data import columns_of as columns_of
+from fastsvm.sources.data import of_open_file as of_open_file
+from fastsvm.sources.data import open_hdf5 as open_hdf5
+from fastsvm.sources.data import read_column as read_column
 from fastsvm.sources.hdf5 import HDF5Source as HDF5Source
-from fastsvm.sources.hdf5 import columns_of as columns_of
-from fastsvm.sources.hdf5 import hdf5_source
-from fastsvm.sources.hdf5 import of_open_file as of_open_file
-from fastsvm.sources.hdf5 import open_hdf5 as open_hdf5
-from fastsvm.sources.hdf5 import read_column as read_column
 from fastsvm.sources.quantized import Quantization as Quantization
 from fastsvm.sources.quantized import find_quantization as find_quantization
 from fastsvm.sources.statistics import FeatureStatistics as FeatureStatistics
@@ -39,7 +40,7 @@ from fastsvm.sources.windows import windows as windows
 
 def is_stored(X: object) -> bool:
     """Return whether rows of X are read when they are needed: those of a source, an HDF5 file, or an array of Zarr."""
-    return isinstance(X, (Source, HDF5Data, h5py.Dataset, h5py.Group, h5py.Datatype)) or is_sliceable(X)
+    return isinstance(X, (Source, Data, h5py.Dataset, h5py.Group, h5py.Datatype)) or is_sliceable(X)
 
 
 def as_source(X: Any) -> Source:
@@ -47,7 +48,7 @@ def as_source(X: Any) -> Source:
     if isinstance(X, Source):
         return X
     X = of_open_file(X)
-    if isinstance(X, HDF5Data):
+    if isinstance(X, Data):
         return X.X
     if isinstance(X, (h5py.Dataset, h5py.Group, h5py.Datatype)):
         return hdf5_source(X)

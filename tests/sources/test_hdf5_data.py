@@ -11,8 +11,7 @@ from scipy import sparse
 
 from fastsvm import SVC, SVCSearch, open_hdf5
 from fastsvm.files.atomic_file import has_locks
-from fastsvm.sources import feature_statistics
-from fastsvm.sources.hdf5 import read_column
+from fastsvm.sources import feature_statistics, read_column
 
 N, D = 37, 5
 VALUES = np.random.default_rng(0).integers(0, 4, (N, D)).astype(float)
@@ -141,7 +140,7 @@ def test_without_rows(path):
     refused(write(path, X=None, y=np.zeros(3)), "'X'", "holds y")
 
 
-@pytest.mark.parametrize("y", [np.zeros(N - 1), np.zeros(N + 1), np.zeros((N, 1)), 3.0], ids=str)
+@pytest.mark.parametrize("y", [np.zeros(N - 1), np.zeros(N + 1), np.zeros((N, 2)), 3.0], ids=str)
 def test_labels_of_another_length(path, y):
     refused(write(path, y=y), "y", f"({N},)")
 

@@ -1,0 +1,443 @@
+"""`open`: samples that are anywhere, as data that estimators take.
+
+HDF5, Zarr, .npy, and arrays that can be sliced are read in parts where they are. Text, tables, archives and batches
+that a program makes are passed through once into a scratch file of HDF5.
+"""
+
+import os
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from itertools import chain
+from pathlib import Path
+from typing import Any, NoReturn
+
+import h5py
+import numpy as np
+from scipy import sparse
+
+from fastsvm.files.atomic_file import check_input, remove_left, scratch_folder
+from fastsvm.formats.conversion import convert
+from fastsvm.formats.readers import FORMATS, recognise
+from fastsvm.formats.readers.numpy_arrays import is_npy
+from fastsvm.formats.readers.stream import Header, Matrix, Rows, check_finite, check_weights, label_type, labels_of
+from fastsvm.formats.writer import write
+from fastsvm.memory import parse_memory
+from fastsvm.sources import Data, HDF5Data, SlicedSource, as_source, is_stored, open_hdf5
+from fastsvm.sources.csr_groups import ZarrCSRSource, rows_of_columns
+from fastsvm.sources.data import column_values, is_group, listed_parts, locate
+from fastsvm.sources.hdf5 import open_file
+from fastsvm.sources.tiled import stored_type
+
+_PARTS = "X", "y", "sample_weight"
+_TABLE = {"X": "feature_names", "y": "label", "sample_weight": "sample_weight"}  # options of `convert` for tables
+_ZARR = "zarr.json", ".zgroup", ".zarray"  # A folder or store of Zarr has one of these.
+
+
+def open(
+    where: Any,
+    X: Any = None,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    memory: str | int = "256MB",
+    scratch: str | Path | None = None,
+    **options: Any,
+) -> Data:
+    """Open samples that are in a file, in a folder or in another library, for all estimators.
+
+    Samples of HDF5, AnnData, Zarr and .npy files are read where they are, in parts, whenever a fit needs them. So are
+    arrays of Dask, xarray and others that can be sliced by rows. Tables, text, archives and batches are passed through
+    once, within `memory`, into a scratch file, which is removed when the data are closed, or no longer used.
+
+    Parameters
+    ----------
+    where : path, open file, table, array, iterable or callable
+        - a file or folder: HDF5 and .h5ad, Zarr, Parquet, Feather, Arrow, CSV, svmlight, .npy, .npz, IDX, CIFAR-10;
+        - an open `h5py.File`, group of Zarr, memory map, or array that can be sliced by rows;
+        - a data frame of pandas or polars, also a lazy one, or a table of pyarrow;
+        - an iterable of batches, or a function that returns one: `(X, y)` or `(X, y, sample_weight)`, X alone, data
+          frames, or dicts of columns. A DataLoader of PyTorch and `dataset.iter(...)` of Hugging Face are such.
+    X : str, sequence of str, or None, default=None
+        The samples in `where`: a path in HDF5 or Zarr, such as "train/images" or one of AnnData's layers; the array of
+        an archive; the columns of a table that are features, by default all others. None is "X" where there are names.
+    y : str, array-like of shape (n_samples,), or None, default=None
+        The labels or targets, or where they are: a path in HDF5 or Zarr, or a column of AnnData's `obs`; a column of a
+        table; a .npy file beside `where`. None is "y" where there are names, and what `fastsvm.formats.convert` says.
+    sample_weight : str, array-like of shape (n_samples,), or None, default=None
+        The weights, or where they are, as for y.
+    memory : str or int, default="256MB"
+        Bytes that passing rows through may take.
+    scratch : str, Path or None, default=None
+        Folder for the scratch file. None is that of temporary files. It must have room for the samples.
+    **options
+        Options of `fastsvm.formats.convert` for text and tables, such as `format`, `id`, `first_index` and `shuffle`,
+        which is False here.
+
+    Returns
+    -------
+    Data
+        The data set, to pass as X to `fit`, `predict` and `score`. As a context manager, it closes the files.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged, has no such part, or its parts do not fit each other. Messages list what there is.
+    TypeError
+        If `where` is nothing that holds samples.
+
+    Examples
+    --------
+    >>> import numpy as np, os, tempfile
+    >>> import fastsvm
+    >>> folder = tempfile.mkdtemp()
+    >>> np.save(os.path.join(folder, "images.npy"), np.array([[[0.0, 1.0]], [[1.0, 0.0]], [[3.0, 2.0]]]))
+    >>> with fastsvm.open(os.path.join(folder, "images.npy"), y=["left", "right", "right"]) as data:
+    ...     data.shape, data.y.tolist()
+    ((3, 2), ['left', 'right', 'right'])
+
+    Batches, which need not fit in memory together:
+
+    >>> def batches():
+    ...     rng = np.random.default_rng(0)
+    ...     for _ in range(4):
+    ...         rows = rng.normal(size=(100, 3))
+    ...         yield rows, rows[:, 0] > 0
+    >>> with fastsvm.open(batches) as data:
+    ...     fastsvm.LinearSVC().fit(data).score(data) > 0.95
+    True
+    """
+    if isinstance(where, Data):
+        return where
+    asked = _Asked(X, y, sample_weight, parse_memory(memory), scratch, options)
+    if isinstance(where, (str, os.PathLike)):
+        return asked.of_path(Path(where))
+    if isinstance(where, h5py.File):
+        return asked.of_path(Path(where.filename))
+    asked.no_options()
+    if is_group(where) and hasattr(where, "store"):
+        return asked.of_zarr(where, getattr(where, "path", "") or "a group of Zarr")
+    if hasattr(where, "sink_parquet"):  # a lazy frame of polars
+        return asked.of_lazy_frame(where)
+    if is_stored(where) or isinstance(where, np.ndarray) or sparse.issparse(where):
+        return asked.of_array(where)
+    if hasattr(where, "columns") or hasattr(where, "column_names"):
+        return asked.of_frame(where)
+    if callable(where):
+        where = where()
+    if not isinstance(where, Iterable):
+        raise TypeError(f"fastsvm.open takes a path, an array, a table or batches; found {type(where).__name__}.")
+    return asked.of_batches(where)
+
+
+class _Asked:
+    """What the user asked for: which parts, how much memory, and the options of text and tables."""
+
+    def __init__(self, X: Any, y: Any, weight: Any, memory: int, scratch: str | Path | None, options: dict) -> None:
+        self.X, self.y, self.weight, self.memory, self.options = X, y, weight, memory, options
+        self._folder = Path(tempfile.gettempdir() if scratch is None else scratch)
+        if not self._folder.is_dir():
+            raise FileNotFoundError(f"There is no folder {self._folder} for the scratch file.")
+
+    def no_options(self) -> None:
+        """Raise TypeError for options that this kind of samples does not take."""
+        if self.options:
+            raise TypeError(f"The options {', '.join(sorted(self.options))} apply to text and tables only.")
+
+    def of_path(self, path: Path) -> Data:
+        """Open a file or a folder."""
+        check_input(path)
+        if path.is_dir() and any((path / name).exists() for name in _ZARR):
+            self.no_options()
+            return self.of_zarr(_zarr(path), path)
+        if path.is_file() and h5py.is_hdf5(path):
+            self.no_options()
+            return self._of_hdf5(path)
+        if path.is_file() and is_npy(path) and self.options.get("format", "npy") == "npy":
+            self.no_options()
+            return self._of_npy(path)
+        return self._converted(path)
+
+    # --- samples that stay where they are ------------------------------------------------------------------
+
+    def _of_hdf5(self, path: Path) -> Data:
+        names = [part if isinstance(part, str) else None for part in (self.X, self.y, self.weight)]
+        data: Data
+        with h5py.File(path, "r") as file:
+            node = locate(file, names[0] or "X", "layers")
+            by_columns = node is not None and is_group(node) and rows_of_columns(node, 1) is not None
+        if not by_columns:
+            data = open_hdf5(path, *names)
+        else:
+            with h5py.File(path, "r") as file:
+                node = locate(file, names[0] or "X", "layers")
+                shape, dtype, blocks = rows_of_columns(node, self.memory)
+                header = Header(shape[1], dtype, None, sparse=True, n_samples=shape[0])
+                data = self._scratch(path, header, (Rows(block, None) for block in blocks))
+                self._take_columns(data, file, path)
+        return self._with_arrays(data)
+
+    def of_zarr(self, group: Any, path: Any) -> Data:
+        """Open an array or a group of Zarr, such as AnnData's."""
+        if not is_group(group):
+            return self.of_array(group)
+        node = locate(group, self.X or "X", "layers")
+        if node is None:
+            raise ValueError(f"{path} has no part {self.X or 'X'!r}; {listed_parts(group, 'it')}.")
+        if is_group(node) and node.attrs.get("encoding-type", "csr_matrix") != "csr_matrix":
+            shape, dtype, blocks = rows_of_columns(node, self.memory) or _not_rows(path, node)
+            header = Header(shape[1], dtype, None, sparse=True, n_samples=shape[0])
+            data = self._scratch(path, header, (Rows(block, None) for block in blocks))
+        else:
+            data = Data(path, ZarrCSRSource(node, path) if is_group(node) else SlicedSource(node))
+        self._take_columns(data, group, path)
+        return self._with_arrays(data)
+
+    def _take_columns(self, data: Data, root: Any, path: Any) -> None:
+        """Set the columns of a data set that have names in a file."""
+        for name, part in (("y", self.y), ("sample_weight", self.weight)):
+            asked = part if isinstance(part, str) else name
+            node = locate(root, asked, "obs")
+            if node is not None:
+                setattr(data, name, column_values(node, f"{asked} in {path}", len(data), "row"))
+            elif isinstance(part, str):
+                raise ValueError(f"{path} has no part {part!r}; {listed_parts(root, 'it')}.")
+
+    def _of_npy(self, path: Path) -> Data:
+        try:
+            rows = np.load(path, mmap_mode="r")
+        except (ValueError, EOFError, OSError) as error:
+            raise ValueError(f"{path} is damaged, or holds objects: {error}.") from error
+        if self.X is not None:
+            raise ValueError(f"{path} has one array, without a name; X is {self.X!r}.")
+        return self.of_array(rows, path)
+
+    def of_array(self, rows: Any, path: Any = None) -> Data:
+        """Take an array, or what can be sliced as one. Axes after the first are features."""
+        path = f"the {type(rows).__name__}" if path is None else path
+        if isinstance(rows, np.memmap):
+            if rows.ndim == 1:
+                raise ValueError(f"{path} has shape {rows.shape}; samples have two dimensions or more.")
+            source = SlicedSource(rows.reshape(len(rows), -1))
+        elif isinstance(rows, np.ndarray) and rows.ndim > 2:
+            source = as_source(rows.reshape(len(rows), -1))
+        else:
+            source = as_source(rows.tocsr() if sparse.issparse(rows) else rows)
+        y, weight = (self._beside(part, path) for part in (self.y, self.weight))
+        return self._with_arrays(Data(path, source), y, weight)
+
+    def _beside(self, part: Any, path: Any) -> Any:
+        """Return a column of samples without names: an array, or the content of a .npy file."""
+        if not isinstance(part, (str, os.PathLike)):
+            return part
+        file = Path(part) if Path(part).is_file() or not isinstance(path, Path) else path.parent / part
+        check_input(file)
+        return np.load(file, allow_pickle=False)
+
+    def _with_arrays(self, data: Data, y: Any = None, weight: Any = None) -> Data:
+        """Return a data set with the labels and weights that were passed as arrays."""
+        for name, passed, part in (("y", y, self.y), ("sample_weight", weight, self.weight)):
+            values = part if passed is None else passed
+            if values is None or isinstance(values, str):
+                continue
+            values = _labels(values)
+            if values.shape not in ((len(data),), (len(data), 1)):
+                raise ValueError(f"{name} has shape {values.shape}; {data.path} has {len(data)} samples.")
+            setattr(data, name, values.reshape(-1))
+        return data
+
+    # --- samples that are passed through a scratch file ----------------------------------------------------
+
+    def _converted(self, path: Path) -> Data:
+        """Pass text, a table or an archive through."""
+        options = dict(self.options)
+        kind = options.setdefault("format", recognise(path))
+        known = FORMATS[kind].options if kind in FORMATS else frozenset()
+        columns = {"X": "array", "y": "label"} if "array" in known else _TABLE
+        for name, part in zip(_PARTS, (self.X, self.y, self.weight), strict=True):
+            if part is None or not (isinstance(part, (str, int, os.PathLike)) or name == "X"):
+                continue
+            if columns.get(name) not in known:
+                raise ValueError(f"{path} is in the format {kind}, which has no names for {name}: pass an array.")
+            options[columns[name]] = part
+        if self.y is not None and "label" in known and "label" not in options:
+            options["label"] = False  # the labels are passed as an array
+        with suppress(KeyError):
+            options["feature_names"] = tuple(options["feature_names"])
+
+        def converted(file: Path) -> None:
+            convert(path, file, memory=self.memory, **({"shuffle": False} | options))
+
+        changed = path.stat().st_mtime_ns
+        return self._with_arrays(self._in_scratch(path, converted, changed))
+
+    def of_lazy_frame(self, frame: Any) -> Data:
+        """Let polars compute a lazy frame into a Parquet file, and pass that through."""
+        with scratch_folder(self._folder / "fastsvm-open") as folder:
+            frame.sink_parquet(folder / "frame.parquet")
+            return self._converted(folder / "frame.parquet")
+
+    def of_frame(self, frame: Any) -> Data:
+        """Take a table that is in memory."""
+        rows, y, weight, names = _parted(frame, self)
+        data = Data(f"the {type(frame).__name__}", as_source(_matrix(rows, "the table")), feature_names=names)
+        return self._with_arrays(data, y, weight)
+
+    def of_batches(self, batches: Iterable) -> Data:
+        """Pass batches through once."""
+        iterator = iter(batches)
+        first = next(iterator, None)
+        if first is None:
+            raise ValueError(f"The {type(batches).__name__} has no batches.")
+        columns = _parted(first, self)
+        begin = _matrix(columns[0], "batch 0")
+        y_dtype = None
+        if columns[1] is not None:
+            y = _labels(columns[1])
+            y_dtype = label_type(Matrix.of("y of batch 0", y), "batch 0", begin.shape[0])
+        dtype = stored_type(begin.dtype)
+        names = None if columns[3] is None else tuple(map(str, columns[3]))
+        header = Header(begin.shape[1], dtype, y_dtype, sparse=sparse.issparse(begin), feature_names=names)
+        rows = self._rows(chain([first], iterator), header)
+        return self._with_arrays(self._scratch(f"the {type(batches).__name__}", header, rows))
+
+    def _rows(self, batches: Iterable, header: Header) -> Iterator[Rows]:
+        """Yield the rows of batches, which must be like the first."""
+        place = 0
+        for number, batch in enumerate(batches):
+            where = f"batch {number}"
+            X, y, weight, _ = _parted(batch, self)
+            X = _matrix(X, where)
+            if X.shape[1] != header.n_features or sparse.issparse(X) != header.sparse:
+                kind = "sparse" if sparse.issparse(X) else "dense"
+                raise ValueError(
+                    f"{where} is {kind} with {X.shape[1]} features; batch 0 is "
+                    f"{'sparse' if header.sparse else 'dense'} with {header.n_features}."
+                )
+            if not np.can_cast(X.dtype, header.dtype, "same_kind"):
+                raise ValueError(f"{where} holds {X.dtype}; batch 0 holds {header.dtype}. Convert them to one type.")
+            if (y is None) != (header.y_dtype is None):
+                raise ValueError(f"{where} has {'no' if y is None else 'labels, batch 0 has no'} labels.")
+            X = X.astype(header.dtype, copy=False)
+            check_finite(X if isinstance(X, np.ndarray) else X.data[None], where, place)
+            if y is not None:
+                column = Matrix.of(f"y of {where}", _labels(y))
+                if label_type(column, where, X.shape[0]).kind != np.dtype(header.y_dtype).kind:
+                    raise ValueError(f"y of {where} holds {column.dtype}; that of batch 0 is of another kind.")
+                y = labels_of(column, 0, X.shape[0])
+            more = {} if weight is None else {"sample_weight": np.asarray(weight, np.float64).reshape(-1)}
+            for values in more.values():
+                check_weights(values, where, place)
+            yield Rows(X, y, more)
+            place += X.shape[0]
+
+    def _scratch(self, name: Any, header: Header, rows: Iterable[Rows]) -> Data:
+        return self._in_scratch(name, lambda file: write(file, header, rows), 0)
+
+    def _in_scratch(self, name: Any, fill: Callable[[Path], object], changed_ns: int) -> Data:
+        """Return the data set of a scratch file that `fill` writes. It is as old as what it was made from."""
+        stack = ExitStack()
+        with suppress(OSError):
+            remove_left(self._folder / "fastsvm-open")
+        try:
+            file = stack.enter_context(scratch_folder(self._folder / "fastsvm-open")) / "data.h5"
+            try:
+                fill(file)
+            except ValueError as error:
+                raise type(error)(str(error).replace(str(file), str(name))) from error
+            os.utime(file, ns=(changed_ns, changed_ns))  # a fit that is resumed compares times
+            data = _ScratchData(h5py.File(file, "r"))
+            data.scratch = file
+        except BaseException:
+            stack.close()
+            raise
+        data.path, data.removal = Path(name), weakref.finalize(data.X, stack.close)
+        return data
+
+
+class _ScratchData(HDF5Data):
+    """A data set in a scratch file, which goes when it is closed or its rows are no longer used."""
+
+    scratch: Path
+    removal: Any = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state without what only the process that made the file may do: remove it."""
+        return {name: value for name, value in super().__getstate__().items() if name != "removal"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Restore the state and open the scratch file again, which is there while that of the first process is."""
+        vars(self).update(state)
+        self._file = open_file(self.scratch)
+
+    def close(self) -> None:
+        """Close and remove the file. Its rows cannot be read afterwards."""
+        super().close()
+        if self.removal is not None:
+            self.removal()
+
+
+def _zarr(path: Path) -> Any:
+    try:
+        import zarr
+    except ImportError as error:
+        raise ValueError(f"Reading {path} needs zarr. Install it with: pip install 'fastsvm[zarr]'") from error
+    return zarr.open(path, mode="r")
+
+
+def _not_rows(path: Any, node: Any) -> NoReturn:
+    raise ValueError(f"{node.name} in {path} holds neither CSR nor CSC rows; it holds {', '.join(node)}.")
+
+
+def _labels(values: Any) -> np.ndarray:
+    """Return labels as an array, words as str."""
+    array = np.asarray(values)
+    if array.dtype.kind == "T" or (array.dtype == object and all(isinstance(one, str) for one in array.flat)):
+        return array.astype(object).astype(str)
+    return array
+
+
+def _matrix(rows: Any, where: str) -> np.ndarray | sparse.csr_array:
+    """Return rows as an array of two dimensions, or in CSR form; raise ValueError unless they are numbers."""
+    if sparse.issparse(rows):
+        return rows.tocsr()
+    values = np.asarray(rows)
+    if values.dtype.kind not in "biuf" or values.ndim < 2:
+        raise ValueError(
+            f"{where} has shape {values.shape} and type {values.dtype}; samples need two dimensions or more, and "
+            "numbers. Name the columns of labels and weights by y and sample_weight, and encode words as numbers."
+        )
+    return values.reshape(len(values), -1)
+
+
+def _parted(batch: Any, asked: _Asked) -> tuple[Any, Any, Any, np.ndarray | None]:
+    """Return X, y, the weights and the names of the features of a batch."""
+    if hasattr(batch, "column_names") and hasattr(batch, "to_pydict"):  # of pyarrow
+        batch = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
+    columns = list(batch) if isinstance(batch, Mapping) else list(getattr(batch, "columns", ()))
+    if not columns or sparse.issparse(batch):
+        if isinstance(batch, (tuple, list)) and len(batch) in (2, 3) and hasattr(batch[0], "__len__"):
+            return batch[0], batch[1], batch[2] if len(batch) == 3 else None, None
+        return batch, None, None, None
+    label, weight = (part if isinstance(part, str) else None for part in (asked.y, asked.weight))
+    label = label or ("y" if "y" in columns and asked.y is None else None)
+    features = [name for name in columns if name not in (label, weight)]
+    if asked.X is not None:
+        features = [asked.X] if isinstance(asked.X, str) else list(asked.X)
+    if missing := [name for name in (*features, label, weight) if name is not None and name not in columns]:
+        raise ValueError(f"There is no column {missing[0]!r}; there are {', '.join(map(str, columns[:20]))}.")
+    parts = [np.asarray(batch[name]) for name in features]
+    parts = [np.stack(part) if part.dtype == object and len(part) and np.ndim(part[0]) else part for part in parts]
+    if len(parts) == 1 and parts[0].ndim > 1:  # embeddings
+        return parts[0], *(None if name is None else np.asarray(batch[name]) for name in (label, weight)), None
+    for name, part in zip(features, parts, strict=True):
+        if part.dtype.kind not in "biuf" or part.ndim != 1:
+            raise ValueError(
+                f"The column {name!r} holds {part.dtype}, not numbers: encode it, or name the features by X."
+            )
+    rows = np.column_stack(parts)
+    y, weights = (None if name is None else np.asarray(batch[name]) for name in (label, weight))
+    return rows, y, weights, np.array([str(name) for name in features], object)
