@@ -64,7 +64,8 @@ def open(
         an archive; the columns of a table that are features, by default all others. None is "X" where there are names.
     y : str, array-like of shape (n_samples,), or None, default=None
         The labels or targets, or where they are: a path in HDF5 or Zarr, or a column of AnnData's `obs`; a column of a
-        table; a .npy file beside `where`. None is "y" where there are names, and what `fastsvm.formats.convert` says.
+        table; a .npy file beside `where`. None is "y" where there are names, and a column of a table that is named
+        label, labels, target, class or y.
     sample_weight : str, array-like of shape (n_samples,), or None, default=None
         The weights, or where they are, as for y.
     memory : str or int, default="256MB"
@@ -265,8 +266,8 @@ class _Asked:
             options[columns[name]] = part
         if self.y is not None and "label" in known and "label" not in options:
             options["label"] = False  # the labels are passed as an array
-        with suppress(KeyError):
-            options["feature_names"] = tuple(options["feature_names"])
+        if "last_label" in known:
+            options.setdefault("last_label", False)  # the last column is a feature unless y names it
 
         def converted(file: Path) -> None:
             convert(path, file, memory=self.memory, **({"shuffle": False} | options))
@@ -278,7 +279,9 @@ class _Asked:
         """Let polars compute a lazy frame into a Parquet file, and pass that through."""
         with scratch_folder(self._folder / "fastsvm-open") as folder:
             frame.sink_parquet(folder / "frame.parquet")
-            return self._converted(folder / "frame.parquet")
+            data = self._converted(folder / "frame.parquet")
+        data.path = Path(f"the {type(frame).__name__}")
+        return data
 
     def of_frame(self, frame: Any) -> Data:
         """Take a table that is in memory."""
