@@ -1,6 +1,8 @@
 """Tables in Parquet, Feather and Arrow files, read batch by batch. Needs pyarrow: `pip install 'fastsvm[arrow]'`.
 
-A folder of such files is one table, whose parts follow each other by the numbers in their names.
+A folder of such files is one table, whose parts follow each other by the numbers in their names. Folders in it that are
+named `column=value` add that column to their parts, as Hive writes them. A column of lists, such as embeddings, becomes
+a column for each place.
 """
 
 import re
@@ -9,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -42,9 +45,11 @@ class _Table(NamedTuple):
 
 def _parts(folder: Path) -> list[Path]:
     """Return the files of a folder; other programs mark what holds no rows by a dot or a line before the name."""
-    files = [path for path in folder.iterdir() if path.is_file() and path.name[0] not in "._"]
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name[0] not in "._"]
+    files = [path for path in files if all("=" in name for name in path.relative_to(folder).parts[:-1])]
     files = [path for path in files if _SUFFIXES & set(path.suffixes)] or files
-    return sorted(files, key=lambda path: [int(word) if word.isdecimal() else word for word in _WORDS.split(path.name)])
+    words = {path: _WORDS.split(str(path.relative_to(folder))) for path in files}
+    return sorted(files, key=lambda path: [int(word) if word.isdecimal() else word for word in words[path]])
 
 
 @contextmanager
@@ -98,8 +103,53 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _opened(path: Path, files: ExitStack) -> _Table:
-    if path.is_dir():
-        return _of_parts(path)
+    """Open a table, with a column for each place of its lists."""
+    table = _of_parts(path) if path.is_dir() else _of_file(path, files)
+    if not any(map(_is_list, table.schema.types)):
+        return table
+    import pyarrow as pa
+
+    with ExitStack() as more:  # lists of any length have that of the first row
+        first = next((_of_parts(path) if path.is_dir() else _of_file(path, more)).batches(1), None)
+    widths = [0 if first is None or not _is_list(column.type) else len(column[0]) for column in first or ()]
+    fields: list[pa.Field] = []
+    for field, width in zip(table.schema, widths, strict=True):
+        names = [f"{field.name}_{k}" for k in range(width)]
+        fields += [pa.field(name, field.type.value_type) for name in names] if _is_list(field.type) else [field]
+    schema = pa.schema(fields)
+    return _Table(
+        schema,
+        table.n_rows,
+        lambda n: (_spread(batch, widths, schema, path) for batch in table.batches(max(1, n // max(1, *widths)))),
+    )
+
+
+def _is_list(kind: "pa.DataType") -> bool:
+    from pyarrow import types
+
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return is_list and _is_number(kind.value_type)
+
+
+def _spread(batch: "pa.RecordBatch", widths: list[int], schema: "pa.Schema", path: Path) -> "pa.RecordBatch":
+    """Return a batch with a column for each place of its lists, which must have the same lengths in all rows."""
+    import pyarrow as pa
+
+    columns: list[pa.Array] = []
+    for name, column, width in zip(batch.schema.names, batch.columns, widths, strict=True):
+        if not _is_list(column.type):
+            columns.append(column)
+            continue
+        values = column.flatten()
+        lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+        if column.null_count or (lengths != width).any():
+            raise ValueError(f"{path}, column {name}: not all lists have {width} values, as the one of the first row.")
+        table = values.to_numpy(zero_copy_only=False).reshape(batch.num_rows, width)
+        columns += [pa.array(np.ascontiguousarray(table[:, k]), column.type.value_type) for k in range(width)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _of_file(path: Path, files: ExitStack) -> _Table:
     from pyarrow import ipc, memory_map, parquet
 
     with open(path, "rb") as stream:
@@ -127,7 +177,7 @@ def _of_parts(folder: Path) -> _Table:
         if not recognises(path):
             raise ValueError(f"{path} is no Parquet, Feather or Arrow file, as all parts of a table are.")
         with ExitStack() as files:
-            part = _opened(path, files)
+            part = _part(path, folder, files)
             schemas.append(part.schema)
             n_rows = None if n_rows is None or part.n_rows is None else n_rows + part.n_rows
         if not schemas[-1].equals(schemas[0]):
@@ -139,9 +189,31 @@ def _of_parts(folder: Path) -> _Table:
     def batches(n: int) -> Iterator["pa.RecordBatch"]:
         for path in paths:
             with ExitStack() as files:
-                yield from _opened(path, files).batches(n)
+                yield from _part(path, folder, files).batches(n)
 
     return _Table(schemas[0], n_rows, batches)
+
+
+def _part(path: Path, folder: Path, files: ExitStack) -> _Table:
+    """Return a part of a table, with the columns that the folders on its way name."""
+    import pyarrow as pa
+
+    table = _of_file(path, files)
+    words = [name.split("=", 1) for name in path.relative_to(folder).parts[:-1]]
+    values = [(name, int(word) if word.isdecimal() else unquote(word)) for name, word in words]
+    if not values:
+        return table
+    schema = table.schema
+    for name, value in values:
+        schema = schema.append(pa.field(name, pa.int64() if isinstance(value, int) else pa.string()))
+
+    def batches(n: int) -> Iterator["pa.RecordBatch"]:
+        for batch in table.batches(n):
+            more = [pa.repeat(value, batch.num_rows) for _, value in values]
+            more = [one.cast(schema.field(name).type) for one, (name, _) in zip(more, values, strict=True)]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *more], schema=schema)
+
+    return _Table(schema, table.n_rows, batches)
 
 
 def _columns_of(schema: "pa.Schema") -> str:

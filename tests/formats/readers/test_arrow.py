@@ -215,3 +215,36 @@ def test_weights_of_rows(tmp_path):
     write_parquet(table(w=pa.array(1.0 - np.arange(N))), tmp_path / "negative")
     with pytest.raises(ValueError, match=r"\(w\): -1.0 in row 2 is not a weight"):
         convert(tmp_path / "negative", tmp_path / "negative.h5", sample_weight="w")
+
+
+def test_partitions_of_hive_are_columns(tmp_path):
+    for kind in ("cat", "dog"):
+        for year in (2001, 2002):
+            folder = tmp_path / "animals" / f"kind={kind}" / f"year={year}"
+            folder.mkdir(parents=True)
+            parquet.write_table(pa.table({"length": [float(year), len(kind)]}), folder / "part-0.parquet")
+    summary = convert(tmp_path / "animals", tmp_path / "animals.h5", label="kind", shuffle=False)
+    assert summary.n_samples == 8
+    with open_hdf5(tmp_path / "animals.h5") as data:
+        assert data.feature_names.tolist() == ["length", "year"]
+        assert data.y.tolist() == ["cat"] * 4 + ["dog"] * 4
+        rows = data.X.in_memory().block.user_array()
+        np.testing.assert_array_equal(rows[:, 1], [2001, 2001, 2002, 2002] * 2)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float32(), 3), pa.large_list(pa.float32())])
+def test_lists_become_features(kind, tmp_path):
+    values = np.arange(12, dtype=np.float32).reshape(4, 3)
+    table = pa.table({"word": pa.array(list(values), kind), "length": [1.0, 2, 3, 4], "label": list("abab")})
+    parquet.write_table(table, tmp_path / "words.parquet")
+    convert(tmp_path / "words.parquet", tmp_path / "words.h5", shuffle=False)
+    with open_hdf5(tmp_path / "words.h5") as data:
+        assert data.feature_names.tolist() == ["word_0", "word_1", "word_2", "length"]
+        np.testing.assert_array_equal(data.X.in_memory().block.user_array()[:, :3], values)
+
+
+def test_lists_of_different_lengths_are_refused(tmp_path):
+    table = pa.table({"word": [[1.0, 2.0], [1.0]], "label": ["a", "b"]})
+    parquet.write_table(table, tmp_path / "words.parquet")
+    with pytest.raises(ValueError, match="column word: not all lists have 2 values"):
+        convert(tmp_path / "words.parquet", tmp_path / "words.h5")
