@@ -223,6 +223,10 @@ def _row_blocks(
             here = np.flatnonzero((rows >= first) & (rows < last))
             columns = np.searchsorted(ends, start + here, "right") - 1
             found.append((np.asarray(data[start:stop])[here], rows[here] - first, columns))
-        values, rows, columns = (np.concatenate(part) for part in zip(*found, strict=True)) if found else ([], [], [])
-        yield sparse.csr_array((values, (rows, columns)), shape=(last - first, len(ends) - 1))
+        shape = last - first, len(ends) - 1
+        if found:
+            values, places, columns = (np.concatenate(part) for part in zip(*found, strict=True))
+            yield sparse.csr_array((values, (places, columns)), shape=shape)
+        else:
+            yield sparse.csr_array(shape, dtype=data.dtype)
         first = last

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 import h5py
 import numpy as np
@@ -351,8 +351,8 @@ class HDF5Data(Data):
 def _index_of(root: Any, frame: str, n: int) -> Any:
     """Return the node of the index of one of AnnData's tables, `obs` or `var`, if it has n entries; else None."""
     table = node_in(root, frame) if frame in root else None
-    name = _text(attribute(table, "_index", "")) if is_group(table) else ""
-    node = node_in(table, name) if name and name in table else None
+    name = _text(attribute(table, "_index", "")) if table is not None and is_group(table) else ""
+    node = node_in(cast(Any, table), name) if name and name in cast(Any, table) else None
     return node if getattr(node, "shape", None) == (n,) else None
 
 

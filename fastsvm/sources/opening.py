@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, cast
 
 import h5py
 import numpy as np
@@ -166,20 +166,20 @@ class _Asked:
 
     def _of_hdf5(self, path: Path) -> Data:
         names = [part if isinstance(part, str) else None for part in (self.X, self.y, self.weight)]
-        data: Data
-        with h5py.File(path, "r") as file:
-            node = locate(file, names[0] or "X", "layers")
-            by_columns = node is not None and is_group(node) and rows_of_columns(node, 1) is not None
-        if not by_columns:
-            data = open_hdf5(path, *names)
-        else:
-            with h5py.File(path, "r") as file:
-                node = locate(file, names[0] or "X", "layers")
-                shape, dtype, blocks = rows_of_columns(node, self.memory)
-                header = Header(shape[1], dtype, None, sparse=True, n_samples=shape[0])
-                data = self._scratch(path, header, (Rows(block, None) for block in blocks))
-                self._take_columns(data, file, path)
-        return self._with_arrays(data)
+        with open_file(path) as file:
+            data = self._by_columns(locate(file, names[0] or "X", "layers"), file, path)
+        return self._with_arrays(open_hdf5(path, *names) if data is None else data)
+
+    def _by_columns(self, node: Any, root: Any, path: Any) -> Data | None:
+        """Pass samples through that are stored by columns; None if they are stored otherwise."""
+        found = rows_of_columns(node, self.memory) if is_group(node) else None
+        if found is None:
+            return None
+        shape, dtype, blocks = found
+        header = Header(shape[1], dtype, None, sparse=True, n_samples=shape[0])
+        data = self._scratch(path, header, (Rows(block, None) for block in blocks))
+        self._take_columns(data, root, path)
+        return data
 
     def of_zarr(self, group: Any, path: Any) -> Data:
         """Open an array or a group of Zarr, such as AnnData's."""
@@ -188,13 +188,10 @@ class _Asked:
         node = locate(group, self.X or "X", "layers")
         if node is None:
             raise ValueError(f"{path} has no part {self.X or 'X'!r}; {listed_parts(group, 'it')}.")
-        if is_group(node) and node.attrs.get("encoding-type", "csr_matrix") != "csr_matrix":
-            shape, dtype, blocks = rows_of_columns(node, self.memory) or _not_rows(path, node)
-            header = Header(shape[1], dtype, None, sparse=True, n_samples=shape[0])
-            data = self._scratch(path, header, (Rows(block, None) for block in blocks))
-        else:
+        data = self._by_columns(node, group, path)
+        if data is None:
             data = Data(path, ZarrCSRSource(node, path) if is_group(node) else SlicedSource(node))
-        self._take_columns(data, group, path)
+            self._take_columns(data, group, path)
         return self._with_arrays(data)
 
     def _take_columns(self, data: Data, root: Any, path: Any) -> None:
@@ -219,12 +216,14 @@ class _Asked:
     def of_array(self, rows: Any, path: Any = None) -> Data:
         """Take an array, or what can be sliced as one. Axes after the first are features."""
         path = f"the {type(rows).__name__}" if path is None else path
-        if isinstance(rows, np.memmap):
-            if rows.ndim == 1:
-                raise ValueError(f"{path} has shape {rows.shape}; samples have two dimensions or more.")
-            source = SlicedSource(rows.reshape(len(rows), -1))
-        elif isinstance(rows, np.ndarray) and rows.ndim > 2:
-            source = as_source(rows.reshape(len(rows), -1))
+        if isinstance(rows, np.ndarray):
+            if rows.ndim < 2 or rows.dtype.kind not in "biuf":
+                raise ValueError(
+                    f"{path} has shape {rows.shape} and type {rows.dtype}; samples need two dimensions or more, and "
+                    "numbers."
+                )
+            flat = rows.reshape(len(rows), -1)
+            source = SlicedSource(cast(Any, flat)) if isinstance(rows, np.memmap) else as_source(flat)
         else:
             source = as_source(rows.tocsr() if sparse.issparse(rows) else rows)
         y, weight = (self._beside(part, path) for part in (self.y, self.weight))
@@ -270,7 +269,7 @@ class _Asked:
             options.setdefault("last_label", False)  # the last column is a feature unless y names it
 
         def converted(file: Path) -> None:
-            convert(path, file, memory=self.memory, **({"shuffle": False} | options))
+            convert(path, file, memory=self.memory, **cast(dict[str, Any], {"shuffle": False} | options))
 
         changed = path.stat().st_mtime_ns
         return self._with_arrays(self._in_scratch(path, converted, changed))
@@ -391,10 +390,6 @@ def _zarr(path: Path) -> Any:
     return zarr.open(path, mode="r")
 
 
-def _not_rows(path: Any, node: Any) -> NoReturn:
-    raise ValueError(f"{node.name} in {path} holds neither CSR nor CSC rows; it holds {', '.join(node)}.")
-
-
 def _labels(values: Any) -> np.ndarray:
     """Return labels as an array, words as str."""
     array = np.asarray(values)
@@ -433,14 +428,15 @@ def _parted(batch: Any, asked: _Asked) -> tuple[Any, Any, Any, np.ndarray | None
     if missing := [name for name in (*features, label, weight) if name is not None and name not in columns]:
         raise ValueError(f"There is no column {missing[0]!r}; there are {', '.join(map(str, columns[:20]))}.")
     parts = [np.asarray(batch[name]) for name in features]
-    parts = [np.stack(part) if part.dtype == object and len(part) and np.ndim(part[0]) else part for part in parts]
+    parts = [
+        np.stack(list(part)) if part.dtype == object and len(part) and np.ndim(part[0]) else part for part in parts
+    ]
+    y, weights = (None if name is None else np.asarray(batch[name]) for name in (label, weight))
     if len(parts) == 1 and parts[0].ndim > 1:  # embeddings
-        return parts[0], *(None if name is None else np.asarray(batch[name]) for name in (label, weight)), None
+        return parts[0], y, weights, None
     for name, part in zip(features, parts, strict=True):
         if part.dtype.kind not in "biuf" or part.ndim != 1:
             raise ValueError(
                 f"The column {name!r} holds {part.dtype}, not numbers: encode it, or name the features by X."
             )
-    rows = np.column_stack(parts)
-    y, weights = (None if name is None else np.asarray(batch[name]) for name in (label, weight))
-    return rows, y, weights, np.array([str(name) for name in features], object)
+    return np.column_stack(parts), y, weights, np.array([str(name) for name in features], object)
