@@ -203,7 +203,7 @@ def _convert(options: argparse.Namespace) -> Json:
     summary = convert(
         options.source,
         options.destination,
-        **_passed(options, *OPTIONS, "shuffle", "seed", "dense", "array", "n_features", "dtype"),
+        **_passed(options, *OPTIONS, "shuffle", "seed", "dense", "n_features", "dtype"),
         memory=parse_memory(options.memory),
         progress=True,
     )
@@ -434,17 +434,20 @@ def _add_force(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
-    """Add the options of files that are not in HDF5."""
+    """Add the options of files, most of which files in HDF5 do not need."""
     words = f"{', '.join(FORMATS)} (default: recognised by content and name)"
     parser.add_argument("--format", metavar="FORMAT", help=words)
     label = parser.add_mutually_exclusive_group()
-    words = "column of the labels, by name or position from 0, or a file or an array with them"
-    label.add_argument("--label", metavar="NAME", help=f"{words} (formats: {formats_with('label')})")
+    words = "column of the labels, by name or position from 0, a file or an array with them, or their path in a file"
+    label.add_argument("--label", metavar="NAME", help=f"{words} (formats: HDF5, Zarr, {formats_with('label')})")
     label.add_argument("--no-label", dest="label", action="store_const", const=False, help="there are no labels")
     words = "column that identifies the rows, which is no feature, by name or position from 0"
     parser.add_argument("--id", metavar="NAME", help=f"{words} (formats: {formats_with('id')})")
     words = "column of the weights of the rows, which is no feature, by name or position from 0"
-    parser.add_argument("--sample-weight", metavar="NAME", help=f"{words} (formats: {formats_with('sample_weight')})")
+    words = f"{words}, or their path in a file (formats: HDF5, Zarr, {formats_with('sample_weight')})"
+    parser.add_argument("--sample-weight", metavar="NAME", help=words)
+    words = f"name of the array with the samples, or its path in a file (formats: HDF5, Zarr, {formats_with('array')})"
+    parser.add_argument("--array", metavar="NAME", help=words)
     words = "index of the first feature; default: 0 if an index is 0, else that of the model, else 1"
     words = f"{words} (formats: {formats_with('first_index')})"
     parser.add_argument("--first-index", choices=("auto", "0", "1"), help=words)
@@ -485,7 +488,6 @@ def _add_convert(added: _Commands) -> None:
     convert.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the samples")
     convert.add_argument("--seed", type=int, default=0, help="seed of the shuffle (default: 0)")
     add("dense", "store sparse samples as a dense matrix", action="store_true", default=None)
-    add("array", "name of the array with the samples")
     add("n_features", "number of features; default: the largest index", type=int)
     add(
         "dtype",

@@ -1,6 +1,8 @@
 """Data files of commands: HDF5, or any other known format, which is converted to HDF5 on the way."""
 
 import hashlib
+import json
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,18 +15,24 @@ from sklearn.base import BaseEstimator, is_classifier, is_outlier_detector
 from sklearn.utils.multiclass import type_of_target
 
 from fastsvm.estimators.fitting.validation import origin_of
-from fastsvm.files.atomic_file import check_input, remove_left, scratch_folder
+from fastsvm.files.atomic_file import atomic_write, check_input, remove_left, scratch_folder
 from fastsvm.formats import FORMATS, convert, recognise
 from fastsvm.jobs.say import in_options, say
-from fastsvm.sources import HDF5Data, Origin, error_in_file, open_hdf5
+from fastsvm.sources import Data, Origin, error_in_file, open_hdf5, opening
+from fastsvm.sources.data import listed_parts, locate
+from fastsvm.sources.hdf5 import attribute, open_file
+from fastsvm.sources.opening import is_zarr
 from fastsvm.tuning import current_tuning
 
 Json = dict[str, Any]
 """An object of JSON."""
 
 
-OPTIONS = "format", "label", "id", "split", "last_label", "sample_weight", "first_index"
-"""Parameters of `convert` that say how a file is read that is not in HDF5."""
+OPTIONS = "format", "label", "id", "split", "last_label", "sample_weight", "first_index", "array"
+"""Parameters of `convert` that say how a file is read."""
+_PARTS = {"array": "X", "label": "y", "sample_weight": "sample_weight"}
+"""Those that name parts of files whose samples are read where they are, and what `fastsvm.open` calls the parts."""
+_REFERENCE = "fastsvm:open"  # the attribute of a file that stands for another one
 
 
 class Expected(NamedTuple):
@@ -48,26 +56,62 @@ class Expected(NamedTuple):
         return cls(model.n_features_in_, None if names is None else tuple(names), coarse, origin, n_more)
 
     @classmethod
-    def of(cls, data: HDF5Data) -> "Expected":
+    def of(cls, data: Data) -> "Expected":
         """Return the features of a data set."""
         names, coarse = data.feature_names, np.can_cast(data.X.dtype, np.float32)
         return cls(data.shape[1], None if names is None else tuple(names), coarse, data.X.origin)
 
 
-def is_hdf5(path: str | Path) -> bool:
-    """Return whether a file is in HDF5, so that it needs no conversion, or has a name that says so."""
+def is_streamed(path: str | Path) -> bool:
+    """Return whether samples are read where they are: of HDF5, by content or name, and of Zarr."""
     path = Path(path)
-    return path.is_file() and (path.suffix in (".h5", ".hdf5") or h5py.is_hdf5(path))
+    return is_zarr(path) or (path.is_file() and (path.suffix in (".h5", ".hdf5") or h5py.is_hdf5(path)))
 
 
 def check_options(path: str | Path, options: Json) -> None:
-    """Raise ValueError for options that an HDF5 file does not take."""
+    """Raise ValueError for options that a file does not take whose samples are read where they are."""
     passed = {name for name, value in options.items() if value is not None and value is not False}
-    names = [name for name in OPTIONS if name != "last_label" and name in passed]
+    names = [name for name in OPTIONS if name in passed and name not in (*_PARTS, "last_label")]
     if names:
         raise ValueError(
-            f"{path} is an HDF5 file, whose labels are its dataset y. Files that are converted take {', '.join(names)}."
+            f"{path} is read where it is: label, sample_weight and array name its parts. Files that are converted take "
+            f"{', '.join(names)}."
         )
+
+
+def named_parts(path: str | Path, options: Json) -> Json:
+    """Return the parts of a file that options name, for `fastsvm.open`; {} for those that every HDF5 file has."""
+    check_options(path, options)
+    named = {part: options.get(name) for name, part in _PARTS.items()}
+    return {part: str(name) for part, name in named.items() if name is not None and name is not False}
+
+
+def check_parts(path: str | Path, parts: Json) -> None:
+    """Raise ValueError, which lists what there is, if an HDF5 file lacks a part that a job names."""
+    if not is_zarr(path):
+        with open_file(path) as file:
+            for name, part in parts.items():
+                if locate(file, part, "layers" if name == "X" else "obs") is None:
+                    raise ValueError(f"{path} has no part {part!r}; {listed_parts(file, 'it')}.")
+
+
+def refer(file: Path, path: str | Path, parts: Json) -> Path:
+    """Write a file that stands for parts of another one, for `open_data`; it has a copy of rows stored by columns."""
+    words = json.dumps({"where": str(Path(path).absolute()), **parts})
+    with opening.open(path, scratch=file.parent, **parts) as data, atomic_write(file) as part:
+        if isinstance(data, opening.ScratchData):
+            shutil.copyfile(data.scratch, part)
+        else:
+            with h5py.File(part, "w") as reference:
+                reference.attrs[_REFERENCE] = words
+    return file
+
+
+def open_data(path: str | Path) -> Data:
+    """Open the samples of an HDF5 file, or those that a file written by `refer` stands for."""
+    with open_file(path) as file:
+        words = attribute(file, _REFERENCE)
+    return open_hdf5(path) if words is None else opening.open(**json.loads(words))
 
 
 @contextmanager
@@ -102,12 +146,16 @@ def as_hdf5(
 ) -> Iterator[Path]:
     """Yield the file, or the HDF5 file that it was converted to, beside `beside` and removed at the end."""
     check_input(path)
-    if is_hdf5(path):
-        check_options(path, options or {})
+    parts = named_parts(path, options or {}) if is_streamed(path) else None
+    if parts == {} and not is_zarr(path):
         yield Path(path)
         return
     with scratch_folder(_temporary() if beside is None else Path(beside)) as folder:
-        file = converted(path, folder / "data.h5", options, expected, **more)
+        file = folder / "data.h5"
+        if parts is not None:
+            yield refer(file, path, parts)
+            return
+        converted(path, file, options, expected, **more)
         with naming(path, file):
             yield file
 
@@ -160,9 +208,10 @@ def fingerprint(path: str | Path, options: Json | None = None) -> Json:
     """Return what tells a file from others: size and time, and of an HDF5 file with X also shape, type and a digest."""
     of_file = Path(path).stat()
     of_any = {"file": str(path), "bytes": of_file.st_size, "changed_ns": of_file.st_mtime_ns}
-    if not is_hdf5(path):
+    if not is_streamed(path):
         return of_any | {"options": options}
-    with open_hdf5(path) as data:
+    parts = named_parts(path, options or {})
+    with opening.open(path, **parts) if parts or is_zarr(path) else open_data(path) as data:
         digest = hashlib.blake2b(data.X.digest().encode(), digest_size=16)
         for column in (data.y, data.sample_weight):
             if column is not None:
@@ -177,7 +226,7 @@ class UnknownLabels(ValueError):
     """No label of a file is a class of the model, or the labels cannot be compared with predictions."""
 
 
-def labels_of(data: HDF5Data) -> np.ndarray:
+def labels_of(data: Data) -> np.ndarray:
     """Return the labels of a file to learn from; ValueError says that it has none."""
     if data.y is None:
         raise ValueError(
@@ -186,7 +235,7 @@ def labels_of(data: HDF5Data) -> np.ndarray:
     return data.y
 
 
-def check_labels(classes: np.ndarray | None, data: HDF5Data, path: object) -> str:
+def check_labels(classes: np.ndarray | None, data: Data, path: object) -> str:
     """Return a note on rows whose class a model does not know, "" if there are none or it is a regressor."""
     if data.y is None:
         return ""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 from scipy import sparse
@@ -19,11 +18,11 @@ from fastsvm.estimators.fitting.validation import Column, origin_of
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.exchange.model_text import is_libsvm_text, is_linear, load_libsvm, save_libsvm
-from fastsvm.jobs.inputs import Expected, Json, as_hdf5, listed
+from fastsvm.jobs.inputs import Expected, Json, as_hdf5, listed, open_data
 from fastsvm.jobs.say import say
 from fastsvm.memory import parse_memory
 from fastsvm.persistence.model_file import is_model_file, load, save
-from fastsvm.sources import HDF5Data, HDF5Source, Source, open_hdf5
+from fastsvm.sources import Data, Source
 from fastsvm.sources.hdf5 import reading
 from fastsvm.tuning import current_tuning
 
@@ -39,11 +38,11 @@ def load_model(path: str | Path) -> BaseEstimator:
 @contextmanager
 def opened(
     model_path: str | Path, path: str | Path, options: Json | None, output: str | Path | None = None
-) -> Iterator[tuple[BaseEstimator, HDF5Data]]:
+) -> Iterator[tuple[BaseEstimator, Data]]:
     """Yield the model and the samples to predict; other formats are converted, in the order of the file."""
     model = load_model(model_path)
     expected = Expected.by(model, is_libsvm_text(model_path))
-    with as_hdf5(path, options, expected, beside=output, shuffle=False) as file, open_hdf5(file) as data:
+    with as_hdf5(path, options, expected, beside=output, shuffle=False) as file, open_data(file) as data:
         if len(data) == 0:
             raise ValueError(f"{path} has no samples.")
         yield fitting_model(model, model_path, data.X), data
@@ -146,18 +145,18 @@ def describe(path: str | Path, options: Json | None = None) -> Json:
     """Describe a data set by its shape and classes, or a model by its parameters and certificate."""
     if is_model_file(path) or is_libsvm_text(path):
         return {"file": str(path), "kind": "model", **_of_model(load_model(path))}
-    with as_hdf5(path, options, shuffle=False) as file, open_hdf5(file) as data, reading(file):
+    with as_hdf5(path, options, shuffle=False) as file, open_data(file) as data, reading(file):
         return {"file": str(path), "kind": "data set", **_of_data(data)}
 
 
-def _of_data(data: HDF5Data) -> Json:
+def _of_data(data: Data) -> Json:
     words: Json = {
         "n_samples": data.shape[0],
         "n_features": data.shape[1],
         "storage": data.X.form,
         "dtype": str(data.X.dtype),
         "megabytes": data.X.nbytes / 1e6,
-        "chunks": getattr(cast(HDF5Source, data.X).node, "chunks", None),
+        "chunks": getattr(getattr(data.X, "node", None), "chunks", None),
         "labels": None if data.y is None else str(data.y.dtype),
         "sample_weight": data.sample_weight is not None,
         "feature_names": None if data.feature_names is None else listed(data.feature_names),

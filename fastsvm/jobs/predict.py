@@ -34,7 +34,7 @@ from fastsvm.jobs.say import say
 from fastsvm.jobs.signals import StopSignals
 from fastsvm.jobs.training.checkpoints import DamagedCheckpoint, changed, read, write
 from fastsvm.progress_bar import progress_bar
-from fastsvm.sources import HDF5Data
+from fastsvm.sources import Data
 from fastsvm.tuning import current_tuning
 
 Block = dict[str, np.ndarray]
@@ -81,7 +81,7 @@ def evaluate(model_path: str | Path, path: str | Path, options: Json | None = No
 
 def _score(
     model: BaseEstimator,
-    data: HDF5Data,
+    data: Data,
     measure: "_Measure | None",
     file: "PredictionFile | None",
     raise_if_asked: Callable[[], None],
@@ -141,7 +141,7 @@ def _bound_to(model: BaseEstimator, model_path: str | Path, path: str | Path, op
 # --- accuracy, confusion matrix and R², summed up block by block in constant memory ------------------------------
 
 
-def _measure_of(model: BaseEstimator, data: HDF5Data, path: str | Path) -> "_Measure | None":
+def _measure_of(model: BaseEstimator, data: Data, path: str | Path) -> "_Measure | None":
     """Return the measure of a model on a file, None without labels; UnknownLabels says that they cannot be compared."""
     classes = classes_of(model)
     if note := check_labels(classes, data, path):
@@ -154,7 +154,7 @@ def _measure_of(model: BaseEstimator, data: HDF5Data, path: str | Path) -> "_Mea
 class _Measure(NamedTuple):
     """Compares predictions with labels: confusion matrices or residual sums of squares of blocks, which it adds."""
 
-    data: HDF5Data
+    data: Data
     y: np.ndarray
     labels: np.ndarray | None  # They are those of the confusion matrix; None for a regression.
 

@@ -23,7 +23,19 @@ import numpy as np
 
 from fastsvm.files.atomic_file import atomic_write, check_folder, check_input, is_taken, take
 from fastsvm.formats import FORMATS, recognise
-from fastsvm.jobs.inputs import Expected, Json, check_options, converted, fingerprint, is_hdf5, naming
+from fastsvm.jobs.inputs import (
+    Expected,
+    Json,
+    check_options,
+    check_parts,
+    converted,
+    fingerprint,
+    is_streamed,
+    named_parts,
+    naming,
+    open_data,
+    refer,
+)
 from fastsvm.jobs.report.page import write_report
 from fastsvm.jobs.say import say
 from fastsvm.jobs.signals import Stopped, StopSignals
@@ -33,7 +45,7 @@ from fastsvm.jobs.training.search import best_of, check_grid, search, told
 from fastsvm.jobs.training.train import Trained, measured, train, written_surely
 from fastsvm.memory import parse_memory, peak_memory
 from fastsvm.persistence.model_file import load
-from fastsvm.sources import open_hdf5
+from fastsvm.sources.opening import is_zarr
 from fastsvm.tuning import current_tuning
 
 # Keys that do not change a model.
@@ -51,8 +63,11 @@ def run(job: Job, path: str | Path) -> Json:
     files = [path for path in (job.train, job.test) if path is not None]
     for file in files:
         check_input(file)
-    if all(map(is_hdf5, files)):
+    if all(map(is_streamed, files)):
         check_options(job.train, job.inputs())
+    for file in files:
+        if is_streamed(file) and (parts := named_parts(file, job.inputs())):
+            check_parts(file, parts)
     check_grid(job)
     with RunFolder.begun(path, _settled(job)) as folder:
         return _Run(folder, folder.job).go()
@@ -183,14 +198,17 @@ class _Run:
         job = job._replace(train=self._hdf5(job.train, "train"))
         if job.test is None:
             return job
-        with open_hdf5(job.train) as data:
+        with open_data(job.train) as data:
             expected = Expected.of(data)
         return job._replace(test=self._hdf5(job.test, "test", expected))
 
     def _hdf5(self, path: str, name: str, expected: Expected | None = None) -> str:
-        if is_hdf5(path):
-            return path
         file, job = self.folder.path / f"{name}.h5", self.job
+        if is_streamed(path):
+            parts = named_parts(path, job.inputs())
+            if not parts and not is_zarr(path):
+                return path
+            return str(file if file.exists() else refer(file, path, parts))
         if not file.exists():
             self.folder.log("convert", file=path)
             has_parts = "split" in FORMATS[job.format or recognise(path)].options and Path(path).is_dir()

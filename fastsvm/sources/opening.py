@@ -134,6 +134,11 @@ def open(
     return asked.of_batches(where)
 
 
+def is_zarr(path: str | Path) -> bool:
+    """Return whether a folder is an array or a group of Zarr."""
+    return any(Path(path, name).is_file() for name in _ZARR)
+
+
 class _Asked:
     """What the user asked for: which parts, how much memory, and the options of text and tables."""
 
@@ -151,7 +156,7 @@ class _Asked:
     def of_path(self, path: Path) -> Data:
         """Open a file or a folder."""
         check_input(path)
-        if path.is_dir() and any((path / name).exists() for name in _ZARR):
+        if is_zarr(path):
             self.no_options()
             return self.of_zarr(_zarr(path), path)
         if path.is_file() and h5py.is_hdf5(path):
@@ -175,11 +180,20 @@ class _Asked:
         found = rows_of_columns(node, self.memory) if is_group(node) else None
         if found is None:
             return None
-        shape, dtype, blocks = found
-        header = Header(shape[1], dtype, None, sparse=True, n_samples=shape[0])
-        data = self._scratch(path, header, (Rows(block, None) for block in blocks))
-        self._take_columns(data, root, path)
-        return data
+        (n, n_features), dtype, blocks = found
+        y, weight = self._columns(root, path, n)
+        more = {} if weight is None else {"sample_weight": weight.astype(np.float64)}
+        y_dtype = None if y is None else label_type(Matrix.of("y", y), str(path), n)
+
+        def rows() -> Iterator[Rows]:
+            place = 0
+            for block in blocks:
+                some = slice(place, place + block.shape[0])
+                place = some.stop
+                labels = None if y is None else y[some].astype(y_dtype, copy=False)
+                yield Rows(block, labels, {name: values[some] for name, values in more.items()})
+
+        return self._scratch(path, Header(n_features, dtype, y_dtype, sparse=True, n_samples=n), rows())
 
     def of_zarr(self, group: Any, path: Any) -> Data:
         """Open an array or a group of Zarr, such as AnnData's."""
@@ -191,18 +205,19 @@ class _Asked:
         data = self._by_columns(node, group, path)
         if data is None:
             data = Data(path, ZarrCSRSource(node, path) if is_group(node) else SlicedSource(node))
-            self._take_columns(data, group, path)
+            data.y, data.sample_weight = self._columns(group, path, len(data))
         return self._with_arrays(data)
 
-    def _take_columns(self, data: Data, root: Any, path: Any) -> None:
-        """Set the columns of a data set that have names in a file."""
+    def _columns(self, root: Any, path: Any, n: int) -> list[np.ndarray | None]:
+        """Return the labels and the weights of n samples that have names in a file, None for those that have none."""
+        found: list[np.ndarray | None] = []
         for name, part in (("y", self.y), ("sample_weight", self.weight)):
             asked = part if isinstance(part, str) else name
             node = locate(root, asked, "obs")
-            if node is not None:
-                setattr(data, name, column_values(node, f"{asked} in {path}", len(data), "row"))
-            elif isinstance(part, str):
+            if node is None and isinstance(part, str):
                 raise ValueError(f"{path} has no part {part!r}; {listed_parts(root, 'it')}.")
+            found.append(None if node is None else column_values(node, f"{asked} in {path}", n, "row"))
+        return found
 
     def _of_npy(self, path: Path) -> Data:
         try:
@@ -351,7 +366,7 @@ class _Asked:
             except ValueError as error:
                 raise type(error)(str(error).replace(str(file), str(name))) from error
             os.utime(file, ns=(changed_ns, changed_ns))  # a fit that is resumed compares times
-            data = _ScratchData(h5py.File(file, "r"))
+            data = ScratchData(h5py.File(file, "r"))
             data.scratch = file
         except BaseException:
             stack.close()
@@ -360,7 +375,7 @@ class _Asked:
         return data
 
 
-class _ScratchData(HDF5Data):
+class ScratchData(HDF5Data):
     """A data set in a scratch file, which goes when it is closed or its rows are no longer used."""
 
     scratch: Path

@@ -115,14 +115,22 @@ def test_labels_without_a_number_keep_nobody_from_predicting(kind, data, tmp_pat
     assert code == 2 and "The labels in" in told
 
 
-@pytest.mark.parametrize("key", ['label = "kind"', "label = 0", 'format = "csv"', 'id = "name"'])
+KEYS = {
+    'label = "kind"': "has no part 'kind'; it holds X",
+    "label = 0": "has no part '0'",
+    'format = "csv"': "converted take format.",
+    'id = "name"': "converted take id.",
+}
+
+
+@pytest.mark.parametrize("key", KEYS)
 def test_keys_that_do_not_apply_to_hdf5_are_refused(key, data, tmp_path, run):
     job = tmp_path / "job.toml"
     job.write_text(f'[data]\ntrain = "{data}"\n{key}\n[model]\nkind = "sgd"\n')
     code, told = run("run", job, "--folder", tmp_path / "run")
-    assert code == 2 and f"converted take {key.split()[0]}." in told and not (tmp_path / "run").exists()
+    assert code == 2 and KEYS[key] in told and not (tmp_path / "run").exists()
     code, told = run("train", data, "--folder", tmp_path / "run", "--label", "kind")
-    assert code == 2 and "converted take label." in told and not (tmp_path / "run").exists()
+    assert code == 2 and "has no part 'kind'" in told and not (tmp_path / "run").exists()
 
 
 def test_a_job_file_of_a_windows_editor(data, tmp_path, run):

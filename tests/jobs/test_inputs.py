@@ -145,7 +145,8 @@ def test_other_features_are_refused(refused, model, tmp_path):
 def test_options_that_do_not_apply(refused, model, tmp_path):
     path = write_csv(tmp_path / "iris.csv", y=NAMES[KIND])
     convert(path, tmp_path / "iris.h5")
-    for option in (["--id", "a"], ["--sample-weight", "a"], ["--first-index", "0"]):
+    assert "iris.h5 has no part 'a'" in refused("info", tmp_path / "iris.h5", "--sample-weight", "a")
+    for option in (["--id", "a"], ["--first-index", "0"]):
         assert "Files that are converted take" in refused("info", tmp_path / "iris.h5", *option)
     assert "first_index does not apply to csv, only to svmlight" in refused("info", path, "--first-index", "0")
     assert "trains on the part 'train'" in refused("train", path, "--folder", tmp_path / "run", "--split", "test")

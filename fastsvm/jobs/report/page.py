@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from fastsvm.displays._samples import as_images, confusion_counts, names_of, rows_at
 from fastsvm.displays.curves import loss_curve, objective_name, problem_curves
 from fastsvm.files.atomic_file import atomic_write
-from fastsvm.jobs.inputs import Json
+from fastsvm.jobs.inputs import Json, open_data
 from fastsvm.jobs.models import describe
 from fastsvm.jobs.report.html import (
     Axes,
@@ -39,7 +39,7 @@ from fastsvm.jobs.report.html import (
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.search import best_of
 from fastsvm.jobs.training.train import Tested
-from fastsvm.sources import HDF5Data, open_hdf5
+from fastsvm.sources import Data
 from fastsvm.tuning import current_tuning
 
 _ENDS = {
@@ -208,7 +208,7 @@ def _data(job: Job, words: Json, model: BaseEstimator) -> Html:
     if is_classifier(model):
         rows.append(("Classes", words["n_classes"]))
     elif is_regressor(model):
-        with open_hdf5(job.train) as data:
+        with open_data(job.train) as data:
             y = np.asarray(data.y, np.float64)
         low, high, mean, deviation = map(rounded, (y.min(), y.max(), y.mean(), y.std()))
         rows.append(("Targets", f"{low} to {high}, mean {mean}, standard deviation {deviation}"))
@@ -456,7 +456,7 @@ def confusions(tested: Tested) -> Html:
     """Return the confusion matrix or, for many classes, the pairs that are confused most often."""
     labels = np.union1d(tested.truth, tested.predicted)
     counts = confusion_counts(tested.truth, tested.predicted, labels)
-    with open_hdf5(tested.path) as data:
+    with open_data(tested.path) as data:
         names = names_of(labels, None, data)
     return _matrix(counts, names) if len(names) <= current_tuning().limits.shown else _frequent(counts, names)
 
@@ -509,7 +509,7 @@ def errors(tested: Tested, model: BaseEstimator) -> Html:
     if not len(wrong):
         return Html("")
     chosen = wrong[np.unique(np.linspace(0, len(wrong) - 1, current_tuning().limits.shown).round().astype(int))]
-    with open_hdf5(tested.path) as data:
+    with open_data(tested.path) as data:
         names = [names_of(column[chosen], None, data) for column in (tested.truth, tested.predicted)]
         rows, images = tested.rows[chosen].tolist(), _images(data, tested.rows[chosen])
     entries = list(zip(rows, *names, strict=True))
@@ -543,7 +543,7 @@ def _gallery(entries: list[tuple[int, str, str]], images: np.ndarray) -> Html:
     return Html(f'<div class="images">{joined(drawn)}</div>')
 
 
-def _images(data: HDF5Data, rows: np.ndarray) -> np.ndarray | None:
+def _images(data: Data, rows: np.ndarray) -> np.ndarray | None:
     """Return samples as images of bytes, scaled to the range of values; None unless they are square and smooth."""
     n_values, look = data.shape[1], current_tuning().look
     planes = ((colours, math.isqrt(n_values // colours)) for colours in (1, 3))

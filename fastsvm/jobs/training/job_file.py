@@ -50,6 +50,7 @@ class Job(NamedTuple):
     cluster: Json | None = None
     sample_weight: str | int | None = None
     first_index: int | None = None
+    array: str | None = None
 
     @property
     def listed(self) -> dict[str, list]:
@@ -62,7 +63,7 @@ class Job(NamedTuple):
         return [name for name, values in self.grid.items() if is_auto(values)]
 
     def inputs(self) -> Json:
-        """Return how to read files that are not in HDF5."""
+        """Return how to read files."""
         words = {name: getattr(self, name) for name in OPTIONS if name in self._fields}
         return words | {"last_label": learns_labels(self.kind)}
 
@@ -118,6 +119,7 @@ _SECTIONS: dict[str, dict[str, Rule | Callable] | None] = {
         "seed": number(integral=True, least=0),
         "format": _WORD,
         "label": Rule(lambda value: value is False or _COLUMN.holds(value), _COLUMN.words),
+        "array": _WORD,
         "id": _COLUMN,
         "sample_weight": _COLUMN,
         "first_index": Rule(lambda value: not isinstance(value, bool) and value in ("auto", 0, 1), '0, 1 or "auto"'),

@@ -15,13 +15,13 @@ from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.estimators.search.automatic import Journal, automatic_grid, name_of
 from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.estimators.search.walk import AUTO
-from fastsvm.jobs.inputs import Json, labels_of, rows_named
+from fastsvm.jobs.inputs import Json, labels_of, open_data, rows_named
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job, learns_labels
 from fastsvm.jobs.training.train import estimator_of, split, with_labels
 from fastsvm.memory import parse_memory
 from fastsvm.progress_bar import progress_bar
-from fastsvm.sources import HDF5Data, check_finite, open_hdf5
+from fastsvm.sources import Data, check_finite
 from fastsvm.tuning import current_tuning
 
 
@@ -41,7 +41,7 @@ def search(job: Job, cells: Sequence[Json], keep: Callable[[list[Json]], None], 
     grids = [] if is_walk else list(filter(left, _groups(job)))
     if not grids and not is_walk:
         return cells
-    with open_hdf5(job.train) as data, at_most(job.threads):
+    with open_data(job.train) as data, at_most(job.threads):
         labels = labels_of(data)
         rows, _ = split(len(data), job.holdout, job.seed)
         with rows_named(data.path, rows):
@@ -193,7 +193,7 @@ def _single(grid: dict[str, list]) -> list[dict[str, list]]:
     return [{name: [value] for name, value in one.items()} for one in ParameterGrid(grid)]
 
 
-def _rows(job: Job, data: HDF5Data, rows: np.ndarray) -> np.ndarray | csr_matrix:
+def _rows(job: Job, data: Data, rows: np.ndarray) -> np.ndarray | csr_matrix:
     """Return the training samples as an array or a CSR matrix."""
     memory = parse_memory("auto" if job.memory is None else job.memory)
     most = int(memory * current_tuning().jobs.search_share)

@@ -16,13 +16,13 @@ from sklearn.metrics import accuracy_score, r2_score
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.fitting.session import Checkpointer, checkpointed
 from fastsvm.files.atomic_file import FULL
-from fastsvm.jobs.inputs import Json, check_labels, labels_of, rows_named
+from fastsvm.jobs.inputs import Json, check_labels, labels_of, open_data, rows_named
 from fastsvm.jobs.models import CERTIFICATE, fitting_model
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job, estimators_of, learns_labels
 from fastsvm.memory import peak_memory
 from fastsvm.persistence.model_file import save
-from fastsvm.sources import HDF5Data, open_hdf5
+from fastsvm.sources import Data
 from fastsvm.tuning import current_tuning
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def train(
         raise ValueError(f"seed must be at least 0, found {job.seed}.")
     if not learns_labels(job.kind) and (job.holdout or job.test):
         raise ValueError(f"A model of kind {job.kind!r} learns no labels to test. Leave out test and holdout.")
-    with open_hdf5(job.train) as data, at_most(job.threads):
+    with open_data(job.train) as data, at_most(job.threads):
         labels = labels_of(data) if learns_labels(job.kind) else np.zeros(len(data))
         estimator = estimator_of(job, labels)
         training, _ = split(len(data), job.holdout, job.seed)
@@ -111,14 +111,14 @@ def measured(model: BaseEstimator, job: Job) -> Tested | None:
     """Return the test samples of a job with the predictions of a model, None if the job has no test samples."""
     if not job.holdout and job.test is None:
         return None
-    with open_hdf5(job.test or job.train) as data, at_most(job.threads):
+    with open_data(job.test or job.train) as data, at_most(job.threads):
         rows = np.arange(len(data)) if job.test else split(len(data), job.holdout, job.seed)[1]
         if len(rows) == 0:
             return None
         fitting = fitting_model(model, "", data.X) if job.test else model
         with rows_named(data.path, rows):
             predicted = fitting.predict(data.X if len(rows) == len(data) else data.X.take(rows))
-        return Tested(str(data.path), rows, labels_of(data)[rows], predicted)
+        return Tested(job.test or job.train, rows, labels_of(data)[rows], predicted)
 
 
 def estimator_of(job: Job, y: np.ndarray) -> BaseEstimator:
@@ -136,9 +136,9 @@ def estimator_of(job: Job, y: np.ndarray) -> BaseEstimator:
     return kind(**of_job | with_labels(dict(job.parameters), y))
 
 
-def _check_test(path: str, training: HDF5Data, classes: np.ndarray | None) -> None:
+def _check_test(path: str, training: Data, classes: np.ndarray | None) -> None:
     """Raise ValueError if a file cannot be a test, before the time of a fit is spent."""
-    with open_hdf5(path) as data:
+    with open_data(path) as data:
         if data.y is None:
             raise ValueError(f"{path} has no labels; a test needs them. They are the dataset y of HDF5 files.")
         is_text = data.X.origin.first_index is not None  # which does not say how many features there are
@@ -180,7 +180,7 @@ def split(n: int, holdout: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.sort(order[n_held:]), np.sort(order[:n_held])
 
 
-def _fit(model: BaseEstimator, data: HDF5Data, y: np.ndarray, rows: np.ndarray) -> None:
+def _fit(model: BaseEstimator, data: Data, y: np.ndarray, rows: np.ndarray) -> None:
     with rows_named(data.path, rows):
         if len(rows) == len(data):
             model.fit(data)
