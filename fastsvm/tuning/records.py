@@ -382,7 +382,7 @@ class LinearTuning(NamedTuple):
     # A row whose variables do not change is skipped for at most so many passes.
     longest_pause: int = 8
     # Where so many rounds do not halve the gap, epochs or Newton steps follow, if they can.
-    slow_rounds: int = 10
+    slow_rounds: int = 4
     # A window of rows on disk is passed at most so often while it is in memory.
     most_visits: int = 4
     # The Hessian of at most so many features is computed and kept whole. Of more, products with the Hessian take less
