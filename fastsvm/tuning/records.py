@@ -249,8 +249,9 @@ class KernelTuning(NamedTuple):
     newton: bool = True
     # The interior-point method may solve a problem on which steps are slow.
     interior: bool = True
-    # Equal rows may be merged into one.
+    # Equal rows may be merged into one, if a problem has more than `few_rows`, or so many dense rows of bytes.
     merged: bool = True
+    few_rows_of_bytes: int = 100
     # Dense rows whose values stand on a grid of 256 may be multiplied as bytes.
     byte_products: bool = True
 

@@ -97,7 +97,10 @@ def prepare(
     labels, upper = stated.labels, stated.upper
     gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
     bound = float(upper.max())
-    may_repeat = tuning.merged and (source.of_bytes or len(source) > tuning.few_rows)  # few are soon learnt
+    of_class = np.bincount(labels[labels >= 0], minlength=1)
+    # Few rows are soon learnt, and multipliers of equal rows are told apart problem by problem.
+    few = tuning.few_rows_of_bytes if source.of_bytes else tuning.few_rows
+    may_repeat = tuning.merged and sum(sorted(of_class.tolist())[-2:]) > few
     repeats = Repeats.find(source, stated.kinds, upper, tuning) if may_repeat and is_dual(estimator) else None
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
     problems = stated.problems(labels, upper)

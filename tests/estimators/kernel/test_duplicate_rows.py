@@ -52,13 +52,15 @@ def test_rows_that_are_not_dense_bytes_or_words_are_left_alone(convert):
     assert Repeats.find(as_source(convert(X)), lambda: labels, upper, KernelTuning()) is None
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
-def test_few_rows_are_compared_if_they_are_bytes(dtype, monkeypatch):
+@pytest.mark.parametrize(
+    ("dtype", "n", "n_classes", "compares"),
+    [(float, 3000, 2, True), (float, 3000, 100, False), (np.uint8, 300, 2, True), (np.uint8, 300, 100, False)],
+)
+def test_rows_are_compared_if_a_problem_has_many(dtype, n, n_classes, compares, monkeypatch):
     compared = []
     monkeypatch.setattr(Repeats, "find", lambda *arguments: compared.append(arguments))
-    X, labels, _ = draw(0)
-    SVC().fit(X.astype(dtype), labels)
-    assert bool(compared) == (dtype == np.uint8)
+    SVC().fit((np.arange(n)[:, None] % 50).astype(dtype), np.arange(n) % n_classes)
+    assert bool(compared) == compares
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32])
