@@ -32,20 +32,33 @@ class Data:
     `fastsvm.open` returns one. Rows can be taken by numbers, a mask or a slice, as scikit-learn's `cross_val_score` and
     `GridSearchCV` do; they stay where they are.
 
-    Attributes
+    Parameters
     ----------
+    path : str or Path
+        The file or folder, or what stands for it in messages.
     X : Source
         The rows.
-    y : ndarray of shape (n_samples,) or None
+    y : ndarray of shape (n_samples,) or None, default=None
         Labels, in memory; strings are str. None if there are none.
-    sample_weight : ndarray of shape (n_samples,) or None
+    sample_weight : ndarray of shape (n_samples,) or None, default=None
         Sample weights, in memory. None if there are none.
+    feature_names : ndarray of str objects, shape (n_features,), or None, default=None
+        Names of the features; None if there are none.
+
+    Attributes
+    ----------
     class_names : list of str or None
         Names of the classes 0, 1, ...; None if there are none.
-    feature_names : ndarray of str objects, shape (n_features,), or None
-        Names of the features; None if there are none.
-    path : Path
-        The file or folder, or what stands for it in messages.
+    ids : ndarray of shape (n_samples,) or None
+        Values that identify the rows. None if there are none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastsvm
+    >>> data = fastsvm.open(np.eye(3), y=["ant", "bee", "cat"])
+    >>> data.shape, data[1:].y.tolist()
+    ((3, 3), ['bee', 'cat'])
     """
 
     class_names: list[str] | None = None
@@ -211,27 +224,14 @@ def _encoded(group: Any, where: str, n: int, of: str) -> np.ndarray:
 class HDF5Data(Data):
     """The data set of an HDF5 file, to pass as X to `fit`, `predict` and `score`. `open_hdf5` returns one.
 
+    It has the attributes of `Data`.
+
     Parameters
     ----------
     file : h5py.File
         An open file with `X`, and optionally other datasets; see `open_hdf5`.
     X, y, sample_weight : str or None, default=None
         Names of the parts in the file; see `open_hdf5`.
-
-    Attributes
-    ----------
-    X : Source
-        The rows, on disk.
-    y : ndarray of shape (n_samples,) or None
-        Labels, in memory; strings are str. None if the file has no labels.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Sample weights, in memory. None if the file has no weights.
-    class_names : list of str or None
-        Names of the classes 0, 1, ...; None if the file has no names.
-    feature_names : ndarray of str objects, shape (n_features,), or None
-        Names of the features; None if the file has no names.
-    path : Path
-        The file.
 
     Examples
     --------
