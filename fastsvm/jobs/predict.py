@@ -88,8 +88,7 @@ def _score(
 ) -> Json:
     """Predict the samples that the file lacks, or all without a file; return the report about all samples."""
     step, state, n = _block_rows(model), PredictionState() if file is None else file.state, len(data)
-    tally, pause = state.tally, current_tuning().jobs.say_s
-    next_line = time.perf_counter() + pause
+    tally = state.tally
     with progress_bar(total=n, initial=state.rows, desc="predict", unit="row", unit_scale=True) as bar:
         for start in range(state.rows, n, step):
             rows = np.arange(start, min(start + step, n))
@@ -107,9 +106,6 @@ def _score(
             if file is not None:
                 file.append(labels, decisions, tally)
             bar.update(len(rows))
-            if bar.disable and time.perf_counter() >= next_line:
-                next_line = time.perf_counter() + pause
-                say(f"predict: {rows[-1] + 1:,} of {n:,} rows ({(rows[-1] + 1) / n:.0%})")
             raise_if_asked()
     report: Json = {"output": "", "n_samples": n, "accuracy": None, "r2": None}
     report |= {"per_class": {}, "confusion": [], "labels": []}

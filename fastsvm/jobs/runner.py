@@ -9,7 +9,6 @@ import json
 import os
 import platform
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -52,7 +51,6 @@ from fastsvm.tuning import current_tuning
 _NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test", "cluster"}
 _BAD_INPUT = (ValueError, TypeError, BlockingIOError, FileNotFoundError)
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
-_SHOWN = ("epoch", "iteration", "objective", "gap", "problems")
 
 
 def run(job: Job, path: str | Path) -> Json:
@@ -454,7 +452,7 @@ class JobCheckpointer:
     def start(self) -> None:
         """Start the clock: the fit begins."""
         now = self._begin = time.perf_counter()
-        self._next, self._next_log, self._next_line = now + self.every, now, now + self._tuning.say_s
+        self._next, self._next_log = now + self.every, now
 
     def observe(self, tree: Callable[[], Tree], facts: Mapping[str, float]) -> None:
         """Watch a fit between two steps: log its progress, write a checkpoint if one is due, stop after a signal."""
@@ -493,13 +491,9 @@ class JobCheckpointer:
         return not self._failing
 
     def _tell(self, now: float, facts: Mapping[str, float]) -> None:
-        """Log the progress; where there is no progress bar, print it too."""
+        """Log the progress."""
         if now >= self._next_log and facts != self._last_logged:
             self._next_log, self._last_logged = now + self._tuning.log_s, facts
             logged: Json = {name: value for name, value in facts.items() if name != "time"}
             seconds = self.before + now - self._begin  # interruptions do not count
             self.folder.log("progress", seconds=seconds, peak_memory_mb=peak_memory(), **logged)
-        if now >= self._next_line:
-            self._next_line = now + self._tuning.say_s
-            if not sys.stderr.isatty():
-                say(", ".join(f"{name} {value:.4g}" for name, value in facts.items() if name in _SHOWN))

@@ -1,21 +1,15 @@
 """Messages of the commands: on standard error, in the words of the command line, and safe to show."""
 
 import re
-import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from difflib import get_close_matches
+
+from fastsvm.messages import say as say
 
 _NAMES = "label|id|format|split|array|dtype|sample_weight|first_index|n_features"
 _PARAMETER = re.compile(rf"(?<![\w/])({_NAMES})=('[^']*'|\w*)")
 # Control characters, line separators, marks of text direction, and lone surrogates of UTF-16.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def say(message: str) -> None:
-    """Print a line; if it cannot be printed, drop it, so that the work continues."""
-    with suppress(OSError, ValueError):  # the terminal has gone, the disk of the log is full, or the file is closed
-        print(f"fastsvm: {message}", file=sys.stderr, flush=True)
 
 
 def in_options(message: str) -> str:

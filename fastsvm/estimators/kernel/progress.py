@@ -1,12 +1,12 @@
 """Progress of the fit of a kernel machine: history, progress bar, callbacks."""
 
 import threading
-import time
 from array import array
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from fastsvm._compiled.compilations import work_clock
 from fastsvm.estimators.fitting.progress import LATEST, left_of
 from fastsvm.estimators.fitting.session import Checkpointer, FitSession
 from fastsvm.kernel_matrix.rows import CacheCounts
@@ -68,7 +68,7 @@ class KernelFitMonitor(KernelMonitor):
         self._session, self._attributes, self.checkpointer = session, attributes, session.checkpointer
         columns = zip(*records, strict=True) if records else [()] * len(self.COLUMNS)
         self._columns = [array(kind, values) for kind, values in zip(self._TYPES, columns, strict=True)]
-        self._begin = time.perf_counter() - max((record[1] for record in records), default=0.0)
+        self._begin = work_clock() - max((record[1] for record in records), default=0.0)
         self._n_steps = np.zeros(n_problems, np.int64)
         for problem, _, n_steps, *_ in records:
             self._n_steps[problem] = max(self._n_steps[problem], n_steps)
@@ -91,7 +91,7 @@ class KernelFitMonitor(KernelMonitor):
         """Record an outer iteration of a two-class problem, and return whether to stop."""
         with self._lock:
             self._n_steps[problem] += report.n_steps
-            elapsed, steps = time.perf_counter() - self._begin, int(self._n_steps[problem])
+            elapsed, steps = work_clock() - self._begin, int(self._n_steps[problem])
             record = (
                 problem, elapsed, steps, report.objective, report.gap, counts.rows_computed, counts.hits, bytes_read,
                 report.n_newton,
@@ -112,7 +112,7 @@ class KernelFitMonitor(KernelMonitor):
         n_steps, n_rows = (named[name].astype(np.int64) for name in ("n_steps", "n_rows"))
         with self._lock:
             self._n_steps[problems] += n_steps
-            elapsed, steps = time.perf_counter() - self._begin, self._n_steps[problems]
+            elapsed, steps = work_clock() - self._begin, self._n_steps[problems]
             hits = np.maximum(0, 2 * n_steps - n_rows)
             columns = problems, elapsed, steps, named["objective"], named["kkt_violation"], n_rows, hits, bytes_read, 0
             for column, kind, values in zip(self._columns, self._TYPES, columns, strict=True):

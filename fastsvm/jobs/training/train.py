@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 
+from fastsvm._compiled.compilations import COMPILATIONS, work_clock
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.fitting.session import Checkpointer, checkpointed
 from fastsvm.files.atomic_file import FULL
@@ -62,14 +63,14 @@ def train(
         training, _ = split(len(data), job.holdout, job.seed)
         if job.test is not None:
             _check_test(job.test, data, np.unique(labels) if is_classifier(estimator) else None)
-        begin = time.perf_counter()
+        begin, compiled = work_clock(), COMPILATIONS.seconds
         with _connected(job.cluster) as client, checkpointed(estimator, checkpointer, checkpoint):
             if client is None:
                 _fit(estimator, data, labels, training)
             else:
                 estimator.client = client
                 estimator.fit(data.path)
-        seconds, workers = time.perf_counter() - begin, None
+        seconds, compiling, workers = work_clock() - begin, COMPILATIONS.seconds - compiled, None
         if job.cluster is None:
             n_read, reading = data.X.reads.nbytes, data.X.reads.seconds
         else:
@@ -79,6 +80,7 @@ def train(
             estimator._origin = data.X.origin
         cost = {
             "seconds": seconds,
+            "compile_seconds": compiling,
             "passes": n_read / max(1, data.X.nbytes),
             "read_mb_per_second": n_read / 1e6 / max(reading, 1e-9),
             "workers": workers,
@@ -212,7 +214,7 @@ def _written(label: float | str) -> str:
 def written_surely(write: Callable[[], None], path: str | Path) -> None:
     """Call `write`, and again for a while if the disk is full; `path` is for the message."""
     tuning = current_tuning().jobs
-    end, said = time.monotonic() + tuning.say_s, False
+    end, said = time.monotonic() + tuning.full_disk_s, False
     while True:
         try:
             write()
@@ -221,7 +223,8 @@ def written_surely(write: Callable[[], None], path: str | Path) -> None:
             if error.errno not in FULL or time.monotonic() >= end:
                 raise
             if not said:
-                say(f"cannot write {path}: {error.strerror}. Make room: fastsvm tries again for {tuning.say_s:.0f} s.")
+                wait = f"fastsvm tries again for {tuning.full_disk_s:.0f} s"
+                say(f"cannot write {path}: {error.strerror}. Make room: {wait}.")
                 said = True
         time.sleep(tuning.wait_s)
 
