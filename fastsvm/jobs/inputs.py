@@ -268,6 +268,20 @@ def classes_of(model: BaseEstimator) -> np.ndarray | None:
     return model.classes_ if is_classifier(model) else None
 
 
+def class_figures(counts: np.ndarray, names: list[str]) -> Json:
+    """Return the accuracy of a confusion matrix, of each class in it and their mean; say if one class is predicted."""
+    n, predicted = counts.sum(axis=1), counts.sum(axis=0)
+    per_class = {name: float(counts[i, i] / n[i]) for i, name in enumerate(names) if n[i]}
+    if np.count_nonzero(predicted) == 1 < len(per_class):
+        only = int(predicted.argmax())
+        say(
+            f"note: the model predicts {names[only]} for all {n.sum():,} rows, of which {n[only] / n.sum():.1%} are. "
+            "What to try: class_weight 'balanced', other parameters, or standardize."
+        )
+    accuracy = float(np.trace(counts) / n.sum())
+    return {"accuracy": accuracy, "balanced_accuracy": float(np.mean([*per_class.values()])), "per_class": per_class}
+
+
 def listed(things: np.ndarray) -> str:
     """Return the first of some labels or names, and how many there are more."""
     most = current_tuning().limits.shown

@@ -28,7 +28,7 @@ from fastsvm.displays._samples import confusion_counts, names_of
 from fastsvm.files.atomic_file import atomic_write, check_output, has_locks, name_beside, take
 from fastsvm.files.hdf5_output import hdf5_written, write_all
 from fastsvm.files.storable import storable
-from fastsvm.jobs.inputs import Json, UnknownLabels, check_labels, classes_of, fingerprint, rows_named
+from fastsvm.jobs.inputs import Json, UnknownLabels, check_labels, class_figures, classes_of, fingerprint, rows_named
 from fastsvm.jobs.models import opened
 from fastsvm.jobs.say import say
 from fastsvm.jobs.signals import StopSignals
@@ -108,7 +108,7 @@ def _score(
             bar.update(len(rows))
             raise_if_asked()
     report: Json = {"output": "", "n_samples": n, "accuracy": None, "r2": None}
-    report |= {"per_class": {}, "confusion": [], "labels": []}
+    report |= {"balanced_accuracy": None, "per_class": {}, "confusion": [], "labels": []}
     return report if measure is None or tally is None else report | measure.report(tally)
 
 
@@ -166,10 +166,8 @@ class _Measure(NamedTuple):
             if len(self.y) < 2:  # R² is not defined for one sample
                 return {"r2": None}
             return {"r2": 1.0 - residual / total if total else float(residual == 0)}  # as in scikit-learn
-        count, names = tally.sum(axis=1), names_of(self.labels, None, self.data)
-        per_class = {name: float(tally[i, i] / count[i]) for i, name in enumerate(names) if count[i]}
-        accuracy = float(np.trace(tally) / tally.sum())
-        return {"accuracy": accuracy, "per_class": per_class, "confusion": tally.tolist(), "labels": names}
+        names = names_of(self.labels, None, self.data)
+        return class_figures(tally, names) | {"confusion": tally.tolist(), "labels": names}
 
 
 # --- the part and its state --------------------------------------------------------------------------------------

@@ -225,7 +225,8 @@ class _Run:
         written_surely(lambda: folder.write(folder.result_file, result), folder.result_file)
         if self.cells:  # the disk may have been full before; the result was written, so it has room again
             self._write_search(self.cells)
-        folder.log("end", **{name: result[name] for name in ("stop_reason", "objective", "accuracy", "r2", "seconds")})
+        logged = "stop_reason", "objective", "accuracy", "r2", "scores", "seconds"
+        folder.log("end", **{name: result[name] for name in logged})
         if job.report:
             with _result_stays(folder):
                 model, tested = trained.model, trained.tested

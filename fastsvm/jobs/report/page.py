@@ -59,6 +59,7 @@ _CERTIFICATE = {
     "n_iter": "Iterations",
     "n_support": "Support vectors",
     "accuracy": "Accuracy",
+    "balanced_accuracy": "Balanced accuracy",
     "r2": "R²",
     "n_test": "Test samples",
 }
@@ -122,6 +123,7 @@ def _head(title: str, job: Job, result: Json, events: Sequence[Json]) -> Html:
     """Return title, outcome and the most important numbers."""
     above = joined(["fastsvm run", *map(_moment, events[-1:])], " · ")
     numbers: list[tuple[str, float | None, Callable[[float], str]]] = [
+        *((name, score, rounded) for name, score in result["scores"].items()),
         ("accuracy", result["accuracy"], _percent),
         ("R²", result["r2"], rounded),
         ("objective", result["objective"], rounded),
@@ -151,7 +153,9 @@ def _outcome(job: Job, result: Json, events: Sequence[Json]) -> str:
     samples = f"samples of {Path(job.test).name}" if job.test else "held-out samples"
     samples = f"{result['n_test']:,} {samples}"
     if result["accuracy"] is not None:
-        return f"{fit} The model predicts {_percent(result['accuracy'])} of the {samples} correctly."
+        all_rows, mean = _percent(result["accuracy"]), _percent(result["balanced_accuracy"])
+        words = f"{fit} The model predicts {all_rows} of the {samples} correctly, {mean} of a class on average."
+        return words + "".join(f" Their {name} is {rounded(score)}." for name, score in result["scores"].items())
     if result["r2"] is not None:
         return f"{fit} The model has an R² of {rounded(result['r2'])} on the {samples}."
     return f"{fit} The model was not tested, for the job has no test samples."

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import get_scorer, r2_score
 
 from fastsvm._compiled.compilations import COMPILATIONS, work_clock
 from fastsvm._compiled.threads import at_most
+from fastsvm.displays._samples import confusion_counts, names_of
 from fastsvm.estimators.fitting.session import Checkpointer, checkpointed
 from fastsvm.files.atomic_file import FULL
-from fastsvm.jobs.inputs import Json, check_labels, labels_of, open_data, rows_named
+from fastsvm.jobs.inputs import Json, check_labels, class_figures, labels_of, open_data, rows_named
 from fastsvm.jobs.models import CERTIFICATE, fitting_model
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job, estimators_of, learns_labels
@@ -37,6 +38,16 @@ class Tested(NamedTuple):
     rows: np.ndarray
     truth: np.ndarray
     predicted: np.ndarray
+    scores: dict[str, float] = {}  # noqa: RUF012, which is never changed; it has the score by which a search chose.
+
+    def figures(self, model: BaseEstimator) -> Json:
+        """Return R², or accuracies of all samples and of each class."""
+        if not is_classifier(model):
+            return {"r2": float(r2_score(self.truth, self.predicted))}
+        labels = np.union1d(self.truth, self.predicted)
+        with open_data(self.path) as data:
+            found = class_figures(confusion_counts(self.truth, self.predicted, labels), names_of(labels, None, data))
+        return found if len(labels) <= current_tuning().jobs.counted_classes else found | {"per_class": {}}
 
 
 class Trained(NamedTuple):
@@ -119,8 +130,15 @@ def measured(model: BaseEstimator, job: Job) -> Tested | None:
             return None
         fitting = fitting_model(model, "", data.X) if job.test else model
         with rows_named(data.path, rows):
-            predicted = fitting.predict(data.X if len(rows) == len(data) else data.X.take(rows))
-        return Tested(job.test or job.train, rows, labels_of(data)[rows], predicted)
+            X = data.X if len(rows) == len(data) else data.X.take(rows)
+            truth, predicted = labels_of(data)[rows], fitting.predict(X)
+            scores = {}
+            try:
+                if job.scoring is not None:
+                    scores[job.scoring] = float(get_scorer(job.scoring)(fitting, X, truth))
+            except (AttributeError, ValueError) as error:  # such as one class only in the labels
+                say(f"note: {job.scoring} of the {len(rows):,} test samples cannot be computed: {error}")
+        return Tested(job.test or job.train, rows, truth, predicted, scores)
 
 
 def estimator_of(job: Job, y: np.ndarray) -> BaseEstimator:
@@ -153,17 +171,17 @@ def _check_test(path: str, training: Data, classes: np.ndarray | None) -> None:
 
 def _report(model: BaseEstimator, tested: Tested | None, path: str | Path | None, n: int, cost: Json) -> Json:
     """Return the result of `train`; `cost` are times, passes over the file, and speeds in 10⁶ bytes."""
-    fitted, score = vars(model), None
+    fitted = vars(model)
     classes, support = fitted.get("classes_"), fitted.get("support_")
+    figures = {"accuracy": None, "balanced_accuracy": None, "per_class": {}, "r2": None, "scores": {}}
     if tested is not None:
-        score = float((accuracy_score if is_classifier(model) else r2_score)(tested.truth, tested.predicted))
+        figures |= {"scores": tested.scores} | tested.figures(model)
     return {
         "model": str(path or ""),
         "n_samples": n,  # without those that are held out
         "n_features": model.n_features_in_,
         "n_classes": None if classes is None else len(classes),
-        "accuracy": score if is_classifier(model) else None,
-        "r2": None if is_classifier(model) else score,
+        **figures,
         "n_test": 0 if tested is None else len(tested.rows),
         **{name: fitted.get(f"{name}_") for name in CERTIFICATE},
         "n_support": None if support is None else len(support),
