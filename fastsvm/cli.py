@@ -141,7 +141,9 @@ def _of_path(error: Exception) -> str | None:
 
 
 def _one_line(error: BaseException | str) -> str:
-    return in_options(visible(" ".join(str(error).split())))
+    """Return a message in a line, with a line for each entry of a list in it, which is indented."""
+    lines = re.split(r"\n(?=  )", str(error))
+    return "\n  ".join(in_options(visible(" ".join(line.split()))) for line in lines)
 
 
 def _say_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

@@ -320,6 +320,7 @@ def warn_caller(text: str, category: type[Warning]) -> None:
 def _warn_of_stop(model: BaseEstimator, steps: str, lack: str, advice: Mapping[StopReason, Sequence]) -> None:
     """Warn that a fit stopped after so many steps, with what it lacks and what the user may try."""
     usable = {name for name in model.get_params(deep=False) if name != "standardize" or _may_be_scaled(model)}
+    usable -= {"warm_start"} if hasattr(model, "_checkpoints") else set()  # a command has no later fit
     *others, last = (text for text, *needed in advice[StopReason(model.stop_reason_)] if usable.issuperset(needed))
     warn_caller(
         f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {steps}: {lack}. "

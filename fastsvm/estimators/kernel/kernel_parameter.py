@@ -242,10 +242,24 @@ def warn_of_lengths(name: str, statistics: FeatureStatistics, source: Source) ->
         return
     warn_caller(
         f"The features have very different lengths: the standard deviation of feature {longest} is "
-        f"{length:.3g}, of a quarter of the others at most {usual:.3g}. {name} sees the longest alone. "
+        f"{length:.3g}, of a quarter of the others at most {usual:.3g}. {name} learns from the longest almost alone. "
         "Pass standardize=True, or scale the features.",
         UserWarning,
     )
+
+
+def warn_of_targets(name: str, kernel: Kernel | None, y: np.ndarray, upper: np.ndarray) -> None:
+    """Warn if targets vary by more than kernel values of at most 1 can follow with multipliers up to `upper`."""
+    with np.errstate(over="ignore"):
+        spread = float(y[upper > 0].std())
+    reach = float(upper.sum()) / 2  # as many of the coefficients are positive as negative
+    if spread > reach and getattr(kernel, "translation_invariant", False):
+        warn_caller(
+            f"The targets vary too much for C: their standard deviation is {spread:.3g}, and coefficients of at most "
+            f"{upper.max():.3g} change a prediction of {name} by {reach:.3g} at most. Raise C and epsilon, or divide "
+            f"the targets: sklearn.compose.TransformedTargetRegressor({name}(), transformer=StandardScaler()).",
+            UserWarning,
+        )
 
 
 # --- samples of it that are no numbers ---------------------------------------------------------------------

@@ -51,7 +51,7 @@ class KernelFitMonitor(KernelMonitor):
     """
 
     COLUMNS = (
-        "problem", "time", "iteration", "objective", "gap", "rows_computed", "cache_hits", "bytes_read", "newton"
+        "problem", "time", "iteration", "objective", "violation", "rows_computed", "cache_hits", "bytes_read", "newton"
     )  # fmt: skip
     # They are those of the columns: numbers of Python would take 300 bytes a record, and there may be a million.
     _TYPES = "qdqddqqqq"
@@ -130,12 +130,13 @@ class KernelFitMonitor(KernelMonitor):
         with self._lock:
             return list(zip(*self._columns, strict=True))
 
-    def _show(self, elapsed: float, gap: float, steps: int) -> None:
+    def _show(self, elapsed: float, violation: float, steps: int) -> None:
         if elapsed >= self._next_refresh and not self._bar.disable:
             self._next_refresh = elapsed + REFRESH_SECONDS
-            times, gaps, is_only = self._columns[1][-LATEST:], self._columns[4][-LATEST:], len(self._n_steps) == 1
-            left = left_of(times, gaps, self._session.estimator.tol) if is_only else {}  # else the bar shows how many
-            self._bar.set_postfix(gap=f"{gap:.2g}", steps=steps, **left)
+            times, violations = self._columns[1][-LATEST:], self._columns[4][-LATEST:]
+            is_only, tol = len(self._n_steps) == 1, self._session.estimator.tol
+            left = left_of(times, violations, tol) if is_only else {}  # else the bar shows how many
+            self._bar.set_postfix(violation=f"{violation:.2g}", steps=steps, **left)
 
     def history(self) -> dict[str, np.ndarray]:
         """Return the columns of the record, one entry an outer iteration, problem after problem."""

@@ -319,12 +319,13 @@ def _is_wide(values: np.ndarray) -> bool:
 
 def _gaps(history: History, model: BaseEstimator) -> Html:
     """Return a curve for each two-class problem, or for a share of them if they are many."""
-    if "gap" not in history:
+    column = next((name for name in ("violation", "gap") if name in history), None)
+    if column is None:
         return Html("")
     look, words = current_tuning().look, ""
     title, name = ("KKT violation", "violation") if "problem" in history else ("Duality gap", "relative duality gap")
     tol = float(getattr(model, "tol", None) or 0.0) if getattr(model, "criterion", "gap") == "gap" else 0.0
-    curves = problem_curves(model, "time", "gap", look.curves)
+    curves = problem_curves(model, "time", column, look.curves)
     kind = "pale first" if len(curves) > 1 else "line first"
     lines = [Line("", curve.x, np.maximum(curve.y, look.below * tol), kind) for curve in curves]
     if len(curves) > 1:

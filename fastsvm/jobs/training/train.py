@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import get_scorer, r2_score
+from sklearn.utils.multiclass import type_of_target
 
 from fastsvm._compiled.compilations import COMPILATIONS, work_clock
 from fastsvm._compiled.threads import at_most
@@ -144,6 +145,11 @@ def measured(model: BaseEstimator, job: Job) -> Tested | None:
 def estimator_of(job: Job, y: np.ndarray) -> BaseEstimator:
     """Return the unfitted estimator of a job whose labels are y."""
     kind = estimators_of(job.cluster)[job.kind]
+    if is_classifier(kind()) and type_of_target(y).startswith("continuous"):
+        raise ValueError(
+            f"The labels are real numbers, such as {y[0]:g}, and a model of kind {job.kind!r} predicts classes. Name a "
+            "regressor, by --model svr or kind = 'svr' in a job, or the column with the classes, by label=."
+        )
     of_job = {
         "random_state": job.seed,
         "memory": job.memory,
@@ -173,7 +179,7 @@ def _report(model: BaseEstimator, tested: Tested | None, path: str | Path | None
     """Return the result of `train`; `cost` are times, passes over the file, and speeds in 10⁶ bytes."""
     fitted = vars(model)
     classes, support = fitted.get("classes_"), fitted.get("support_")
-    figures = {"accuracy": None, "balanced_accuracy": None, "per_class": {}, "r2": None, "scores": {}}
+    figures: Json = {"accuracy": None, "balanced_accuracy": None, "per_class": {}, "r2": None, "scores": {}}
     if tested is not None:
         figures |= {"scores": tested.scores} | tested.figures(model)
     return {
