@@ -28,7 +28,7 @@ Json = dict[str, Any]
 """An object of JSON."""
 
 
-OPTIONS = "format", "label", "id", "split", "last_label", "sample_weight", "first_index", "array"
+OPTIONS = "format", "label", "id", "split", "last_label", "sample_weight", "first_index", "array", "strict"
 """Parameters of `convert` that say how a file is read."""
 _PARTS = {"array": "X", "label": "y", "sample_weight": "sample_weight"}
 """Those that name parts of files whose samples are read where they are, and what `fastsvm.open` calls the parts."""
@@ -190,6 +190,7 @@ def converted(
             "least_features": expected.n_features + expected.n_more,
             "model_features": expected.n_features,
             "model_label": expected.origin.label,
+            "model_id": expected.origin.id,
             "model_first_index": expected.origin.first_index,
             "feature_names": expected.names,
             "dtype": None if expected.coarse else exact,
