@@ -404,17 +404,15 @@ def make_parser(model: str = "svc") -> argparse.ArgumentParser:
     status = _command(added, "status", _status, "show the state and the progress of a run")
     status.add_argument("run_folder", metavar="FOLDER", help="folder of the run")
     predict = _command(added, "predict", _predict, "write the labels and decision values of the samples of a file")
-    predict.add_argument("model", help=_MODEL)
-    predict.add_argument("data", help=_DATA)
-    predict.add_argument("-o", "--output", required=True, help="file to write: CSV if it ends in .csv, else HDF5")
-    _add_inputs(predict)
-    _add_strict(predict)
-    _add_force(predict)
     evaluate = _command(added, "evaluate", _evaluate, "compare predictions with the labels of a file")
-    evaluate.add_argument("model", help=_MODEL)
-    evaluate.add_argument("data", help=_DATA)
-    _add_inputs(evaluate)
-    _add_strict(evaluate)
+    words = f"refuse a table with columns that the model does not know (formats: {formats_with('strict')})"
+    for command in (predict, evaluate):
+        command.add_argument("model", help=_MODEL)
+        command.add_argument("data", help=_DATA)
+        _add_inputs(command)
+        command.add_argument("--strict", action="store_true", default=None, help=words)
+    predict.add_argument("-o", "--output", required=True, help="file to write: CSV if it ends in .csv, else HDF5")
+    _add_force(predict)
     demo = _command(added, "demo", _demo, "train on bundled images from a file and compare with scikit-learn")
     demo.add_argument("--folder", help="folder for the files (default: a temporary folder)")
     warmup = _command(added, "warmup", _warmup, "compile what the estimators need, so that no fit waits for it later")
@@ -465,13 +463,6 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--first-index", choices=("auto", "0", "1"), help=words)
     words = f"part of a folder or archive to read (formats: {formats_with('split')})"
     parser.add_argument("--split", choices=("train", "test"), help=words)
-
-
-def _add_strict(parser: argparse.ArgumentParser) -> None:
-    words = "refuse a table with other columns than the model knows, instead of leaving them out"
-    parser.add_argument(
-        "--strict", action="store_true", default=None, help=f"{words} (formats: {formats_with('strict')})"
-    )
 
 
 def _add_compress(added: _Commands) -> None:

@@ -7,6 +7,7 @@ import math
 import signal
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -355,9 +356,12 @@ def _losses(history: History, model: BaseEstimator) -> Html:
 
 def _memory(events: Sequence[Json]) -> Html:
     """Return the curve of the memory, nothing for a run that was too short for it."""
-    steps = [event for event in events if event.get("event") == "progress"]
-    points = [(one.get("seconds"), one.get("peak_memory_mb")) for one in steps]
-    points = [point for point in points if None not in point]
+    points: list[tuple[float, float]] = []
+    for one in events:
+        if one.get("event") == "progress" and "seconds" in one and "peak_memory_mb" in one:
+            while points and points[-1][0] >= one["seconds"]:  # an interruption lost these steps
+                points.pop()
+            points.append((one["seconds"], one["peak_memory_mb"]))
     if len(points) < 2:
         return Html("")
     seconds, memory = np.array(points, np.float64).T
@@ -391,8 +395,18 @@ def search_results(cells: Sequence[Json], job: Job) -> Html:
     if not cells:
         return Html("")
     best = best_of(job, cells)
-    words = note(f"Mean scores over {job.folds:,} folds of the training samples.")
+    edges = "".join(map(partial(_edge, cells, best), best["parameters"]))
+    words = note(f"Mean scores over {job.folds:,} folds of the training samples.{edges}")
     return joined([words, pair(_map(cells, best), _cells(cells, best))])
+
+
+def _edge(cells: Sequence[Json], best: Json, name: str) -> str:
+    """Return a hint if the best of three values or more is the smallest or the largest one."""
+    values, chosen = _unique([cell["parameters"][name] for cell in cells]), best["parameters"][name]
+    if "n_samples" in best or len(values) < 3 or not all(map(is_number, values)) or chosen in values[1:-1]:
+        return ""
+    which = "smaller" if chosen == values[0] else "larger"
+    return f" The best {name}, {chosen:g}, is at the edge of the grid: try {which} ones, too."
 
 
 def _map(cells: Sequence[Json], best: Json) -> Html:
