@@ -24,9 +24,9 @@ from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.files.atomic_file import check_output
 from fastsvm.formats.readers import FORMATS, formats_with
 from fastsvm.jobs.inputs import OPTIONS, Json, remove_left_tables
-from fastsvm.jobs.say import in_options, nearest, say, visible
 from fastsvm.jobs.signals import ended_by_signals
 from fastsvm.memory import parse_memory
+from fastsvm.messages import in_options, nearest, say, visible
 from fastsvm.tuning import current_tuning
 
 _DATA = "HDF5 file with X, or a file or folder in any format that `convert` reads"

@@ -32,7 +32,7 @@ LAYERS = [
     {"dask", "displays", "persistence"},
     {"exchange"},
     {"__init__"},
-    {"jobs.say", "jobs.signals"},
+    {"jobs.signals"},
     {"jobs.inputs"},
     {"jobs.models"},
     {"jobs.training"},

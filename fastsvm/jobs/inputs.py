@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import type_of_target
 from fastsvm.estimators.fitting.validation import origin_of
 from fastsvm.files.atomic_file import atomic_write, check_input, remove_left, scratch_folder
 from fastsvm.formats import FORMATS, convert, recognise
-from fastsvm.jobs.say import in_options, say
+from fastsvm.messages import in_options, say
 from fastsvm.sources import Data, Origin, error_in_file, open_hdf5, opening
 from fastsvm.sources.data import listed_parts, locate
 from fastsvm.sources.hdf5 import attribute, open_file

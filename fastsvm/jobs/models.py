@@ -19,8 +19,8 @@ from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.exchange.model_text import is_libsvm_text, is_linear, load_libsvm, save_libsvm
 from fastsvm.jobs.inputs import Expected, Json, as_hdf5, listed, open_data
-from fastsvm.jobs.say import say
 from fastsvm.memory import parse_memory
+from fastsvm.messages import say
 from fastsvm.persistence.model_file import is_model_file, load, save
 from fastsvm.sources import Data, Source
 from fastsvm.sources.hdf5 import reading

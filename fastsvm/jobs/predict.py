@@ -30,9 +30,9 @@ from fastsvm.files.hdf5_output import hdf5_written, write_all
 from fastsvm.files.storable import storable
 from fastsvm.jobs.inputs import Json, UnknownLabels, check_labels, class_figures, classes_of, fingerprint, rows_named
 from fastsvm.jobs.models import opened
-from fastsvm.jobs.say import say
 from fastsvm.jobs.signals import StopSignals
 from fastsvm.jobs.training.checkpoints import DamagedCheckpoint, changed, read, write
+from fastsvm.messages import say
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import Data
 from fastsvm.tuning import current_tuning

@@ -36,13 +36,13 @@ from fastsvm.jobs.inputs import (
     refer,
 )
 from fastsvm.jobs.report.page import write_report
-from fastsvm.jobs.say import say
 from fastsvm.jobs.signals import Stopped, StopSignals
 from fastsvm.jobs.training.checkpoints import Checkpoint, Checkpoints, Tree, check_bound
 from fastsvm.jobs.training.job_file import Job, estimators_of
 from fastsvm.jobs.training.search import best_of, check_grid, search, told
 from fastsvm.jobs.training.train import Trained, measured, train, written_surely
 from fastsvm.memory import parse_memory, peak_memory
+from fastsvm.messages import say
 from fastsvm.persistence.model_file import load
 from fastsvm.sources.opening import is_zarr
 from fastsvm.tuning import current_tuning

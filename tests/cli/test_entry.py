@@ -5,7 +5,7 @@ import sys
 
 import fastsvm
 from fastsvm.cli import show
-from fastsvm.jobs.say import in_options
+from fastsvm.messages import in_options
 
 
 def test_all_parameters_that_a_search_found_are_printed(capsys):

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from numbers import Integral, Real
 from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import h5py
@@ -47,9 +46,9 @@ _MISSING = "NAType", "NaTType"  # types of pandas, which need not be installed
 _ONE_WITH_WEIGHT = ". Invalid input - all samples with positive weights belong to the same class (sample_weight)."
 # What to pass instead of objects of packages that need not be installed.
 _ANSWERS = {
-    "polars.LazyFrame": "a LazyFrame, which has no rows yet; pass X.collect()",
-    "anndata.AnnData": "an AnnData; pass X.X, or of a backed one fastsvm.open_hdf5(X.filename), and the labels as y",
-    "anndata.CSRDataset": "a matrix of a backed AnnData; pass fastsvm.open_hdf5(adata.filename), and the labels as y",
+    "polars.LazyFrame": "a LazyFrame, which has no rows yet; pass fastsvm.open(X) or X.collect()",
+    "anndata.AnnData": "an AnnData; pass X.X, or of a backed one fastsvm.open(X.filename), and the labels as y",
+    "anndata.CSRDataset": "a matrix of a backed AnnData; pass fastsvm.open(adata.filename), and the labels as y",
 }
 _PLAIN_KINDS = np.ndarray, sparse.csr_matrix, sparse.csr_array
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
@@ -341,16 +340,6 @@ def _plain(X: Samples) -> Samples:
     return X
 
 
-def _opened(path: str) -> str:
-    """Return how the samples of a file are read."""
-    suffix = Path(path).suffix
-    if suffix in (".npy", ".zarr"):
-        return f"numpy.load({path!r})" if suffix == ".npy" else f"zarr.open({path!r})['X']"
-    if suffix in (".h5", ".hdf5", ".h5ad", ""):
-        return f"fastsvm.open_hdf5({path!r})"
-    return f"fastsvm.open_hdf5('X.h5') after fastsvm.formats.convert({path!r}, 'X.h5')"
-
-
 def check_training_set(
     estimator: BaseEstimator,
     X: Samples,
@@ -363,7 +352,7 @@ def check_training_set(
 ) -> TrainingSet:
     """Return samples, labels (targets unless `of_classes`, zeros without `has_targets`) and weights."""
     if isinstance(X, (str, PathLike)):
-        raise TypeError(f"X is the path {X}; pass {_opened(str(X))}.")
+        raise TypeError(f"X is the path {X}; pass fastsvm.open({str(X)!r}).")
     X = of_open_file(X)
     stored_with = columns_of(X)
     y = labels_of(X, y) if has_targets else ()

@@ -21,9 +21,9 @@ from fastsvm.estimators.fitting.session import Checkpointer, checkpointed
 from fastsvm.files.atomic_file import FULL
 from fastsvm.jobs.inputs import Json, check_labels, class_figures, labels_of, open_data, rows_named
 from fastsvm.jobs.models import CERTIFICATE, fitting_model
-from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job, estimators_of, learns_labels
 from fastsvm.memory import peak_memory
+from fastsvm.messages import say
 from fastsvm.persistence.model_file import save
 from fastsvm.sources import Data
 from fastsvm.tuning import current_tuning

@@ -136,27 +136,18 @@ def test_what_the_steps_of_a_linear_machine_take_counts():
 # --- answers to what newcomers pass ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("path", "answer"),
-    [
-        ("X.npy", "pass numpy.load('X.npy')."),
-        ("X.h5", "pass fastsvm.open_hdf5('X.h5')."),
-        ("cells.h5ad", "pass fastsvm.open_hdf5('cells.h5ad')."),
-        ("X.zarr", "pass zarr.open('X.zarr')['X']."),
-        ("X.csv", "pass fastsvm.open_hdf5('X.h5') after fastsvm.formats.convert('X.csv', 'X.h5')."),
-    ],
-)
-def test_a_path_is_answered_by_what_reads_it(path, answer):
-    with pytest.raises(TypeError, match=re.escape(answer)):
+@pytest.mark.parametrize("path", ["X.npy", "X.h5", "cells.h5ad", "X.csv"])
+def test_a_path_is_answered_by_what_reads_it(path):
+    with pytest.raises(TypeError, match=re.escape(f"X is the path {path}; pass fastsvm.open({path!r}).")):
         SVC().fit(path, [0, 1])
 
 
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
-        ("polars.lazyframe.frame.LazyFrame", r"pass X\.collect\(\)"),
-        ("anndata._core.anndata.AnnData", r"pass X\.X, or of a backed one fastsvm\.open_hdf5\(X\.filename\)"),
-        ("anndata._core.sparse_dataset._CSRDataset", r"pass fastsvm\.open_hdf5\(adata\.filename\)"),
+        ("polars.lazyframe.frame.LazyFrame", r"pass fastsvm\.open\(X\) or X\.collect\(\)"),
+        ("anndata._core.anndata.AnnData", r"pass X\.X, or of a backed one fastsvm\.open\(X\.filename\)"),
+        ("anndata._core.sparse_dataset._CSRDataset", r"pass fastsvm\.open\(adata\.filename\)"),
     ],
 )
 def test_objects_of_other_packages_are_answered(name, answer):
