@@ -1,6 +1,7 @@
 """What this process has compiled, and how long that took, which is no part of the time of a fit."""
 
 import time
+from collections.abc import Callable
 
 from numba.core import event
 
@@ -66,3 +67,9 @@ event.register("numba:compile", COMPILATIONS)
 def work_clock() -> float:
     """Return the time of time.perf_counter, in which compiling takes no time."""
     return time.perf_counter() - COMPILATIONS.seconds
+
+
+def stopwatch() -> Callable[[], dict[str, float]]:
+    """Return what tells the seconds from now on, with those of compiling apart."""
+    begin, compiled = work_clock(), COMPILATIONS.seconds
+    return lambda: {"seconds": work_clock() - begin, "compile_seconds": COMPILATIONS.seconds - compiled}

@@ -2,7 +2,6 @@
 compressed.
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -12,6 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from fastsvm._compiled.compilations import stopwatch
 from fastsvm.compression import compress
 from fastsvm.displays._samples import names_of
 from fastsvm.estimators.fitting.validation import Column, origin_of
@@ -119,7 +119,7 @@ def compress_model(
     **parameters: Column,
 ) -> Json:
     """Write a model with fewer support vectors, by the rows and, to `refit`, the labels of a file; return a report."""
-    begin = time.perf_counter()
+    spent = stopwatch()
     with opened(model_path, path, options) as (model, data):
         model = getattr(model, "best_estimator_", model)
         if refit and data.y is None:
@@ -134,7 +134,7 @@ def compress_model(
         "n_support": compression.n_support,
         "max_difference": compression.max_difference,
         "rms_difference": compression.rms_difference,
-        "seconds": time.perf_counter() - begin,
+        **spent(),
     }
 
 

@@ -24,6 +24,7 @@ import h5py
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from fastsvm._compiled.compilations import stopwatch
 from fastsvm.displays._samples import confusion_counts, names_of
 from fastsvm.files.atomic_file import atomic_write, check_output, has_locks, name_beside, take
 from fastsvm.files.hdf5_output import hdf5_written, write_all
@@ -49,7 +50,7 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path, option
 
     If the process ends early, the same call resumes after the last block that is safely on disk.
     """
-    begin = time.perf_counter()
+    spent = stopwatch()
     for written in (output, *parts_of(output)):
         check_output(written, model_path, path)
     stops = StopSignals()
@@ -64,19 +65,19 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path, option
             if file.state.rows:
                 say(f"resumed after {file.state.rows:,} of {len(data):,} rows.")
             report = _score(model, data, measure, file, stops.raise_if_asked)
-    return report | {"output": str(output), "seconds": time.perf_counter() - begin}
+    return report | {"output": str(output)} | spent()
 
 
 def evaluate(model_path: str | Path, path: str | Path, options: Json | None = None) -> Json:
     """Compare the predictions of a saved model with the labels of a file, by accuracy and confusion matrix or by R²."""
-    begin = time.perf_counter()
+    spent = stopwatch()
     with opened(model_path, path, options) as (model, data):
         if data.y is None:
             raise ValueError(
                 f"{path} has no labels to compare predictions with. Name their column by --label, or use predict."
             )
         report = _score(model, data, _measure_of(model, data, path), None, lambda: None)
-    return report | {"seconds": time.perf_counter() - begin}
+    return report | spent()
 
 
 def _score(

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from fastsvm._compiled.compilations import COMPILATIONS, work_clock
+from fastsvm._compiled.compilations import stopwatch
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.documentation import PublicEstimator
 from fastsvm.estimators.fitting.validation import (
@@ -132,7 +132,7 @@ class FitSession:
     def __init__(self, estimator: BaseEstimator, max_subtasks: int | None = None) -> None:
         self.deadline = time.perf_counter() + (np.inf if estimator.max_time is None else estimator.max_time)
         self.estimator = estimator
-        self._begin, self._compiled = work_clock(), COMPILATIONS.seconds
+        self._spent = stopwatch()
         self.checkpointer, self.resume_from = vars(estimator).get("_checkpoints", (None, None))
         self._max_subtasks = max_subtasks
         self._context: Any = None
@@ -191,8 +191,8 @@ class FitSession:
     def _summary(self) -> str:
         """Return how the fit ended, how long it took, and how far its model may be from the optimum."""
         model, fitted = self.estimator, vars(self.estimator)
-        compiling = COMPILATIONS.seconds - self._compiled
-        words = f"{type(model).__name__}: {model.stop_reason_}, {work_clock() - self._begin:.3g} s"
+        seconds, compiling = self._spent().values()
+        words = f"{type(model).__name__}: {model.stop_reason_}, {seconds:.3g} s"
         words += f" and {compiling:.3g} s of compiling" if compiling else ""
         words += f"; objective {model.objective_:.6g}"
         if (gap := fitted.get("duality_gap_")) is not None:

@@ -64,7 +64,10 @@ _CERTIFICATE = {
     "r2": "R²",
     "n_test": "Test samples",
 }
-_TIMES = {"seconds": "Fit time", "run_seconds": "Run time", "checkpoint_seconds": "Time of checkpoints"}
+_TIMES = {
+    "seconds": "Fit time", "compile_seconds": "Compiling", "run_seconds": "Run time",
+    "checkpoint_seconds": "Time of checkpoints",
+}  # fmt: skip
 _USE = {
     "passes": ("Passes over the file", ""),
     "read_mb_per_second": ("Read speed", "MB/s"),

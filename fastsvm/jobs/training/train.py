@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import get_scorer, r2_score
 from sklearn.utils.multiclass import type_of_target
 
-from fastsvm._compiled.compilations import COMPILATIONS, work_clock
+from fastsvm._compiled.compilations import stopwatch
 from fastsvm._compiled.threads import at_most
 from fastsvm.displays._samples import confusion_counts, names_of
 from fastsvm.estimators.fitting.session import Checkpointer, checkpointed
@@ -75,14 +75,14 @@ def train(
         training, _ = split(len(data), job.holdout, job.seed)
         if job.test is not None:
             _check_test(job.test, data, np.unique(labels) if is_classifier(estimator) else None)
-        begin, compiled = work_clock(), COMPILATIONS.seconds
+        spent = stopwatch()
         with _connected(job.cluster) as client, checkpointed(estimator, checkpointer, checkpoint):
             if client is None:
                 _fit(estimator, data, labels, training)
             else:
                 estimator.client = client
                 estimator.fit(data.path)
-        seconds, compiling, workers = work_clock() - begin, COMPILATIONS.seconds - compiled, None
+        seconds, workers = spent(), None
         if job.cluster is None:
             n_read, reading = data.X.reads.nbytes, data.X.reads.seconds
         else:
@@ -91,8 +91,7 @@ def train(
             reading = sum(one["reading"] for one in workers.values())
             estimator._origin = data.X.origin
         cost = {
-            "seconds": seconds,
-            "compile_seconds": compiling,
+            **seconds,
             "passes": n_read / max(1, data.X.nbytes),
             "read_mb_per_second": n_read / 1e6 / max(reading, 1e-9),
             "workers": workers,
