@@ -100,4 +100,5 @@ def test_targets_that_coefficients_cannot_follow_are_told(machine):
     scaled = TransformedTargetRegressor(machine(), transformer=StandardScaler()).fit(X, y)  # as the warning says
     assert scaled.score(X, y) > 0.9
     machine(C=1e5).fit(X, y)
+    machine(C=1e-3).fit(X, X[:, 0])  # as cells of a search have
     machine(kernel="linear").fit(X, y)  # whose values have no bound
