@@ -66,7 +66,7 @@ def test_help_is_that_of_the_model_that_is_named(model, form, capsys):
 def offered_losses(kind):
     """Return the names of losses that an estimator takes."""
     taken = []
-    for loss in LOSSES:
+    for loss in [name for name, one in LOSSES.items() if one.__module__.startswith("fastsvm.")]:  # no other test's
         with contextlib.suppress(ValueError):
             kind(loss=loss, **({"solver": "primal"} if kind is SVC and loss != "hinge" else {}))._check_parameters()
             taken.append(loss)
