@@ -4,10 +4,10 @@ import ast
 import importlib
 from pathlib import Path
 
-from scipy import linalg  # noqa: F401, for SciPy's BLAS
+from fastsvm import _interrupt
 
-from fastsvm import _interrupt  # noqa: F401, for its effect
-from fastsvm._compiled.threads import note_usual_limits
+if not _interrupt.is_command():  # which would take a second to say its version, and imports it with all else
+    from fastsvm._compiled import threads  # noqa: F401, notes the threads of BLAS before the user limits them
 
 __version__ = "0.2.0"
 
@@ -34,6 +34,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-note_usual_limits()  # now that SciPy has loaded its BLAS

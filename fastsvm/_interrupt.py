@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import FrameType
 
 
-def _is_command() -> bool:
+def is_command() -> bool:
     """Return whether this process runs `fastsvm` or `python -m fastsvm`."""
     program = (getattr(sys, "argv", None) or [""])[0]
     if program == "-m":  # as it is while Python imports the packages of the module to run
@@ -26,5 +26,5 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 with suppress(ValueError):  # signals are for the main thread, and "-mfastsvm" is one word
-    if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from inspect import signature
+from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
@@ -23,9 +24,9 @@ from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.files.atomic_file import check_output
 from fastsvm.formats.readers import FORMATS, formats_with
 from fastsvm.jobs.inputs import OPTIONS, Json, remove_left_tables
-from fastsvm.jobs.say import in_options, nearest, say, visible
 from fastsvm.jobs.signals import ended_by_signals
 from fastsvm.memory import parse_memory
+from fastsvm.messages import in_options, nearest, say, visible
 from fastsvm.tuning import current_tuning
 
 _DATA = "HDF5 file with X, or a file or folder in any format that `convert` reads"
@@ -79,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal or a pipe may lack letters
     if sys.stderr is None:  # closed; progress is shown there
         sys.stderr = io.StringIO()
-    options = make_parser().parse_args(arguments)
+    options = make_parser(_named_model(sys.argv[1:] if arguments is None else arguments)).parse_args(arguments)
     try:
         with ended_by_signals(), warnings.catch_warnings():
             remove_left_tables()
@@ -140,7 +141,9 @@ def _of_path(error: Exception) -> str | None:
 
 
 def _one_line(error: BaseException | str) -> str:
-    return in_options(visible(" ".join(str(error).split())))
+    """Return a message in a line, with a line for each entry of a list in it, which is indented."""
+    lines = re.split(r"\n(?=  )", str(error))
+    return "\n  ".join(in_options(visible(" ".join(line.split()))) for line in lines)
 
 
 def _say_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
@@ -365,8 +368,15 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def _named_model(words: Sequence[str]) -> str:
+    """Return the model that the words of a command name, or the default."""
+    named = ["svc", *(word.removeprefix("--model=") for word in words if word.startswith("--model="))]
+    named += [word for before, word in pairwise(words) if before == "--model"]
+    return named[-1] if named[-1] in ESTIMATORS else named[0]
+
+
+def make_parser(model: str = "svc") -> argparse.ArgumentParser:
+    """Return the parser of all commands, whose help explains the parameters of a model."""
     from fastsvm import __version__
 
     words = "Support vector machines on data of any size."
@@ -382,7 +392,7 @@ def make_parser() -> argparse.ArgumentParser:
     info = _command(added, "info", _info, "describe a data set or a model")
     info.add_argument("file", help=f"file of a model, or {_DATA}")
     _add_inputs(info)
-    _add_train(added)
+    _add_train(added, model)
     run = _command(added, "run", _run, "run a training job in a folder of its own")
     run.add_argument("job", help="TOML file")
     run.add_argument("--folder", metavar="FOLDER", help="folder of the run, new or empty")
@@ -394,15 +404,15 @@ def make_parser() -> argparse.ArgumentParser:
     status = _command(added, "status", _status, "show the state and the progress of a run")
     status.add_argument("run_folder", metavar="FOLDER", help="folder of the run")
     predict = _command(added, "predict", _predict, "write the labels and decision values of the samples of a file")
-    predict.add_argument("model", help=_MODEL)
-    predict.add_argument("data", help=_DATA)
-    predict.add_argument("-o", "--output", required=True, help="file to write: CSV if it ends in .csv, else HDF5")
-    _add_inputs(predict)
-    _add_force(predict)
     evaluate = _command(added, "evaluate", _evaluate, "compare predictions with the labels of a file")
-    evaluate.add_argument("model", help=_MODEL)
-    evaluate.add_argument("data", help=_DATA)
-    _add_inputs(evaluate)
+    words = f"refuse a table with columns that the model does not know (formats: {formats_with('strict')})"
+    for command in (predict, evaluate):
+        command.add_argument("model", help=_MODEL)
+        command.add_argument("data", help=_DATA)
+        _add_inputs(command)
+        command.add_argument("--strict", action="store_true", default=None, help=words)
+    predict.add_argument("-o", "--output", required=True, help="file to write: CSV if it ends in .csv, else HDF5")
+    _add_force(predict)
     demo = _command(added, "demo", _demo, "train on bundled images from a file and compare with scikit-learn")
     demo.add_argument("--folder", help="folder for the files (default: a temporary folder)")
     warmup = _command(added, "warmup", _warmup, "compile what the estimators need, so that no fit waits for it later")
@@ -509,7 +519,7 @@ def _add_convert_model(added: _Commands) -> None:
     _add_force(convert)
 
 
-def _add_train(added: _Commands) -> None:
+def _add_train(added: _Commands, model: str) -> None:
     train = _command(added, "train", _train, "train a model from a file")
     train.usage = "fastsvm train DATA [-o FILE | --folder FOLDER] [--model MODEL] [options] [parameters of the model]"
     train.add_argument("data", help=_DATA)
@@ -523,11 +533,13 @@ def _add_train(added: _Commands) -> None:
     train.add_argument("--model", choices=tuple(ESTIMATORS), default="svc", help="estimator (default: svc)")
     _add_inputs(train)
     _add_force(train)
-    group = train.add_argument_group("parameters of the model")
+    words = f"of --model {model}; --help with another --model explains those of that one"
+    group = train.add_argument_group("parameters of the model", words)
     train.set_defaults(parameters=list(parameters()))
     for name, defaults in parameters().items():
         flags = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])
-        words = f"{meaning(next(iter(defaults)), name)} (default: {_shown(defaults)})"
+        is_known = model in defaults  # else the option is an error that names those of the model
+        words = f"{meaning(model, name)} (default: {defaults[model]})" if is_known else argparse.SUPPRESS
         if all(isinstance(default, bool) for default in defaults.values()) and name != "average":  # may be an int too
             action = argparse.BooleanOptionalAction
             group.add_argument(*flags, dest=name, action=action, default=argparse.SUPPRESS, help=words)
@@ -546,13 +558,11 @@ def parameters() -> dict[str, dict[str, object]]:
 
 
 def meaning(model: str, name: str) -> str:
-    """Return what a parameter of an estimator means: the first sentence of its docstring, and its type or choices."""
+    """Return what a parameter of an estimator means, by its docstring: its type or choices, and all that is said."""
     entries = described(ESTIMATORS[model], "Parameters").items()
-    entry = next((text for names, text in entries if name in names.split(", ")), "")
-    head, _, text = entry.partition("\n")
+    head, _, text = next(entry for names, entry in entries if name in names.split(", ")).partition("\n")
     kind = re.sub(r",?\s*(default=.*|optional)$", "", head.partition(" : ")[2])
-    sentence = re.split(r"(?<=[.:])\s", " ".join(text.split()), maxsplit=1)[0].rstrip(".:")
-    return f"{sentence[:1].lower()}{sentence[1:]}; {kind}".replace("%", "%%") if entry else ""
+    return f"{kind}. {' '.join(text.split())}".replace("%", "%%")
 
 
 def value(text: str) -> object:
@@ -568,11 +578,3 @@ def value(text: str) -> object:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
-
-
-def _shown(defaults: dict[str, object]) -> str:
-    """Return the defaults of a parameter by model, or the only one."""
-    if len(set(map(str, defaults.values()))) == 1:
-        few = "" if len(defaults) > 1 else f"; {next(iter(defaults))} only"
-        return f"{next(iter(defaults.values()))}{few}"
-    return ", ".join(f"{model}: {default}" for model, default in defaults.items())

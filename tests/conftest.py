@@ -290,7 +290,8 @@ def package(tmp_path):
     whole, copy = Path(fastsvm.__file__).parent, tmp_path / "copy" / "fastsvm"
     for folder in ("_compiled", "tuning"):
         shutil.copytree(whole / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(whole / "kernels.py", copy)
+    for file in ("kernels.py", "messages.py"):
+        shutil.copy(whole / file, copy)
     (copy / "__init__.py").write_text("")
     (copy / "probe.py").write_text(PROBE)
     return copy

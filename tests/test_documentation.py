@@ -92,6 +92,14 @@ def test_jobs_of_the_pages_are_valid(tmp_path):
         job_of(tomllib.loads(data + rest), tmp_path)
 
 
+def test_links_have_words():
+    """Without them a code host and an editor show nothing: only the site puts in the title of the page."""
+    others = {
+        name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+    }
+    assert not {name for name, text in (PAGES | others).items() if re.search(r"\[\s*\]\(", text)}
+
+
 def test_links_lead_to_files_of_the_repository():
     for name, text in PAGES.items():
         folder = (DOCS / name).parent

@@ -9,7 +9,7 @@ import fastsvm
 
 PACKAGE = Path(fastsvm.__file__).parent
 LAYERS = [
-    {"tuning"},
+    {"messages", "tuning"},
     {"_compiled", "_interrupt", "files", "memory", "progress_bar"},
     {"formats.readers", "kernels", "losses"},
     {"formats"},
@@ -32,7 +32,7 @@ LAYERS = [
     {"dask", "displays", "persistence"},
     {"exchange"},
     {"__init__"},
-    {"jobs.say", "jobs.signals"},
+    {"jobs.signals"},
     {"jobs.inputs"},
     {"jobs.models"},
     {"jobs.training"},

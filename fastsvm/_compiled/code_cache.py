@@ -36,7 +36,8 @@ except ImportError:  # Windows has none
 _NAME = "fastsvm-machine-code"
 PACKAGE = Path(__file__).parents[1]
 _MACHINERY = ("compiler", "numba_internals", "processor")  # All code depends on these files.
-_FOREIGN = sys.stdlib_module_names | {"llvmlite", "numba", "numpy"}  # Functions of these packages are known by name.
+# Functions of these packages are known by name. Some of SciPy's have a memory of this process among their globals.
+_FOREIGN = sys.stdlib_module_names | {"h5py", "joblib", "llvmlite", "numba", "numpy", "scipy", "sklearn"}
 _WAIT_SECONDS, _POLL_SECONDS = 60.0, 0.02  # A process waits so long for another one's code, and asks so often.
 _WRAPPED = "py_func", "_defn", "__func__", "fget", "func", "__wrapped__"  # Where wrappers keep their functions.
 _OF_CODE = "co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags", "co_argcount"

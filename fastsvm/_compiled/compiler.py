@@ -6,17 +6,15 @@ Machine code is cached in a folder of our own; code for a user's classes is not 
 
 import functools
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import joblib
 import numba
 import numpy as np
-from numba.core import event
 from numba.extending import overload
 
+from fastsvm._compiled import compilations  # noqa: F401, counts what this file compiles
 from fastsvm._compiled.processor import JIT_DISABLED, PLAIN
 
 if not PLAIN:
@@ -137,32 +135,6 @@ class generic:
         overload(dispatch, strict=False, jit_options=OPTIONS | ours)(choose)
         vars(dispatch).update(register=register, bodies=bodies, default=defaults.append, defaults=defaults)
         return dispatch
-
-
-@dataclass
-class Recording:
-    """Names of the functions that were compiled, and the seconds that took. Code that was loaded is not among them."""
-
-    functions: set[str] = field(default_factory=set)
-    seconds: float = 0.0
-
-
-@contextmanager
-def recorded() -> Iterator[Recording]:
-    """Record compilations, in all threads. The result is complete at the end of the block."""
-    recording = Recording()
-    with event.install_recorder("numba:compile") as recorder:
-        yield recording
-    depth, begin = 0, 0.0
-    for moment, happened in recorder.buffer:  # the compilation of a function contains those of its callees
-        if happened.is_start:
-            begin = moment if depth == 0 else begin
-            depth += 1
-            continue
-        depth -= 1
-        function = happened.data["dispatcher"].py_func
-        recording.functions.add(f"{function.__module__}.{function.__qualname__}")
-        recording.seconds += moment - begin if depth == 0 else 0.0
 
 
 def writeable(array: np.ndarray) -> np.ndarray:

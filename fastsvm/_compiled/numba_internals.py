@@ -12,7 +12,6 @@ import functools
 import gc
 import hashlib
 import pickle
-import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,7 @@ from numba.core.runtime import rtsys
 from numba.core.typed_passes import AnnotateTypes, NativeLowering
 
 from fastsvm._compiled.code_cache import KEPT, PACKAGE, Claim, digest, folders, writeable_folder
-from fastsvm._compiled.processor import HAS_WIDE_VECTORS, LEVEL, SHIPPED, VERSIONS, shipped_levels
+from fastsvm._compiled.processor import HAS_WIDE_VECTORS, LEVEL
 
 if TYPE_CHECKING:
     from llvmlite import ir as llvm
@@ -427,18 +426,6 @@ def _is_ours(kind: "Type") -> bool:
     return all(each.__module__.partition(".")[0] == PACKAGE.name for each in _classes([kind]))
 
 
-@functools.cache
-def _tell_of_compiling() -> None:
-    """Say once in a process why this takes seconds: on a terminal, and where a compiled wheel is for another system."""
-    words = "compiling; this takes some seconds, once on this machine. `fastsvm warmup` does it beforehand."
-    is_misfit = SHIPPED.is_dir() and LEVEL.name not in shipped_levels()
-    if is_misfit:
-        words = f"the machine code of this wheel is not for {VERSIONS} on {LEVEL.name}; {words}"
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error may be closed, or none
-        if is_misfit or sys.stderr.isatty():
-            print(f"fastsvm: {words}", file=sys.stderr, flush=True)
-
-
 class _OurCode(caching.NullCache):
     """Cache on disk for code of the package's own classes; code of a user's class is compiled in each process.
 
@@ -470,10 +457,10 @@ class _OurCode(caching.NullCache):
         if all(map(_is_ours, sig)):
             rtsys.initialize(target_context)  # all else that Numba would prepare, code that is loaded does not need
             code = self._stored(sig, target_context)
-            if code is None and self._waits_for(sig):
-                code = self._stored(sig, target_context)
+            if code is None:
+                self._claim(sig)
+                code = self._stored(sig, target_context)  # another process may have stored it since
         if code is None:
-            _tell_of_compiling()
             target_context.refresh()
         return code
 
@@ -491,12 +478,10 @@ class _OurCode(caching.NullCache):
                 return code
         return None
 
-    def _waits_for(self, sig: tuple["Type", ...]) -> bool:
-        """Claim the code for the types `sig`, and return whether another process had claimed it."""
-        if (folder := writeable_folder()) is None:
-            return False
-        claim = self._claims[sig] = Claim(folder / f"{self._name(sig)}.lock")
-        return claim.has_waited
+    def _claim(self, sig: tuple["Type", ...]) -> None:
+        """Claim the code for the types `sig`, once no other process has claimed it."""
+        if (folder := writeable_folder()) is not None:
+            self._claims[sig] = Claim(folder / f"{self._name(sig)}.lock")
 
     def release(self, sig: tuple["Type", ...]) -> None:
         """Let other processes compile, or load, the code for the types `sig`."""

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import threadpoolctl
+from scipy import linalg  # noqa: F401, loads SciPy's BLAS
 
 from fastsvm._compiled.compiler import thread_count
 from fastsvm._compiled.processor import VECTOR_BYTES
@@ -34,13 +35,11 @@ def _executor() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix="fastsvm", initializer=one_threaded_blas.hold_thread)
 
 
-_usual: dict[str, int] = {}  # threads of each BLAS library, by its file
-
-
-def note_usual_limits() -> None:
-    """Note the numbers of threads of BLAS. A lower number at the time of a fit is a limit that the user has set."""
-    for controller in threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers:
-        _usual[controller.filepath] = controller.num_threads or 0
+# Threads of each BLAS library, by its file. A lower number at the time of a fit is a limit that the user has set.
+_usual = {
+    controller.filepath: controller.num_threads or 0
+    for controller in threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+}
 
 
 class _Library(NamedTuple):

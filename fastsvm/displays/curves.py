@@ -90,10 +90,10 @@ class ConvergenceDisplay(Display):
         x : {"iteration", "time"}, default="iteration"
             Quantity on the horizontal axis. Iterations are steps of the solver of `SVC`, epochs of `SGDClassifier`
             and `SGDRegressor`, and mini-batches for their loss.
-        y : {"objective", "gap", "loss"}, default="objective"
+        y : {"objective", "violation", "gap", "loss"}, default="objective"
             Quantity on the vertical axis. `SVC` has an objective, which is the dual one unless its solver is "primal",
-            and a gap, the largest violation of the optimality conditions. The others have an objective and the loss of
-            each mini-batch.
+            and the largest violation of its optimality conditions. `LinearSVC` has an objective and the duality gap
+            relative to it, `SGDClassifier` an objective and the loss of each mini-batch.
         label : str or None
             Name of the model in the legend.
 
@@ -112,14 +112,14 @@ class ConvergenceDisplay(Display):
     @classmethod
     def _of_history(cls, estimator: BaseEstimator, x: str, y: str) -> "ConvergenceDisplay":
         history = _history(estimator)
-        names: list[str] = [name for name in ("objective", "gap") if name in history]
+        names: list[str] = [name for name in ("objective", "violation", "gap") if name in history]
         if y not in names:
             names += ["loss"] if hasattr(estimator, "loss_curve_") else []
             raise ValueError(f"y must be one of {names} for {type(estimator).__name__}, found {y!r}.")
         step, of_y = "epoch", "objective" if y == "objective" else "relative duality gap"
-        tol = estimator.tol if y == "gap" and getattr(estimator, "criterion", "gap") == "gap" else None
+        tol = estimator.tol if y != "objective" and getattr(estimator, "criterion", "gap") == "gap" else None
         if "problem" in history:
-            of_y = objective_name(estimator) if y == "objective" else "gap: largest violation"
+            of_y = objective_name(estimator) if y == "objective" else "largest violation"
             step = SOLVERS[estimator.solver].steps
             step = step if getattr(estimator, "learning_rate", None) is None else "gradient steps"
         column = "epoch" if x == "iteration" and "problem" not in history else x
@@ -207,12 +207,16 @@ class ConvergenceDisplay(Display):
         self.ax_.set_ylim(least, max(high, 10 * tol))
 
     def _say_what_is_recorded(self, label: str | None) -> None:
-        """Say, once in these axes, that a fit records only its end, and a single value, which may have no place."""
+        """Say, once in these axes, why there is no curve: such a fit takes one call, and records only its end."""
         if any(text.get_gid() == _ENDS for text in self.ax_.texts):
             return
-        value = f": {self.curves[0].y[0]:.3g}" if len(self.curves) == 1 and label is None else ""
+        words = "solved in one call, which records its end alone"
+        if len(self.curves) == 1 and label is None:
+            (x,), (y,), (x_name, y_name) = self.curves[0].x, self.curves[0].y, self.axis_names
+            words += f":\n{y_name} {y:.3g} at {x_name} {x:.3g}"
+        self.ax_.set_xlim(0, 1.5 * max(curve.x[0] for curve in self.curves), auto=True)
         place: Look = {"transform": self.ax_.transAxes, "va": "top", "fontsize": 9, "color": "0.3", "gid": _ENDS}
-        self.ax_.text(0.02, 0.6, f"a fit that records only its end{value}", **place)
+        self.ax_.text(0.03, 0.6, words, **place)
 
     def _dress(self) -> None:
         from matplotlib.ticker import MaxNLocator

@@ -20,7 +20,7 @@ _RIGHT, _WRONG = np.array([0.0, 0.45, 0.70]), np.array([0.84, 0.37, 0.0])  # blu
 
 @documented
 class ConfusionDisplay(Display):
-    """Confusion matrix with an image in each cell: the first of that class with that prediction.
+    """Confusion matrix; of images with one in each cell, the first of that class with that prediction.
 
     Use `from_estimator` or `from_predictions` to compute it.
 
@@ -29,7 +29,8 @@ class ConfusionDisplay(Display):
     counts : ndarray of int, shape (n_classes, n_classes)
         Numbers of samples by class (first axis) and predicted class (second axis).
     examples : dict of (int, int) to ndarray
-        Image of each cell that has samples, shape (height, width) or (height, width, 3), values from 0 to 1.
+        Image of each cell that has samples, shape (height, width) or (height, width, 3), values from 0 to 1; empty if
+        the samples are no images.
     names : list of str
         Names of the classes.
 
@@ -58,16 +59,23 @@ class ConfusionDisplay(Display):
     @classmethod
     @documented_by(Display)
     def from_estimator(
-        cls, estimator: BaseEstimator, X: object, y: object, image_shape: tuple[int, ...], **options: Option
+        cls,
+        estimator: BaseEstimator,
+        X: object,
+        y: object,
+        image_shape: tuple[int, ...] | None = None,
+        **options: Option,
     ) -> "ConfusionDisplay":
-        """Predict the classes of images and draw the confusion matrix.
+        """Predict the classes of samples and draw the confusion matrix.
 
         Parameters
         ----------
         estimator : classifier
             Fitted.
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data or Source, shape (n_samples, n_pixels)
-            Images, one in each row, as the estimator expects them.
+        X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data or Source, shape (n_samples, n_features)
+            Samples, or images, one in each row, as the estimator expects them.
+        image_shape : tuple of int or None
+            (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels; None if the samples are no images.
         y : array-like of shape (n_samples,) or None
             Their classes; None uses the labels of an `HDF5Data`.
         **options
@@ -91,8 +99,8 @@ class ConfusionDisplay(Display):
         cls,
         y_true: object,
         y_pred: object,
-        X: object,
-        image_shape: tuple[int, ...],
+        X: object = None,
+        image_shape: tuple[int, ...] | None = None,
         *,
         class_names: Sequence[str] | None = None,
         labels: object = None,
@@ -104,12 +112,14 @@ class ConfusionDisplay(Display):
         Parameters
         ----------
         y_true : array-like of shape (n_samples,) or None
-            The classes of the images; None uses the labels of an `HDF5Data`.
+            The classes of the samples; None uses the labels of an `HDF5Data`.
         y_pred : array-like of shape (n_samples,)
             Predicted classes.
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data or Source, shape (n_samples, n_pixels)
-            The images, bytes or floats. Black is 0 or the least value that is drawn, if that is negative; white is
-            the largest. From disk, only the drawn rows are read.
+        X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data, Source or None, shape (n_samples, n_pixels)
+            The images, of an `image_shape`, bytes or floats. Black is 0 or the least value that is drawn, if that is
+            negative; white is the largest. From disk, only the drawn rows are read.
+        image_shape : tuple of int or None
+            As for `from_estimator`.
         class_names : sequence of str or None
             Names of the classes in the order of `labels`; None uses the names in an `HDF5Data`.
         labels : array-like or None
@@ -124,10 +134,12 @@ class ConfusionDisplay(Display):
         """
         pyplot()
         X = of_open_file(X)
-        y_true, y_pred = _pair(labels_of(X, y_true), y_pred, X)
+        y_true, y_pred = _pair(labels_of(X, y_true), y_pred, y_pred if X is None else X)
         labels = np.union1d(y_true, y_pred) if labels is None else np.asarray(labels)
         names = names_of(labels, class_names, X)
         counts, first = _count(y_true, y_pred, labels)
+        if image_shape is None:
+            return cls(counts, {}, names).plot(**drawing)
         rows = rows_at(X, np.array(list(first.values()))).astype(np.float64)
         low, high = min(0.0, rows.min()), rows.max()
         images = as_images((rows - low) / ((high - low) or 1.0), image_shape, channels)
@@ -172,9 +184,9 @@ class ConfusionDisplay(Display):
         return self.ax_.imshow(image, cmap=cmap, vmin=0, vmax=1, extent=extent, zorder=1, interpolation="nearest")
 
     def _write(self, row: int, column: int, size: float) -> Artist:
-        """Write a count below its image; a zero is pale and in the middle of its cell."""
+        """Write a count below its image, if there is one; a zero is pale."""
         count = self.counts[row, column]
-        place, colour = (row + 0.36, "black") if count else (row, "0.6")
+        place, colour = row + 0.36 * ((row, column) in self.examples), "black" if count else "0.6"
         return self.ax_.text(column, place, f"{count:,}", ha="center", va="center", fontsize=size, color=colour)
 
     def _dress(self) -> None:

@@ -83,7 +83,8 @@ def convert(
     - n_features: number of features of svmlight text; by default the largest that occurs.
     - model_features: CSV and Arrow: number of features of a model. A table with so many columns has no labels by
       default. Nor has one in which the labels of some rows are missing.
-    - model_label: CSV and Arrow: name of the column of the labels in the table of the fit.
+    - model_label, model_id: CSV and Arrow: names of these columns in the table of the fit.
+    - strict: CSV and Arrow: whether to refuse columns beside the features of a model and the others that are known.
     - model_first_index: what `first_index` was in the fit, which counts where no index is 0.
     - least_features: number of features of svmlight text, if no larger index occurs.
     - feature_names: CSV and Arrow: names of the columns that are features, in order. By default one other column holds

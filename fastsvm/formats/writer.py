@@ -58,6 +58,8 @@ class _Book:
         for name, values in rows.columns.items():
             if name not in self._columns:
                 self._columns[name] = _column(file, name, values.dtype, self._header.n_samples)
+                if name == "id" and self._header.id_name is not None:
+                    self._columns[name].attrs.create("name", self._header.id_name, dtype=h5py.string_dtype())
             _extend(self._columns[name], values)
 
     def end(self, file: h5py.File) -> None:

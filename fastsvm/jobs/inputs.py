@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import type_of_target
 from fastsvm.estimators.fitting.validation import origin_of
 from fastsvm.files.atomic_file import atomic_write, check_input, remove_left, scratch_folder
 from fastsvm.formats import FORMATS, convert, recognise
-from fastsvm.jobs.say import in_options, say
+from fastsvm.messages import in_options, say
 from fastsvm.sources import Data, Origin, error_in_file, open_hdf5, opening
 from fastsvm.sources.data import listed_parts, locate
 from fastsvm.sources.hdf5 import attribute, open_file
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 """An object of JSON."""
 
 
-OPTIONS = "format", "label", "id", "split", "last_label", "sample_weight", "first_index", "array"
+OPTIONS = "format", "label", "id", "split", "last_label", "sample_weight", "first_index", "array", "strict"
 """Parameters of `convert` that say how a file is read."""
 _PARTS = {"array": "X", "label": "y", "sample_weight": "sample_weight"}
 """Those that name parts of files whose samples are read where they are, and what `fastsvm.open` calls the parts."""
@@ -190,6 +190,7 @@ def converted(
             "least_features": expected.n_features + expected.n_more,
             "model_features": expected.n_features,
             "model_label": expected.origin.label,
+            "model_id": expected.origin.id,
             "model_first_index": expected.origin.first_index,
             "feature_names": expected.names,
             "dtype": None if expected.coarse else exact,
@@ -266,6 +267,20 @@ def classes_of(model: BaseEstimator) -> np.ndarray | None:
     if is_outlier_detector(model):
         return np.array([-1, 1])
     return model.classes_ if is_classifier(model) else None
+
+
+def class_figures(counts: np.ndarray, names: list[str]) -> Json:
+    """Return the accuracy of a confusion matrix, of each class in it and their mean; say if one class is predicted."""
+    n, predicted = counts.sum(axis=1), counts.sum(axis=0)
+    per_class = {name: float(counts[i, i] / n[i]) for i, name in enumerate(names) if n[i]}
+    if np.count_nonzero(predicted) == 1 < len(per_class):
+        only = int(predicted.argmax())
+        say(
+            f"note: the model predicts {names[only]} for all {n.sum():,} rows, of which {n[only] / n.sum():.1%} are. "
+            "What to try: class_weight 'balanced', other parameters, or standardize."
+        )
+    accuracy = float(np.trace(counts) / n.sum())
+    return {"accuracy": accuracy, "balanced_accuracy": float(np.mean([*per_class.values()])), "per_class": per_class}
 
 
 def listed(things: np.ndarray) -> str:

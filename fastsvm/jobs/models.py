@@ -2,7 +2,6 @@
 compressed.
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -12,6 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from fastsvm._compiled.compilations import stopwatch
 from fastsvm.compression import compress
 from fastsvm.displays._samples import names_of
 from fastsvm.estimators.fitting.validation import Column, origin_of
@@ -19,8 +19,8 @@ from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.exchange.model_text import is_libsvm_text, is_linear, load_libsvm, save_libsvm
 from fastsvm.jobs.inputs import Expected, Json, as_hdf5, listed, open_data
-from fastsvm.jobs.say import say
 from fastsvm.memory import parse_memory
+from fastsvm.messages import say
 from fastsvm.persistence.model_file import is_model_file, load, save
 from fastsvm.sources import Data, Source
 from fastsvm.sources.hdf5 import reading
@@ -119,7 +119,7 @@ def compress_model(
     **parameters: Column,
 ) -> Json:
     """Write a model with fewer support vectors, by the rows and, to `refit`, the labels of a file; return a report."""
-    begin = time.perf_counter()
+    spent = stopwatch()
     with opened(model_path, path, options) as (model, data):
         model = getattr(model, "best_estimator_", model)
         if refit and data.y is None:
@@ -134,7 +134,7 @@ def compress_model(
         "n_support": compression.n_support,
         "max_difference": compression.max_difference,
         "rms_difference": compression.rms_difference,
-        "seconds": time.perf_counter() - begin,
+        **spent(),
     }
 
 

@@ -24,15 +24,16 @@ import h5py
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from fastsvm._compiled.compilations import stopwatch
 from fastsvm.displays._samples import confusion_counts, names_of
 from fastsvm.files.atomic_file import atomic_write, check_output, has_locks, name_beside, take
 from fastsvm.files.hdf5_output import hdf5_written, write_all
 from fastsvm.files.storable import storable
-from fastsvm.jobs.inputs import Json, UnknownLabels, check_labels, classes_of, fingerprint, rows_named
+from fastsvm.jobs.inputs import Json, UnknownLabels, check_labels, class_figures, classes_of, fingerprint, rows_named
 from fastsvm.jobs.models import opened
-from fastsvm.jobs.say import say
 from fastsvm.jobs.signals import StopSignals
 from fastsvm.jobs.training.checkpoints import DamagedCheckpoint, changed, read, write
+from fastsvm.messages import say
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import Data
 from fastsvm.tuning import current_tuning
@@ -49,7 +50,7 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path, option
 
     If the process ends early, the same call resumes after the last block that is safely on disk.
     """
-    begin = time.perf_counter()
+    spent = stopwatch()
     for written in (output, *parts_of(output)):
         check_output(written, model_path, path)
     stops = StopSignals()
@@ -64,19 +65,19 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path, option
             if file.state.rows:
                 say(f"resumed after {file.state.rows:,} of {len(data):,} rows.")
             report = _score(model, data, measure, file, stops.raise_if_asked)
-    return report | {"output": str(output), "seconds": time.perf_counter() - begin}
+    return report | {"output": str(output)} | spent()
 
 
 def evaluate(model_path: str | Path, path: str | Path, options: Json | None = None) -> Json:
     """Compare the predictions of a saved model with the labels of a file, by accuracy and confusion matrix or by R²."""
-    begin = time.perf_counter()
+    spent = stopwatch()
     with opened(model_path, path, options) as (model, data):
         if data.y is None:
             raise ValueError(
                 f"{path} has no labels to compare predictions with. Name their column by --label, or use predict."
             )
         report = _score(model, data, _measure_of(model, data, path), None, lambda: None)
-    return report | {"seconds": time.perf_counter() - begin}
+    return report | spent()
 
 
 def _score(
@@ -88,8 +89,7 @@ def _score(
 ) -> Json:
     """Predict the samples that the file lacks, or all without a file; return the report about all samples."""
     step, state, n = _block_rows(model), PredictionState() if file is None else file.state, len(data)
-    tally, pause = state.tally, current_tuning().jobs.say_s
-    next_line = time.perf_counter() + pause
+    tally = state.tally
     with progress_bar(total=n, initial=state.rows, desc="predict", unit="row", unit_scale=True) as bar:
         for start in range(state.rows, n, step):
             rows = np.arange(start, min(start + step, n))
@@ -107,12 +107,9 @@ def _score(
             if file is not None:
                 file.append(labels, decisions, tally)
             bar.update(len(rows))
-            if bar.disable and time.perf_counter() >= next_line:
-                next_line = time.perf_counter() + pause
-                say(f"predict: {rows[-1] + 1:,} of {n:,} rows ({(rows[-1] + 1) / n:.0%})")
             raise_if_asked()
     report: Json = {"output": "", "n_samples": n, "accuracy": None, "r2": None}
-    report |= {"per_class": {}, "confusion": [], "labels": []}
+    report |= {"balanced_accuracy": None, "per_class": {}, "confusion": [], "labels": []}
     return report if measure is None or tally is None else report | measure.report(tally)
 
 
@@ -170,10 +167,8 @@ class _Measure(NamedTuple):
             if len(self.y) < 2:  # R² is not defined for one sample
                 return {"r2": None}
             return {"r2": 1.0 - residual / total if total else float(residual == 0)}  # as in scikit-learn
-        count, names = tally.sum(axis=1), names_of(self.labels, None, self.data)
-        per_class = {name: float(tally[i, i] / count[i]) for i, name in enumerate(names) if count[i]}
-        accuracy = float(np.trace(tally) / tally.sum())
-        return {"accuracy": accuracy, "per_class": per_class, "confusion": tally.tolist(), "labels": names}
+        names = names_of(self.labels, None, self.data)
+        return class_figures(tally, names) | {"confusion": tally.tolist(), "labels": names}
 
 
 # --- the part and its state --------------------------------------------------------------------------------------

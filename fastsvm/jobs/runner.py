@@ -9,7 +9,6 @@ import json
 import os
 import platform
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -37,13 +36,13 @@ from fastsvm.jobs.inputs import (
     refer,
 )
 from fastsvm.jobs.report.page import write_report
-from fastsvm.jobs.say import say
 from fastsvm.jobs.signals import Stopped, StopSignals
 from fastsvm.jobs.training.checkpoints import Checkpoint, Checkpoints, Tree, check_bound
 from fastsvm.jobs.training.job_file import Job, estimators_of
 from fastsvm.jobs.training.search import best_of, check_grid, search, told
 from fastsvm.jobs.training.train import Trained, measured, train, written_surely
 from fastsvm.memory import parse_memory, peak_memory
+from fastsvm.messages import say
 from fastsvm.persistence.model_file import load
 from fastsvm.sources.opening import is_zarr
 from fastsvm.tuning import current_tuning
@@ -52,7 +51,6 @@ from fastsvm.tuning import current_tuning
 _NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test", "cluster"}
 _BAD_INPUT = (ValueError, TypeError, BlockingIOError, FileNotFoundError)
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
-_SHOWN = ("epoch", "iteration", "objective", "gap", "problems")
 
 
 def run(job: Job, path: str | Path) -> Json:
@@ -227,7 +225,8 @@ class _Run:
         written_surely(lambda: folder.write(folder.result_file, result), folder.result_file)
         if self.cells:  # the disk may have been full before; the result was written, so it has room again
             self._write_search(self.cells)
-        folder.log("end", **{name: result[name] for name in ("stop_reason", "objective", "accuracy", "r2", "seconds")})
+        logged = "stop_reason", "objective", "accuracy", "r2", "scores", "seconds"
+        folder.log("end", **{name: result[name] for name in logged})
         if job.report:
             with _result_stays(folder):
                 model, tested = trained.model, trained.tested
@@ -454,7 +453,7 @@ class JobCheckpointer:
     def start(self) -> None:
         """Start the clock: the fit begins."""
         now = self._begin = time.perf_counter()
-        self._next, self._next_log, self._next_line = now + self.every, now, now + self._tuning.say_s
+        self._next, self._next_log = now + self.every, now
 
     def observe(self, tree: Callable[[], Tree], facts: Mapping[str, float]) -> None:
         """Watch a fit between two steps: log its progress, write a checkpoint if one is due, stop after a signal."""
@@ -493,13 +492,9 @@ class JobCheckpointer:
         return not self._failing
 
     def _tell(self, now: float, facts: Mapping[str, float]) -> None:
-        """Log the progress; where there is no progress bar, print it too."""
+        """Log the progress."""
         if now >= self._next_log and facts != self._last_logged:
             self._next_log, self._last_logged = now + self._tuning.log_s, facts
             logged: Json = {name: value for name, value in facts.items() if name != "time"}
             seconds = self.before + now - self._begin  # interruptions do not count
             self.folder.log("progress", seconds=seconds, peak_memory_mb=peak_memory(), **logged)
-        if now >= self._next_line:
-            self._next_line = now + self._tuning.say_s
-            if not sys.stderr.isatty():
-                say(", ".join(f"{name} {value:.4g}" for name, value in facts.items() if name in _SHOWN))

@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 from fastsvm._compiled.code_cache import writeable_folder
-from fastsvm._compiled.compiler import recorded, thread_count
+from fastsvm._compiled.compilations import COMPILATIONS
+from fastsvm._compiled.compiler import thread_count
 from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.jobs.inputs import Json
 from fastsvm.progress_bar import progress_bar
@@ -22,6 +23,8 @@ _FORMS: dict[str, Callable[[np.ndarray], np.ndarray | sparse.csr_matrix]] = {
     "float32": lambda X: X.astype(np.float32),
     "bytes": lambda X: np.clip(40 * X + 128, 0, 255).astype(np.uint8),
     "CSR": lambda X: sparse.csr_matrix(np.where(X > 0.5, X, 0)),
+    # As of words, more than there are samples, most of which occur once.
+    "words": lambda X: sparse.hstack([np.where(X > 0.5, X, 0), sparse.identity(len(X))], "csr"),
 }
 _MANY_CLASSES = "svc", "nu-svr", "logistic"  # Digits compile more of them than rows of two or three classes.
 
@@ -44,17 +47,18 @@ def warm_up(models: list[str] | None = None, progress: bool = False, n_jobs: int
 
 def _compile(name: str, form: str) -> set[str]:
     """Fit the small models of a form of samples, and return the names of the functions that this compiled."""
-    with recorded() as compiled, warnings.catch_warnings():
+    n_before, COMPILATIONS.is_told = len(COMPILATIONS.functions), True  # who warms up knows why
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for n, parameters in _cases(name, form):
             _fit(name, form, n, parameters)
-    return compiled.functions
+    return set(COMPILATIONS.functions[n_before:])
 
 
 def _cases(name: str, form: str) -> list[tuple[int, Json]]:
     """Return numbers of samples and parameters."""
     tuning = current_tuning().jobs
-    few, many = tuning.warm_few, tuning.warm_many
+    few, many, wide = tuning.warm_few, tuning.warm_many, tuning.warm_features // 2
     if form == "unscaled":
         return [(few, {"C": 100.0}), (few, {"kernel": "linear"})]
     seeded = {"random_state": 0} if "random_state" in signature(ESTIMATORS[name]).parameters else {}
@@ -63,9 +67,10 @@ def _cases(name: str, form: str) -> list[tuple[int, Json]]:
         return [(few, usual | seeded)]
     cases: dict[str, list[tuple[int, Json]]] = {
         "svc": [(few, {}), (few, {"kernel": "linear"}), (few, {"kernel": "poly"}), (many, {}), (many, {"C": 100.0})],
-        "linear": [(few, {}), (few, {"loss": "hinge"}), (few, {"standardize": True}), (4 * many, {})],
+        "linear": [(few, {}), (few, {"loss": "hinge"}), (few, {"standardize": True}), (4 * many, {}), (wide, {})],
+        "nu-svc": [(few, {}), (many, {})],
+        "logistic": [(few, {}), (many, {}), (wide, {})],
     }
-    cases |= {key: [(few, {}), (many, {})] for key in ("nu-svc", "logistic")}
     more: list[tuple[int, Json]] = [(many, {})] if form == "float64" else []  # eigenvectors take long
     more += [(few, {}), (many, {"n_components": 2 * few})]
     cases |= {key: more for key in ("nystroem", "nystroem-regressor")}

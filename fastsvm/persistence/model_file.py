@@ -214,10 +214,11 @@ def _divided(arrays: dict[str, np.ndarray], prefix: str) -> tuple[dict[str, np.n
     return others, {name.removeprefix(prefix): arrays[name] for name in arrays if name not in others}
 
 
-def _origin(first_index: int | None, sure: bool, label: str | None) -> Origin:
-    if first_index not in (None, 0, 1) or not isinstance(sure, bool) or not isinstance(label, str | None):
-        raise ValueError(f"the origin of its samples is {(first_index, sure, label)}")
-    return Origin(first_index, sure, label)
+def _origin(first_index: int | None, sure: bool, *names: str | None) -> Origin:
+    are_names = len(names) in (1, 2) and all(isinstance(name, str | None) for name in names)
+    if first_index not in (None, 0, 1) or not isinstance(sure, bool) or not are_names:
+        raise ValueError(f"the origin of its samples is {(first_index, sure, *names)}")
+    return Origin(first_index, sure, *names)
 
 
 def _part(key: str, value: Word, header: Attributes, arrays: dict[str, np.ndarray]) -> None:

@@ -72,6 +72,7 @@ class Origin(NamedTuple):
     first_index: int | None = None  # It is the index of the first feature in svmlight text, 0 or 1.
     sure: bool = False  # It says whether the text itself, or the user, said so.
     label: str | None = None  # It names the column of the labels.
+    id: str | None = None  # It names the column that identifies the rows.
 
 
 class Source(ABC):

@@ -310,8 +310,9 @@ class HDF5Data(Data):
         first, sure = (attribute(rows, name) for name in ("first_index", "first_index_sure"))
         if first not in (None, 0, 1):
             raise ValueError(f"The attribute first_index of X in {self.path} must be 0 or 1, it is {first!r}.")
-        name = None if label is None else attribute(label, "name")
-        return Origin(None if first is None else int(first), bool(sure), None if name is None else _text(name))
+        names = (None if node is None else attribute(node, "name") for node in (label, self._node("id", None, "")))
+        of_label, of_id = (None if name is None else _text(name) for name in names)
+        return Origin(None if first is None else int(first), bool(sure), of_label, of_id)
 
     @property
     def source_row(self) -> np.ndarray | None:

@@ -181,8 +181,8 @@ class JobsTuning(NamedTuple):
     block_rows: int = 16_384
     # It has at most so many decision values, which take 64 MiB.
     decisions: int = 1 << 23
-    # Where there is no terminal, a line says every so often how far a job is. A full disk is given as much time.
-    say_s: float = 30.0
+    # A full disk is given so much time to get room.
+    full_disk_s: float = 30.0
     # The log gets an event of progress, and predictions a journal, no more often than this.
     log_s: float = 2.0
     # A step that a signal should end may take so long. As long is waited before writing is tried again.

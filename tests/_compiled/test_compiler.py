@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -188,3 +192,42 @@ def test_a_function_is_called_by_compiled_code_and_by_python_in_any_order(import
     assert calls(FROM_CODE, "None", "c") == [within, "0", "1", "None", "0", "1"]
     assert calls(FROM_OTHER_CODE, FROM_PYTHON, "c") == [within, "1", "0", value, "1", "1"]
     assert calls(FROM_CODE, FROM_PYTHON, "c") == [within, "0", "0", value, "1", "0"]
+
+
+# --- what is said of compiling -----------------------------------------------------------------------------------
+
+TOLD = """
+import logging, sys, time
+import fastsvm.kernels
+from fastsvm import probe
+from fastsvm._compiled import compilations
+from numba.core import event
+
+compilations._SILENT_SECONDS = float(sys.argv[1])
+if sys.argv[2] == "logged":
+    logging.basicConfig(format="%(name)s %(levelname)s %(message)s", stream=sys.stdout)
+begin, clock = time.perf_counter(), compilations.work_clock()
+probe.value(fastsvm.kernels.RBF(2.0), 3.0)
+spent, worked = time.perf_counter() - begin, compilations.work_clock() - clock
+assert abs(spent - worked - compilations.COMPILATIONS.seconds) < 1e-3, (spent, worked)
+assert (compilations.COMPILATIONS.seconds > 0) == (sys.argv[3] == "compiled")
+probe.value(fastsvm.kernels.Linear(), 3.0)
+"""
+
+
+@pytest.mark.skipif(PLAIN, reason="plain Numba keeps no machine code")
+def test_one_line_says_that_a_process_compiles(package, tmp_path):
+    """Without a terminal too: standard error is a pipe here."""
+
+    def told(silent, where, what):
+        command = [sys.executable, "-c", TOLD, str(silent), where, what]
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / f"{silent}{where}")}
+        ended = subprocess.run(command, cwd=package.parent, env=environment, text=True, capture_output=True, check=True)
+        return ended.stdout, ended.stderr
+
+    out, line = told(0, "shown", "compiled")
+    assert out == "" and line.startswith("fastsvm: compiling; ") and line.count("\n") == 1
+    assert told(0, "shown", "loaded") == ("", "")
+    line, err = told(0, "logged", "compiled")
+    assert err == "" and line.startswith("fastsvm INFO compiling; ") and line.count("\n") == 1
+    assert told(60, "shown", "compiled") == ("", "")

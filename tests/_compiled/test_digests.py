@@ -175,6 +175,25 @@ def test_edits_of_the_compiler_change_digests_and_nothing_else_does(package):
     assert digest_in(seed=3) != before
 
 
+AFTER_PRODUCTS = """
+from scipy import sparse
+from fastsvm._compiled.code_cache import digest
+from fastsvm.solvers.sgd import private_features
+from fastsvm.sources.block import CSRBlock
+rows = sparse.csr_matrix([[1.0]])
+rows @ rows  # SciPy remembers the type of the product by a hash of text, which differs in each process
+print(digest(private_features._count, [CSRBlock]))
+"""
+
+
+def test_what_a_process_has_done_changes_no_digest():
+    def digest_in(seed):
+        environment = os.environ | {"PYTHONHASHSEED": str(seed)}
+        return subprocess.check_output([sys.executable, "-c", AFTER_PRODUCTS], env=environment)
+
+    assert digest_in(seed=1) == digest_in(seed=2)
+
+
 def test_digests_cover_what_stands_for_a_function_in_compiled_code():
     for function, kind in builtin_registry.globals:
         for template in getattr(kind, "templates", ()):

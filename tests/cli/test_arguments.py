@@ -1,10 +1,15 @@
 """Help and errors of the command line."""
 
+import contextlib
+import re
 import shlex
 
 import pytest
 
+from fastsvm import SVC
 from fastsvm.cli import main, make_parser, meaning, parameters
+from fastsvm.estimators.registry import ESTIMATORS
+from fastsvm.losses import LOSSES
 
 COMMANDS = make_parser()._subparsers._group_actions[0].choices
 
@@ -35,9 +40,41 @@ def test_examples_are_commands(name):
 def test_parameters_mean_what_their_docstrings_say(name):
     for model in parameters()[name]:
         words = meaning(model, name)
-        assert len(words) > 8 and "default=" not in words and words.count(";") >= 1, (model, words)
+        assert len(words) > 8 and "default=" not in words and ". " in words, (model, words)
     if name == "gamma":
         assert '"scale"' in meaning("svc", name)
+
+
+@pytest.mark.parametrize("form", ["--model {}", "--model={}"])
+@pytest.mark.parametrize("model", ESTIMATORS)
+def test_help_is_that_of_the_model_that_is_named(model, form, capsys):
+    """Of its parameters alone, with its defaults, and in no words of other estimators."""
+    code, shown = said(capsys, "train", *form.format(model).split(), "--help")
+    _, _, text = shown.out.partition("parameters of the model:")
+    text = " ".join(text.partition("examples:")[0].split())
+    kind = ESTIMATORS[model]
+    mine = {name for name, defaults in parameters().items() if model in defaults}
+    assert code == 0 and f"of --model {model}; " in text
+    assert {name for name in parameters() if f"--{name} " in text or f"--{name}, " in text} == mine
+    assert not any(re.search(rf"(?<![\w.]){one.__name__}\b", text) for one in ESTIMATORS.values() if one is not kind)
+    if "loss" in mine:
+        offered = offered_losses(kind)
+        assert len(offered) == {"linear": 3, "sgd": 12, "sgd-regressor": 4}.get(model, 2)
+        assert all(f'"{loss}"' in text for loss in offered)
+
+
+def offered_losses(kind):
+    """Return the names of losses that an estimator takes."""
+    taken = []
+    for loss in [name for name, one in LOSSES.items() if one.__module__.startswith("fastsvm.")]:  # no other test's
+        with contextlib.suppress(ValueError):
+            kind(loss=loss, **({"solver": "primal"} if kind is SVC and loss != "hinge" else {}))._check_parameters()
+            taken.append(loss)
+    return taken
+
+
+def test_without_a_name_help_is_that_of_the_default(capsys):
+    assert said(capsys, "train", "--help") == said(capsys, "train", "--model", "svc", "--help")
 
 
 @pytest.mark.parametrize(

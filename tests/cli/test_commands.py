@@ -196,7 +196,7 @@ def test_ctrl_c_is_130_and_leaves_nothing(tmp_path, forks):
     termios.tcsetwinsize(end, (24, 120))
     with open(terminal, "rb", buffering=0) as shown:
         process, text = forks.start(*words, err=os.ttyname(end)), b""
-        while b"gap" not in text and process.poll() is None:
+        while b"violation" not in text and process.poll() is None:
             if select.select([shown], [], [], 0.1)[0]:
                 text += shown.read(1000)
         process.send_signal(signal.SIGINT)
@@ -216,7 +216,7 @@ def test_the_demo_prints_a_table(tmp_path, capsys, monkeypatch):
         "times faster",
         "the same predictions",
         "kernel matrix would take",
-        "certificate",
+        "largest violation",
         "compiling, once",
         "first answer",
     ):

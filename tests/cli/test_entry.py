@@ -1,7 +1,11 @@
 """Reports as text, and messages."""
 
+import subprocess
+import sys
+
+import fastsvm
 from fastsvm.cli import show
-from fastsvm.jobs.say import in_options
+from fastsvm.messages import in_options
 
 
 def test_all_parameters_that_a_search_found_are_printed(capsys):
@@ -16,3 +20,10 @@ def test_parameters_are_options_on_the_command_line():
         == "pass --no-label; set --split 'test' or --format to"
     )
     assert in_options("memory=3 MB; /data/id=3/rows.csv is empty") == "memory=3 MB; /data/id=3/rows.csv is empty"
+
+
+def test_the_version_is_said_before_anything_is_imported():
+    command = [sys.executable, "-X", "importtime", "-m", "fastsvm", "--version"]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert ended.stdout == f"fastsvm {fastsvm.__version__}\n"
+    assert not any(package in ended.stderr for package in ("numba", "scipy", "sklearn", "numpy"))

@@ -12,7 +12,7 @@ from forked import COMMAND
 
 import fastsvm.jobs.demo
 from fastsvm.cli import main
-from fastsvm.formats import convert
+from fastsvm.formats import FORMATS, convert
 from fastsvm.jobs.training.train import split
 
 N = 1000
@@ -267,3 +267,19 @@ def test_a_folder_to_which_one_may_not_write_is_told(data, tmp_path, run, monkey
         2,
         f"fastsvm: {tmp_path / 'run'} cannot be used: permission is denied.\n",
     )
+
+
+def test_real_numbers_as_labels_name_a_regressor(tmp_path, capsys):
+    (tmp_path / "reals.csv").write_text("1.5,2\n2.5,1\n0.3,2\n4.1,1\n")
+    assert main(["train", str(tmp_path / "reals.csv"), "--label", "0"]) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("fastsvm: The labels are real numbers, such as ") and "--model svr" in told
+    assert "by --label." in told
+
+
+def test_an_unknown_format_is_answered_by_a_line_for_each(tmp_path, capsys):
+    (tmp_path / "words.txt").write_text("hello world\nfoo\n")
+    assert main(["train", str(tmp_path / "words.txt")]) == 2
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first.endswith("is not recognised; set --format to one of:")
+    assert [line.split(":")[0] for line in lines] == [f"  {name}" for name in FORMATS]

@@ -55,7 +55,7 @@ def long_fit():
     """Return a fit with many steps in its history, because the kernel matrix does not fit in its memory."""
     X, y = make_moons(600, noise=0.3, random_state=0)
     model = SVC(C=10, memory=10**6).fit(X, y)
-    assert len(model.history_["gap"]) > 5
+    assert len(model.history_["violation"]) > 5
     return model
 
 

@@ -59,7 +59,7 @@ def test_drawing_warns_of_nothing(tmp_path, digits, digits_model, long_fit, wave
         displays = [
             ConfusionDisplay.from_estimator(digits_model, *digits, (8, 8), labels=[0, 1, 2]),
             TemplatesDisplay.from_estimator(digits_model, (8, 8)),
-            ConvergenceDisplay.from_estimator(long_fit, y="gap"),
+            ConvergenceDisplay.from_estimator(long_fit, y="violation"),
             ConvergenceDisplay.from_estimator(digits_model, y="loss"),
             TubeDisplay.from_estimator(wave_model, *wave),
         ]

@@ -4,9 +4,10 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from scipy import sparse
+from sklearn.datasets import load_wine
 from sklearn.metrics import confusion_matrix
 
-from fastsvm import open_hdf5
+from fastsvm import SVC, open_hdf5
 from fastsvm.displays import (
     ConfusionDisplay,
 )
@@ -28,6 +29,22 @@ def test_counts_are_those_of_scikit_learn(digits, digits_model):
         left, right, bottom, top = image.get_extent()
         assert b - 0.5 < left < right < b + 0.5 and a - 0.5 < top < bottom < a + 0.5
     display.figure_.canvas.draw()
+
+
+def test_a_table_has_counts_alone():
+    X, y = load_wine(return_X_y=True)
+    X = X / X.std(axis=0)
+    model = SVC(C=0.1).fit(X, y)
+    wanted = confusion_matrix(y, model.predict(X))
+    for display in (
+        ConfusionDisplay.from_estimator(model, X, y, class_names=["a", "b", "c"]),
+        ConfusionDisplay.from_predictions(y, model.predict(X), class_names=["a", "b", "c"]),
+    ):
+        np.testing.assert_array_equal(display.counts, wanted)
+        assert display.images_ == display.examples == {} and display.names == ["a", "b", "c"]
+        assert [text.get_position() for text in display.text_.ravel()] == [(b, a) for a, b in np.ndindex(3, 3)]
+    with pytest.raises(ValueError, match="y_true 177 labels, y_pred 178"):
+        ConfusionDisplay.from_predictions(y[1:], model.predict(X))
 
 
 def test_labels_that_are_shown(digits):

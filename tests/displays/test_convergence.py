@@ -11,15 +11,15 @@ from fastsvm.displays import ConvergenceDisplay
 
 
 @pytest.mark.parametrize("x", ["iteration", "time"])
-@pytest.mark.parametrize("y", ["objective", "gap"])
+@pytest.mark.parametrize("y", ["objective", "violation"])
 def test_history_of_two_classes(x, y, long_fit):
     display = ConvergenceDisplay.from_estimator(long_fit, x=x, y=y)
     (line,) = display.lines_
     np.testing.assert_array_equal(line.get_xdata(), long_fit.history_[x])
     np.testing.assert_array_equal(line.get_ydata(), long_fit.history_[y])
-    assert display.ax_.get_yscale() == ("log" if y == "gap" else "linear")
+    assert display.ax_.get_yscale() == ("log" if y == "violation" else "linear")
     others = [other.get_ydata()[0] for other in display.ax_.lines if other is not line]
-    assert others == ([long_fit.tol] if y == "gap" else [])
+    assert others == ([long_fit.tol] if y == "violation" else [])
     display.figure_.canvas.draw()
 
 
@@ -38,16 +38,18 @@ def test_steps_of_each_solver(moons):
 
 def test_history_of_several_problems(three_classes):
     model = SVC().fit(*three_classes)
-    display = ConvergenceDisplay.from_estimator(model, y="gap")
+    display = ConvergenceDisplay.from_estimator(model, y="violation")
     assert [line.get_label() for line in display.lines_] == ["0 or 1", "0 or 2", "1 or 2"]
     for number, line in enumerate(display.lines_):
-        np.testing.assert_array_equal(line.get_ydata(), model.history_["gap"][model.history_["problem"] == number])
+        np.testing.assert_array_equal(
+            line.get_ydata(), model.history_["violation"][model.history_["problem"] == number]
+        )
 
 
 def test_history_of_a_machine_without_classes(wave_model):
-    display = ConvergenceDisplay.from_estimator(wave_model, y="gap")
-    np.testing.assert_array_equal(display.lines_[0].get_ydata(), wave_model.history_["gap"])
-    assert display.axis_names == ("pair steps", "gap: largest violation")
+    display = ConvergenceDisplay.from_estimator(wave_model, y="violation")
+    np.testing.assert_array_equal(display.lines_[0].get_ydata(), wave_model.history_["violation"])
+    assert display.axis_names == ("pair steps", "largest violation")
 
 
 @pytest.mark.parametrize("criterion", ["gap", "gradient"])
@@ -61,7 +63,7 @@ def test_history_of_a_linear_machine(criterion, moons):
 
 def test_many_problems_have_one_name(digits):
     model = SVC().fit(digits[0][:200], digits[1][:200])
-    display = ConvergenceDisplay.from_estimator(model, y="gap")
+    display = ConvergenceDisplay.from_estimator(model, y="violation")
     assert len(display.lines_) == 45
     named = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert named == ["45 two-class problems", "tol = 0.001"]
@@ -69,9 +71,9 @@ def test_many_problems_have_one_name(digits):
 
 def test_several_models_in_the_same_axes(moons, three_classes):
     _, ax = plt.subplots()
-    first = ConvergenceDisplay.from_estimator(SVC(C=1).fit(*moons), y="gap", ax=ax, label="two")
-    second = ConvergenceDisplay.from_estimator(SVC(C=100).fit(*three_classes), y="gap", ax=ax, label="three")
-    third = ConvergenceDisplay.from_estimator(SVC(tol=1e-5).fit(*moons), y="gap", ax=ax, label="tight", c="red")
+    first = ConvergenceDisplay.from_estimator(SVC(C=1).fit(*moons), y="violation", ax=ax, label="two")
+    second = ConvergenceDisplay.from_estimator(SVC(C=100).fit(*three_classes), y="violation", ax=ax, label="three")
+    third = ConvergenceDisplay.from_estimator(SVC(tol=1e-5).fit(*moons), y="violation", ax=ax, label="tight", c="red")
     named = [text.get_text() for text in ax.get_legend().get_texts()]
     assert named == ["two", "tol = 0.001", "three", "tight", "tol = 1e-05"]
     colours = {line.get_color() for line in second.lines_}
@@ -83,14 +85,16 @@ def test_several_models_in_the_same_axes(moons, three_classes):
 
 
 def test_a_fit_in_one_call_shows_its_end(moons, three_classes):
-    display = ConvergenceDisplay.from_estimator(SVC().fit(*moons), y="gap")
+    display = ConvergenceDisplay.from_estimator(SVC().fit(*moons), y="violation")
     (line,), (low, high) = display.lines_, display.ax_.get_ylim()
     (gap,) = line.get_ydata()
     assert 0 < gap < 1e-5 and low < gap < high and line.get_marker() == "o"
-    assert [text.get_text() for text in display.ax_.texts] == [f"a fit that records only its end: {gap:.3g}"]
-    exact = ConvergenceDisplay.from_estimator(SVC().fit([[0.0], [1.0]], [0, 1]), y="gap")  # on a logarithmic axis
-    assert exact.ax_.texts[0].get_text() == "a fit that records only its end: 0"
-    ConvergenceDisplay.from_estimator(SVC().fit(*three_classes), y="gap", ax=display.ax_)
+    (steps,), (least, most) = line.get_xdata(), display.ax_.get_xlim()
+    words = f"solved in one call, which records its end alone:\nlargest violation {gap:.3g} at pair steps {steps}"
+    assert [text.get_text() for text in display.ax_.texts] == [words] and least == 0 < steps < most
+    exact = ConvergenceDisplay.from_estimator(SVC().fit([[0.0], [1.0]], [0, 1]), y="violation")  # on a logarithmic axis
+    assert exact.ax_.texts[0].get_text().endswith("alone:\nlargest violation 0 at pair steps 1")
+    ConvergenceDisplay.from_estimator(SVC().fit(*three_classes), y="violation", ax=display.ax_)
     assert len(display.ax_.texts) == 1 and display.ax_.get_ylim()[0] <= low
 
 
@@ -139,7 +143,7 @@ def test_points_of_several_batches(steps, points, each, digits_model):
 def test_what_convergence_refuses(long_fit, digits, digits_model):
     with pytest.raises(ValueError, match="x must be 'iteration' or 'time', found 'epoch'"):
         ConvergenceDisplay.from_estimator(long_fit, x="epoch")
-    with pytest.raises(ValueError, match=r"one of \['objective', 'gap'\] for SVC, found 'score'"):
+    with pytest.raises(ValueError, match=r"one of \['objective', 'violation'\] for SVC, found 'score'"):
         ConvergenceDisplay.from_estimator(long_fit, y="score")
     with pytest.raises(ValueError, match=r"one of \['objective', 'loss'\] for SGDClassifier, found 'gap'"):
         ConvergenceDisplay.from_estimator(digits_model, y="gap")

@@ -206,7 +206,7 @@ def fit(recorder, X, y, **parameters):
 def test_one_task_an_outer_iteration(rows):
     recorder = Recorder()
     model = fit(recorder, *rows)
-    n = len(model.history_["gap"])
+    n = len(model.history_["violation"])
     assert n > 3
     assert recorder.tasks == list(range(n))
     inner = ["begin outer iteration", "end outer iteration"] * n

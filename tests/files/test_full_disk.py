@@ -262,7 +262,7 @@ def test_what_took_long_waits_for_room(choose, capsys):
 
 def test_a_model_without_room_is_kept_elsewhere(tmp_path, monkeypatch, choose):
     model = fastsvm.LinearSVC().fit(np.eye(4), [0, 0, 1, 1])
-    choose(jobs={"say_s": 0.0})
+    choose(jobs={"full_disk_s": 0.0})
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     real, path = fastsvm.save, tmp_path / "full" / "model.h5"
 

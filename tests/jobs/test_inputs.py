@@ -257,6 +257,24 @@ def test_columns_that_the_model_does_not_need_are_left_out(told, refused, model,
     assert report["accuracy"] > 0.95 and "column 7 (species), as in the training" in said
 
 
+def test_a_raw_export_is_predicted(told, refused, tmp_path):
+    """Its columns are in another order, and some are no features; the model remembers identifiers and labels, too."""
+    rows = [f"c{k},{x[0]},{x[1]},{NAMES[kind]}" for k, (x, kind) in enumerate(zip(X, KIND, strict=True))]
+    (tmp_path / "rows.csv").write_text("\n".join(["who,a,b,species", *rows]))
+    told("train", tmp_path / "rows.csv", "--label", "species", "--id", "who", "-o", tmp_path / "model")
+    raw = [f"Rome,{x[1]},c{k},{x[0]}" for k, x in enumerate(X)]
+    (tmp_path / "raw.csv").write_text("\n".join(["town,b,who,a", *raw]))
+    _, said = told("predict", tmp_path / "model", tmp_path / "raw.csv", "-o", tmp_path / "out.csv")
+    assert "note: Left out, for they are no features of the model: column 1 (town).\n" in said
+    ids, labels = zip(*(line.split(",")[:2] for line in (tmp_path / "out.csv").read_text().splitlines()), strict=True)
+    told("predict", tmp_path / "model", tmp_path / "rows.csv", "-o", tmp_path / "wanted.csv")
+    expected = [line.split(",")[1] for line in (tmp_path / "wanted.csv").read_text().splitlines()]
+    assert ids == ("id", *(f"c{k}" for k in range(150))) and list(labels) == expected
+    words = ("predict", tmp_path / "model", tmp_path / "raw.csv", "-o", tmp_path / "out.csv", "--force", "--strict")
+    assert "no features of the model: column 1 (town)" in refused(*words)
+    assert told("evaluate", tmp_path / "model", tmp_path / "rows.csv", "--strict")[0]["accuracy"] > 0.5
+
+
 def test_weights_of_a_table_count_in_a_fit(told, tmp_path):
     weight = np.linspace(0.1, 5, 150)
     header = ("a", "b", "c", "d", "weight")

@@ -139,8 +139,9 @@ def test_a_bad_job_leaves_the_folder_as_it_was(change, exists, iris, tmp_path):
 
 def test_a_time_limit_ends_with_what_there_is(file, tmp_path):
     job = of("sgd", file, seconds=0.5)
-    with pytest.warns(ConvergenceWarning, match="max_time"):
+    with pytest.warns(ConvergenceWarning, match="max_time") as told:
         result = run(job._replace(parameters={"max_iter": 10**7, "tol": None, "standardize": True}), tmp_path / "run")
+    assert "warm_start" not in str(told[0].message)  # which no command has
     assert result["stop_reason"] == "max_time" and result["accuracy"] > 0.5
 
 

@@ -1,8 +1,5 @@
 """Compilation before the first fit."""
 
-import contextlib
-import os
-import pty
 from pathlib import Path
 
 import pytest
@@ -13,13 +10,6 @@ from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.jobs.warmup import warm_up
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
-
-COMPILES = """
-import numpy as np
-from fastsvm.linalg.dense_products import mirror, scale_rows
-mirror(np.ones((3, 3)), 3)
-scale_rows(np.ones((3, 2)), np.ones(2), np.ones(2), np.empty((3, 2)))
-"""
 
 
 def test_what_was_compiled_is_not_compiled_again(capsys):
@@ -42,21 +32,27 @@ def test_every_estimator_is_fitted(monkeypatch):
     assert predicted == {(name, is_one) for name in ESTIMATORS for is_one in (False, True)}
 
 
-def said_on_a_terminal(importing, cache):
-    """Return what a process that calls two compiled functions prints on a terminal."""
-    terminal, end = pty.openpty()
-    process, found = importing.start(COMPILES, err=os.ttyname(end), NUMBA_CACHE_DIR=cache), b""
-    code = process.wait()
-    os.close(end)
-    with open(terminal, "rb", buffering=0) as shown, contextlib.suppress(OSError):  # the end of a terminal
-        while part := shown.read(4096):
-            found += part
-    assert code == 0, found
-    return found.decode()
+FITS = """
+import warnings
+import numpy as np
+from scipy import sparse
+from fastsvm import {name}
+from fastsvm._compiled.compilations import COMPILATIONS
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+X, few = rng.normal(size=(500, 30)), rng.normal(size=(30, 100))
+words = sparse.hstack([sparse.csr_matrix(np.where(X > 1, X, 0)), sparse.identity(500)], "csr")
+for rows in (X, X.astype(np.float32), few, words):
+    for n_classes in (2, 3):
+        model = {name}().fit(rows, rng.integers(n_classes, size=rows.shape[0]))
+        model.predict(rows)
+        model.predict(rows[:1])
+print(COMPILATIONS.functions)
+"""
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no pseudo-terminals")
-def test_the_first_compilation_is_said_once_on_a_terminal(importing, tmp_path):
-    said = said_on_a_terminal(importing, tmp_path)
-    assert said.count("compiling") == 1 and "fastsvm warmup" in said
-    assert said_on_a_terminal(importing, tmp_path) == ""
+@pytest.mark.parametrize(("model", "name"), [("sgd", "SGDClassifier"), ("logistic", "LogisticRegression")])
+def test_another_process_compiles_nothing(model, name, python, tmp_path):
+    """Of the forms of samples that the page on threads lists."""
+    warm_up([model], n_jobs=1)
+    assert python.run(FITS.format(name=name), tmp_path).strip() == "[]"

@@ -70,7 +70,15 @@ def test_what_the_text_of_the_fit_called_its_features_survives(path, tmp_path):
     with fastsvm.open_hdf5(tmp_path / "rows.h5") as data, pytest.raises(ValueError, match="3 features"):
         model.predict(data)
     header, arrays = read_arrays(path)
-    for forged in ([2, True, None], [0, "yes", None], [0, True, 3], [0], 7):
+    for forged in (
+        [2, True, None],
+        [0, True, None, 3],
+        [0, True, None, "a", "b"],
+        [0, "yes", None],
+        [0, True, 3],
+        [0],
+        7,
+    ):
         write_arrays(path, json.dumps(header | {"origin": forged}), arrays)
         with pytest.raises(ValueError, match="is damaged, or was not written by fastsvm"):
             fastsvm.load(path)

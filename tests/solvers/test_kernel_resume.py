@@ -149,7 +149,7 @@ def test_callbacks_see_models_that_can_predict_and_do_not_change_them(name, over
             watched.fit(X, y)
     else:
         watched.fit(X, y)
-    assert len(recorder.seen) == len(watched.history_["gap"])
+    assert len(recorder.seen) == len(watched.history_["violation"])
     # The model that a callback sees may need rows sooner, which are then computed with others, and rounded otherwise.
     np.testing.assert_allclose(watched.dual_coef_, wanted.dual_coef_, rtol=1e-8, atol=1e-10)
 

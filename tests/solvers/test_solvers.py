@@ -106,7 +106,7 @@ def test_the_history(name, overlapping):
     found = fit(name, X, y, C=10.0)
     table = pd.DataFrame(found.history_)
     assert list(table) == [
-        "problem", "time", "iteration", "objective", "gap", "rows_computed", "cache_hits", "bytes_read", "newton"
+        "problem", "time", "iteration", "objective", "violation", "rows_computed", "cache_hits", "bytes_read", "newton"
     ]  # fmt: skip
     assert table["time"].is_monotonic_increasing
     assert table["iteration"].is_monotonic_increasing

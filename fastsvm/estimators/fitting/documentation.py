@@ -19,7 +19,8 @@ class PublicEstimator:
     Parameters
     ----------
     verbose : bool or int, default=False
-        Show progress, on a terminal.
+        Show progress, and at the end the certificate: a bar on a terminal or in a notebook, elsewhere a line now and
+        then, on standard error or to the handlers of the logger `fastsvm`.
 
     Attributes
     ----------

@@ -1,14 +1,14 @@
 """Progress of a fit by epochs: history, progress bar, callbacks, checkpoints, and the time that is left."""
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
+from fastsvm._compiled.compilations import work_clock
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.outer_loop import Report
@@ -87,7 +87,7 @@ class EpochMonitor(ABC, Generic[State]):
 
     def __init__(self, fit: MonitoredFit[State]) -> None:
         self._fit, self._estimator, self._records = fit, fit.session.estimator, fit.records
-        self._begin = time.perf_counter() - (self._records[-1][1] if self._records else 0.0)
+        self._begin = work_clock() - (self._records[-1][1] if self._records else 0.0)
         self.state = fit.state
         name, shown = type(self._estimator).__name__, self._estimator.verbose
         name += f" ({fit.solver})" if fit.solver else ""
@@ -114,7 +114,7 @@ class EpochMonitor(ABC, Generic[State]):
     def _record(self, state: State, report: Report) -> bool:
         """Record an epoch, and return whether a callback asks to stop."""
         values, shown = self.row(state, report)
-        self._records.append((state.epoch, time.perf_counter() - self._begin, *values))
+        self._records.append((state.epoch, work_clock() - self._begin, *values))
         self._bar.set_postfix(shown, refresh=False)
         self._bar.update(max(1, report.n_steps))
         return self._fit.session.report_to_callbacks("epoch", lambda: self._fit.attributes(state))

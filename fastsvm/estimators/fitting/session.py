@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from fastsvm._compiled.compilations import stopwatch
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.documentation import PublicEstimator
 from fastsvm.estimators.fitting.validation import (
@@ -29,6 +30,7 @@ from fastsvm.estimators.fitting.validation import (
     check_training_set,
     forget,
 )
+from fastsvm.messages import tell
 from fastsvm.solvers.outer_loop import StopReason
 
 try:
@@ -130,6 +132,7 @@ class FitSession:
     def __init__(self, estimator: BaseEstimator, max_subtasks: int | None = None) -> None:
         self.deadline = time.perf_counter() + (np.inf if estimator.max_time is None else estimator.max_time)
         self.estimator = estimator
+        self._spent = stopwatch()
         self.checkpointer, self.resume_from = vars(estimator).get("_checkpoints", (None, None))
         self._max_subtasks = max_subtasks
         self._context: Any = None
@@ -181,7 +184,23 @@ class FitSession:
         if self._context is not None:
             # The estimator has its fitted attributes: a callback need not reconstruct them.
             self._context.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes=lambda: {})
+        if self.estimator.verbose:
+            tell(self._summary())
         warn(self.estimator)
+
+    def _summary(self) -> str:
+        """Return how the fit ended, how long it took, and how far its model may be from the optimum."""
+        model, fitted = self.estimator, vars(self.estimator)
+        seconds, compiling = self._spent().values()
+        words = f"{type(model).__name__}: {model.stop_reason_}, {seconds:.3g} s"
+        words += f" and {compiling:.3g} s of compiling" if compiling else ""
+        words += f"; objective {model.objective_:.6g}"
+        if (gap := fitted.get("duality_gap_")) is not None:
+            words += f", duality gap {gap:.2g}"
+            words += f" ({100 * gap / abs(model.objective_):.2g} % of it)" if model.objective_ else ""
+        if (violation := fitted.get("kkt_violation_")) is not None:
+            words += f", optimality conditions violated by at most {violation:.2g}"
+        return words
 
 
 class IterativeEstimator(PublicEstimator, CallbackSupportMixin):
@@ -301,6 +320,7 @@ def warn_caller(text: str, category: type[Warning]) -> None:
 def _warn_of_stop(model: BaseEstimator, steps: str, lack: str, advice: Mapping[StopReason, Sequence]) -> None:
     """Warn that a fit stopped after so many steps, with what it lacks and what the user may try."""
     usable = {name for name in model.get_params(deep=False) if name != "standardize" or _may_be_scaled(model)}
+    usable -= {"warm_start"} if hasattr(model, "_checkpoints") else set()  # a command has no later fit
     *others, last = (text for text, *needed in advice[StopReason(model.stop_reason_)] if usable.issuperset(needed))
     warn_caller(
         f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {steps}: {lack}. "

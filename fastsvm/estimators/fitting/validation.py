@@ -44,6 +44,12 @@ _BESIDE = 16 << 20  # A fit may take so many bytes beyond its memory, as machine
 _MISSING = "NAType", "NaTType"  # types of pandas, which need not be installed
 # Programs match on the words of scikit-learn's messages, so these contain them.
 _ONE_WITH_WEIGHT = ". Invalid input - all samples with positive weights belong to the same class (sample_weight)."
+# What to pass instead of objects of packages that need not be installed.
+_ANSWERS = {
+    "polars.LazyFrame": "a LazyFrame, which has no rows yet; pass fastsvm.open(X) or X.collect()",
+    "anndata.AnnData": "an AnnData; pass X.X, or of a backed one fastsvm.open(X.filename), and the labels as y",
+    "anndata.CSRDataset": "a matrix of a backed AnnData; pass fastsvm.open(adata.filename), and the labels as y",
+}
 _PLAIN_KINDS = np.ndarray, sparse.csr_matrix, sparse.csr_array
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
@@ -176,6 +182,8 @@ def forget(estimator: BaseEstimator) -> None:
 
 def check_rows(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Source:
     """Return the source of X; set (`reset`) or check the features of the estimator. X to predict must be finite."""
+    if (answer := _ANSWERS.get(f"{type(X).__module__.partition('.')[0]}.{type(X).__name__.lstrip('_')}")) is not None:
+        raise TypeError(f"X is {answer}.")
     if isinstance(X, (h5py.SoftLink, h5py.ExternalLink, h5py.HardLink)):
         raise TypeError(f"X is an HDF5 link, {X!r}; pass the dataset or group that it points to, such as file[name].")
     if reset:
@@ -344,7 +352,7 @@ def check_training_set(
 ) -> TrainingSet:
     """Return samples, labels (targets unless `of_classes`, zeros without `has_targets`) and weights."""
     if isinstance(X, (str, PathLike)):
-        raise TypeError(f"X is the path {X}; pass fastsvm.open_hdf5({str(X)!r}).")
+        raise TypeError(f"X is the path {X}; pass fastsvm.open({str(X)!r}).")
     X = of_open_file(X)
     stored_with = columns_of(X)
     y = labels_of(X, y) if has_targets else ()
@@ -537,6 +545,11 @@ def _check_unmasked(name: str, values: Column) -> None:
 
 def _check_labelled(y: np.ndarray) -> None:
     """Raise ValueError for the first object that is None, NaN or pandas' NA among labels."""
+    if y.dtype.kind == "S" or (y.dtype.kind == "O" and isinstance(y[0], bytes)):
+        raise TypeError(
+            "Support for labels represented as bytes is not supported. y holds bytes, as dataset[:] of h5py returns "
+            "text: pass the dataset itself, or dataset.asstr()[:]."
+        )
     if y.dtype.kind != "O":
         return
     for row, label in enumerate(y):

@@ -59,6 +59,7 @@ PRIVATE_ATTRIBUTES = "_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shif
 _NEAR_CENTRE = 0.2  # Above this share of the squared norm, centring saves little, and rounds rows near the origin.
 _LONGER, _LONGER_SPARSE = 100, 1000  # Rare non-zeros alone give sparse features different lengths.
 _SHARE = 0.25  # The length at this quantile of the features that vary counts as usual.
+_FAR = 1000  # Targets that vary by so many times C have another unit; a small C may be meant.
 
 
 ResolvedKernel = Kernel | Callable | None
@@ -242,10 +243,24 @@ def warn_of_lengths(name: str, statistics: FeatureStatistics, source: Source) ->
         return
     warn_caller(
         f"The features have very different lengths: the standard deviation of feature {longest} is "
-        f"{length:.3g}, of a quarter of the others at most {usual:.3g}. {name} sees the longest alone. "
+        f"{length:.3g}, of a quarter of the others at most {usual:.3g}. {name} learns from the longest almost alone. "
         "Pass standardize=True, or scale the features.",
         UserWarning,
     )
+
+
+def warn_of_targets(name: str, kernel: Kernel | None, y: np.ndarray, upper: np.ndarray) -> None:
+    """Warn if targets vary by more than kernel values of at most 1 can follow with multipliers up to `upper`."""
+    with np.errstate(over="ignore"):
+        spread = float(y[upper > 0].std())
+    reach = float(upper.sum()) / 2  # as many of the coefficients are positive as negative
+    if spread > max(reach, _FAR * upper.max()) and getattr(kernel, "translation_invariant", False):
+        warn_caller(
+            f"The targets vary too much for C: their standard deviation is {spread:.3g}, and coefficients of at most "
+            f"{upper.max():.3g} change a prediction of {name} by {reach:.3g} at most. Raise C and epsilon, or divide "
+            f"the targets: sklearn.compose.TransformedTargetRegressor({name}(), transformer=StandardScaler()).",
+            UserWarning,
+        )
 
 
 # --- samples of it that are no numbers ---------------------------------------------------------------------

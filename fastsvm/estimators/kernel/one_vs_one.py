@@ -321,10 +321,10 @@ class KernelFit:
             self._begin[number], self._n_before[number] = state.alpha[part].copy(), int(certificates[k, _STEPS])
         return some.stop - some.start - n_open
 
-    def _facts(self, n_steps: int, gap: float, objective: float) -> dict[str, float]:
+    def _facts(self, n_steps: int, violation: float, objective: float) -> dict[str, float]:
         """Return what a checkpoint says of the fit."""
         counts = {"problems": len(self._solved), "of": self.problems.n_problems, "iteration": n_steps}
-        return counts | {"gap": gap, "objective": objective}
+        return counts | {"violation": violation, "objective": objective}
 
     def _judged(self, number: int, alpha: np.ndarray) -> KernelSolution:
         """Return the solution of a small problem with its certificate and its intercept from F in more digits."""

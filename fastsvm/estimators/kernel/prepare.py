@@ -23,6 +23,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     training_pairwise,
     training_rows,
     warn_of_lengths,
+    warn_of_targets,
 )
 from fastsvm.estimators.kernel.one_vs_one import KernelFit
 from fastsvm.estimators.kernel.progress import KernelMonitor
@@ -107,6 +108,8 @@ def prepare(
     n = int(problems.sizes.max())
     bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
     pairwise = training_pairwise(estimator, gamma, rows, bound, n, tuning)
+    if not len(stated.classes):
+        warn_of_targets(type(estimator).__name__, getattr(pairwise, "kernel", None), data.y, stated.upper)
 
     def plan_of_memory() -> Plan:
         counts = np.bincount(labels[labels >= 0], minlength=1)  # of each class; the largest two are a problem

@@ -1,12 +1,12 @@
 """Progress of the fit of a kernel machine: history, progress bar, callbacks."""
 
 import threading
-import time
 from array import array
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from fastsvm._compiled.compilations import work_clock
 from fastsvm.estimators.fitting.progress import LATEST, left_of
 from fastsvm.estimators.fitting.session import Checkpointer, FitSession
 from fastsvm.kernel_matrix.rows import CacheCounts
@@ -51,7 +51,7 @@ class KernelFitMonitor(KernelMonitor):
     """
 
     COLUMNS = (
-        "problem", "time", "iteration", "objective", "gap", "rows_computed", "cache_hits", "bytes_read", "newton"
+        "problem", "time", "iteration", "objective", "violation", "rows_computed", "cache_hits", "bytes_read", "newton"
     )  # fmt: skip
     # They are those of the columns: numbers of Python would take 300 bytes a record, and there may be a million.
     _TYPES = "qdqddqqqq"
@@ -68,7 +68,7 @@ class KernelFitMonitor(KernelMonitor):
         self._session, self._attributes, self.checkpointer = session, attributes, session.checkpointer
         columns = zip(*records, strict=True) if records else [()] * len(self.COLUMNS)
         self._columns = [array(kind, values) for kind, values in zip(self._TYPES, columns, strict=True)]
-        self._begin = time.perf_counter() - max((record[1] for record in records), default=0.0)
+        self._begin = work_clock() - max((record[1] for record in records), default=0.0)
         self._n_steps = np.zeros(n_problems, np.int64)
         for problem, _, n_steps, *_ in records:
             self._n_steps[problem] = max(self._n_steps[problem], n_steps)
@@ -91,7 +91,7 @@ class KernelFitMonitor(KernelMonitor):
         """Record an outer iteration of a two-class problem, and return whether to stop."""
         with self._lock:
             self._n_steps[problem] += report.n_steps
-            elapsed, steps = time.perf_counter() - self._begin, int(self._n_steps[problem])
+            elapsed, steps = work_clock() - self._begin, int(self._n_steps[problem])
             record = (
                 problem, elapsed, steps, report.objective, report.gap, counts.rows_computed, counts.hits, bytes_read,
                 report.n_newton,
@@ -112,7 +112,7 @@ class KernelFitMonitor(KernelMonitor):
         n_steps, n_rows = (named[name].astype(np.int64) for name in ("n_steps", "n_rows"))
         with self._lock:
             self._n_steps[problems] += n_steps
-            elapsed, steps = time.perf_counter() - self._begin, self._n_steps[problems]
+            elapsed, steps = work_clock() - self._begin, self._n_steps[problems]
             hits = np.maximum(0, 2 * n_steps - n_rows)
             columns = problems, elapsed, steps, named["objective"], named["kkt_violation"], n_rows, hits, bytes_read, 0
             for column, kind, values in zip(self._columns, self._TYPES, columns, strict=True):
@@ -130,12 +130,13 @@ class KernelFitMonitor(KernelMonitor):
         with self._lock:
             return list(zip(*self._columns, strict=True))
 
-    def _show(self, elapsed: float, gap: float, steps: int) -> None:
+    def _show(self, elapsed: float, violation: float, steps: int) -> None:
         if elapsed >= self._next_refresh and not self._bar.disable:
             self._next_refresh = elapsed + REFRESH_SECONDS
-            times, gaps, is_only = self._columns[1][-LATEST:], self._columns[4][-LATEST:], len(self._n_steps) == 1
-            left = left_of(times, gaps, self._session.estimator.tol) if is_only else {}  # else the bar shows how many
-            self._bar.set_postfix(gap=f"{gap:.2g}", steps=steps, **left)
+            times, violations = self._columns[1][-LATEST:], self._columns[4][-LATEST:]
+            is_only, tol = len(self._n_steps) == 1, self._session.estimator.tol
+            left = left_of(times, violations, tol) if is_only else {}  # else the bar shows how many
+            self._bar.set_postfix(violation=f"{violation:.2g}", steps=steps, **left)
 
     def history(self) -> dict[str, np.ndarray]:
         """Return the columns of the record, one entry an outer iteration, problem after problem."""

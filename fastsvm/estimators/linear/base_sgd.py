@@ -122,7 +122,7 @@ class BaseSGD(LinearModel):
         "pegasos" 1 / (alpha (t + 1)); "invscaling" eta0 / (t + 1)**power_t; "constant" eta0; "adaptive" eta0, divided
         by 5 whenever the fit would otherwise end, until it is below 1e-6.
     eta0 : float, default=0.01
-        Initial learning rate of the last three.
+        Initial learning rate of "invscaling", "constant" and "adaptive".
     power_t : float, default=0.5
         Exponent of "invscaling".
     early_stopping : bool, default=False

@@ -27,7 +27,7 @@ class LinearSVC(BaseLinearClassifier):
     Parameters
     ----------
     loss : {"squared_hinge", "hinge", "log_loss"} or a loss object, default="squared_hinge"
-        Loss of a class against the rest. "log_loss" is that of `LogisticRegression`, which has probabilities.
+        Loss of a class against the rest. "log_loss" is that of logistic regression.
         "crammer_singer" and "weston_watkins" have hinges of their own.
         A loss object is one that `fastsvm.losses.register_loss` registered. `fastsvm.save` refuses models with it.
     multi_class : {"ovr", "crammer_singer", "weston_watkins"}, default="ovr"

@@ -44,9 +44,9 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     Parameters
     ----------
     loss : str or a loss object, default="hinge"
-        Of a class against the rest: "hinge", "squared_hinge", "log_loss", "modified_huber", "perceptron", or a loss of
-        `SGDRegressor` with labels ±1. Of all classes at once: "weston_watkins" and "crammer_singer" (multiclass
-        hinges), "softmax".
+        Of a class against the rest: "hinge", "squared_hinge", "log_loss", "modified_huber", "perceptron"; of labels ±1
+        as numbers: "squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive". Of all classes at
+        once: "weston_watkins" and "crammer_singer" (multiclass hinges), "softmax".
         A loss object is one that `fastsvm.losses.register_loss` registered. `fastsvm.save` refuses models with it.
     margin : float, default=1.0
         Margin Δ of the hinges, but for the squared one.

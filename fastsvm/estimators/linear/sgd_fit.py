@@ -1,6 +1,5 @@
 """From the parameters of an estimator, and the samples, to the settings of gradient descent."""
 
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -8,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, r2_score
 
+from fastsvm._compiled.compilations import work_clock
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.progress import EpochMonitor, MonitoredFit
 from fastsvm.estimators.fitting.validation import check_columns
@@ -87,7 +87,7 @@ class SGDMonitor(EpochMonitor):
         """Record the epochs of a step, of which only the last one has a time that was measured."""
         read, before = self._solver.problem.source.reads.nbytes, self._records[-1][1] if self._records else 0.0
         *earlier, self._last = self._solver.take_epochs()
-        each = (time.perf_counter() - self._begin - before) / (len(earlier) + 1)
+        each = (work_clock() - self._begin - before) / (len(earlier) + 1)
         self._records += [(n, before + k * each, *facts, np.nan, read) for k, (n, *facts) in enumerate(earlier, 1)]
         return super()._record(state, report)
 

@@ -63,7 +63,7 @@ class LandmarkEstimator(KernelEstimator):
     Parameters
     ----------
     kernel : str, callable or kernel object, default="rbf"
-        As for `SVC`: "linear", "poly", "rbf", "laplacian", "exponential", a function of two blocks of samples, or an
+        "linear", "poly", "rbf", "laplacian", "exponential", a function of two blocks of samples, or an
         object such as `fastsvm.kernels.RBF(0.5)`. It must be positive semi-definite. Kernel values cannot be
         precomputed.
     n_components : "auto" or int, default="auto"

@@ -136,7 +136,7 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
 default="uniform"
         Landmarks are samples of positive weight, drawn without replacement, or by randomly pivoted Cholesky
         factorisation among 16 times as many as landmarks, or fewer if the memory asks for it. "support" draws them
-        among the support vectors of an `SVC` or `SVR` of 10 times as many samples, at least 2,000. An array holds the
+        among the support vectors of an exact machine of 10 times as many samples, at least 2,000. An array holds the
         landmarks themselves; `n_components` is ignored.
     intercept_scaling : float, default=1.0
         Value s of a constant feature. The intercept is its weight times this value. It is penalised like all weights;
@@ -153,7 +153,7 @@ default="uniform"
         Folder of the scratch file, which takes two bytes for each sample and landmark, and is removed when the fit
         ends. None is the folder of temporary files.
     refine : {"exact"} or None, default=None
-        "exact": an exact machine, that of `SVC` or `SVR`, predicts in place of the landmarks. It takes as much time as
+        "exact": an exact machine, with the kernel itself, predicts in place of the landmarks. It takes as much time as
         they do.
     bounds : bool, default=False
         Whether to compute `exact_bounds_`. That takes a kernel value for each pair of support vectors.

@@ -28,13 +28,13 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
         Loss of a class against the rest, or of a pair of classes. "crammer_singer" and "weston_watkins" have hinges of
         their own.
     multi_class : {"ovr", "ovo", "crammer_singer", "weston_watkins"}, default="ovr"
-        Of several classes each against the rest, each pair, as `SVC` does, or one problem for all, as for `LinearSVC`.
+        Of several classes each against the rest, each pair, or one problem for all.
         All pairs are learnt in the same passes over the same features. k classes have k (k - 1) / 2 pairs, so that an
         epoch takes as much more time than one of k scores, and each sample has a dual variable a pair.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        With "ovo", whether `decision_function` returns votes of classes or the decisions of pairs, as for `SVC`.
+        With "ovo", whether `decision_function` returns votes of classes or the decisions of pairs.
     break_ties : bool, default=False
-        With "ovo", whether classes with equally many votes are compared by their decisions, as for `SVC`.
+        With "ovo", whether classes with equally many votes are compared by their decisions.
 
     Attributes
     ----------

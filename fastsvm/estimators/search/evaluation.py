@@ -1,7 +1,6 @@
 """Scores of all cells of a grid search on all splits: first of fits that share kernel values, then of the others."""
 
 import inspect
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
+from fastsvm._compiled.compilations import work_clock
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.validation import Column, Samples, TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
@@ -214,13 +214,13 @@ def _scores_of_groups(
     is_begun = False
     try:
         for part, model, seconds in fits.fit(groups, rules.train_score):
-            begin, split, is_begun = time.perf_counter(), fits.splits[part.split], True
+            begin, split, is_begun = work_clock(), fits.splits[part.split], True
             model.__dict__.update(vars(checked) | vars(model))  # number and names of features
             X, y = rows.to_score(model, split)
             model.decided = X, model.of_test
             test, decided = _scored(rules, model, X, y, rows.weight(split.test)), _decided(rules, model, X)
             train = None
-            scored = time.perf_counter()
+            scored = work_clock()
             if rules.train_score:
                 X, y, _ = rows.to_fit(model, split)
                 model.decided = X, model.of_train
@@ -238,7 +238,7 @@ def _scores_of_groups(
 
 def _fitted_and_scored(common: _Common, cell: int, k: int) -> Scored:
     """Fit and score a model on a split."""
-    begin, rows, split, rules = time.perf_counter(), common.rows, common.splits[k], common.rules
+    begin, rows, split, rules = work_clock(), common.rows, common.splits[k], common.rules
     try:
         model = clone(common.models[cell])
         X, y, beside = rows.to_fit(model, split)
@@ -246,12 +246,12 @@ def _fitted_and_scored(common: _Common, cell: int, k: int) -> Scored:
     except Exception:
         if rules.error_score == "raise":
             raise
-        score, seconds = float(rules.error_score), time.perf_counter() - begin
+        score, seconds = float(rules.error_score), work_clock() - begin
         return Scored(cell, k, score, score, seconds, 0.0, traceback.format_exc())
-    fitted = time.perf_counter()
+    fitted = work_clock()
     X_test, y_test = rows.to_score(model, split)
     test = _scored(rules, model, X_test, y_test, rows.weight(split.test))
-    scored, decided = time.perf_counter(), _decided(rules, model, X_test)
+    scored, decided = work_clock(), _decided(rules, model, X_test)
     train = _scored(rules, model, X, y, rows.weight(split.train)) if rules.train_score else None
     return Scored(cell, k, test, train, fitted - begin, scored - fitted, decided=decided)
 

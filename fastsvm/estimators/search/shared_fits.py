@@ -5,7 +5,6 @@ that differ in C alone, or in what else a machine follows, are fitted in increas
 before. Decision values of the test samples are computed from the same matrix.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 
+from fastsvm._compiled.compilations import work_clock
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.validation import Attributes, TrainingSet
 from fastsvm.estimators.kernel.kernel_parameter import (
@@ -232,14 +232,14 @@ class SharedFits:
 
         Yields none of a group if the memory is too small for its kernel matrix, or a fit by itself takes less time.
         """
-        begin = time.perf_counter()
+        begin = work_clock()
         stated = [one for k in range(len(groups)) if (one := self._together(groups, k)) is not None]
         paths = [[one.tasks[part] for part in path] for one in stated for path in self._paths(list(one.tasks))]
         if not paths:
             return
         steps = max(most_steps(self.models[one.group.parts[0].model], len(self.data.y)) for one in stated)
         solve_paths(paths, Limits(steps, np.inf), KernelMonitor())
-        seconds = (time.perf_counter() - begin) / sum(len(one.tasks) for one in stated)
+        seconds = (work_clock() - begin) / sum(len(one.tasks) for one in stated)
         for one in stated:
             for part, model in self._models(one, train_score):
                 yield part, model, seconds

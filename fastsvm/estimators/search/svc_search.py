@@ -1,6 +1,5 @@
 """Grid search with cross-validation for kernel machines; fits share their kernel values."""
 
-import time
 import warnings
 from collections.abc import Callable, Iterable
 from numbers import Real
@@ -12,6 +11,7 @@ from sklearn.model_selection._validation import _insert_error_scores, _warn_or_r
 from sklearn.utils import indexable
 from sklearn.utils.validation import has_fit_parameter
 
+from fastsvm._compiled.compilations import work_clock
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.documentation import PublicEstimator, documented
 from fastsvm.estimators.fitting.session import drafted
@@ -33,6 +33,7 @@ from fastsvm.estimators.search.automatic import Journal, automatic_grid, walk
 from fastsvm.estimators.search.evaluation import Rules, Score, SearchData, evaluate
 from fastsvm.estimators.search.out_of_fold import OutOfFold
 from fastsvm.estimators.search.shared_fits import Split
+from fastsvm.messages import tell
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import MemorySource, check_finite, columns_of, is_stored, of_open_file
 
@@ -228,6 +229,7 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         loaded = rows.loaded(self._given())
         chosen, more, metric = None, {}, self.refit if isinstance(self.refit, str) else "score"
         decided = OutOfFold(splits, metric)
+        begin = work_clock()
         with progress_bar(shown=self.verbose, total=len(models) * len(splits), unit="fit", desc="SVCSearch") as bar:
             if grid is not None:
                 cells, fits, chosen, n_samples = walk(
@@ -239,6 +241,7 @@ class SVCSearch(PublicEstimator, GridSearchCV):
                 for fit in evaluate(models, loaded, splits, rules):
                     fits.append(decided.take(fit))
                     bar.update(1)
+        spent = work_clock() - begin
         scored = [fit._asdict() for fit in sorted(fits, key=lambda fit: fit[:2])]
         if grid is None or all(fit["fit_error"] for fit in scored):  # else the user did not choose what failed
             _warn_or_raise_about_fit_failures(scored, self.error_score)
@@ -250,6 +253,9 @@ class SVCSearch(PublicEstimator, GridSearchCV):
             results = self._format_results(cells, len(splits), scored, more)
         self._choose(results, score, rows, chosen)
         self.cv_results_ = results
+        if self.verbose:
+            best = f"; best: {self.best_params_}" if hasattr(self, "best_params_") else ""
+            tell(f"SVCSearch: {len(cells)} cells, {len(fits)} fits, {spent:.3g} s{best}")
         if self.refit:
             self.oof_decision_ = decided.of(self.best_index_, rows.n_samples)
             if decided.best not in (None, self.best_index_):  # a function may choose another one
@@ -317,8 +323,8 @@ class SVCSearch(PublicEstimator, GridSearchCV):
                 self.best_score_error_ = float(np.std(each, ddof=1) / len(each) ** 0.5) if len(each) > 1 else np.nan
         if self.refit:
             model = clone(self._given()).set_params(**clone(self.best_params_, safe=False))
-            begin = time.perf_counter()
+            begin = work_clock()
             self.best_estimator_ = model.fit(rows.X, rows.y, **rows.fit_params)
-            self.refit_time_ = time.perf_counter() - begin
+            self.refit_time_ = work_clock() - begin
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_

@@ -23,7 +23,8 @@ class Format(NamedTuple):
 
 
 _OF_TABLES = frozenset(
-    {"label", "last_label", "id", "sample_weight", "dtype", "model_features", "model_label", "feature_names"}
+    {"label", "last_label", "id", "sample_weight", "dtype", "feature_names", "strict"}
+    | {"model_features", "model_label", "model_id"}
 )
 FORMATS: dict[str, Format] = {
     "cifar10": Format(

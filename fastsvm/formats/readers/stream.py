@@ -184,6 +184,7 @@ class Header(NamedTuple):
     n_values: int | None = None  # So many values are stored, if the data are sparse.
     feature_names: tuple[str, ...] | None = None
     label_name: str | None = None  # It names the column of the labels.
+    id_name: str | None = None  # It names the column that identifies the rows.
     first_index: int | None = None  # It is the index of the first feature in the source, 0 or 1.
     first_index_sure: bool = False  # It says whether the source itself or an option says so.
     label: str = ""  # It tells the user where the labels were found and why, if there was a choice.
@@ -208,6 +209,8 @@ class Options(NamedTuple):
     n_features: int | None = None
     model_features: int | None = None
     model_label: str | None = None
+    model_id: str | None = None
+    strict: bool | None = None
     model_first_index: int | None = None
     least_features: int | None = None
     dtype: np.dtype | None = None  # Values parsed from text have this type.

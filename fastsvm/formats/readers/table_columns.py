@@ -45,10 +45,14 @@ class TableColumns(NamedTuple):
             y_dtype if has_labels else None,
             n_samples=n_samples,
             feature_names=self.feature_names,
-            label_name=(self.names[cast(int, self.label)] or None) if has_labels and self.names is not None else None,
+            label_name=self._name(self.label),
+            id_name=self._name(self.id),
             label=self.why,
             notes=notes + self.notes,
         )
+
+    def _name(self, position: int | None) -> str | None:
+        return None if position is None or self.names is None else self.names[position] or None
 
     def rows(
         self,
@@ -104,10 +108,6 @@ def _notes(columns: TableColumns, of_model: bool) -> tuple[str, ...]:
         if name.lower() in _PERHAPS_WEIGHTS:
             what = f"If it holds weights of the rows, pass sample_weight={name!r}."
             notes.append(f"{columns.title(k)} is used as a feature. {what}")
-    rest = set(range(len(columns.names or ()))) - {*columns.features, columns.label, columns.id, columns.weight}
-    if rest:
-        titles = _listed(list(map(columns.title, sorted(rest))))
-        notes.append(f"Left out, for they are no features of the model: {titles}.")
     return tuple(notes)
 
 
@@ -129,8 +129,10 @@ def is_name(column: object) -> bool:
 def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, path: Path) -> TableColumns:
     """Return what the columns of a table hold; `names` is None if it has no names, `width` the number of columns."""
     table = _Table(names, width, path)
-    id = None if options.id is None else table.position(options.id, "id")
     of_model = table.features_of_model(options.feature_names or ())
+    is_known = of_model and (names or ()).count(options.model_id or "") == 1
+    wanted = options.model_id if options.id is None and is_known else options.id
+    id = None if wanted is None else table.position(wanted, "id")
     if options.sample_weight is not None:
         weight: int | None = table.position(options.sample_weight, "sample_weight")
     else:
@@ -150,7 +152,14 @@ def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, 
             "between names or numbers. If it is a feature, pass label=False."
         )
     columns = TableColumns(names, of_model or rest, label, id, why, weight)
-    return columns._replace(notes=_notes(columns, bool(of_model)))
+    extra = set(rest) - set(columns.features)
+    titles = _listed(list(map(columns.title, sorted(extra))))
+    if extra and options.strict:
+        raise ValueError(
+            f"{path} has columns that are no features of the model: {titles}. Drop them, or leave out strict."
+        )
+    notes = (f"Left out, for they are no features of the model: {titles}.",) if extra else ()
+    return columns._replace(notes=_notes(columns, bool(of_model)) + notes)
 
 
 def _label(

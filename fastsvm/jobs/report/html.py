@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.jobs.say import visible
+from fastsvm.messages import visible
 from fastsvm.tuning import Look, current_tuning
 
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")

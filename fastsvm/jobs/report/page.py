@@ -7,6 +7,7 @@ import math
 import signal
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -59,10 +60,14 @@ _CERTIFICATE = {
     "n_iter": "Iterations",
     "n_support": "Support vectors",
     "accuracy": "Accuracy",
+    "balanced_accuracy": "Balanced accuracy",
     "r2": "R²",
     "n_test": "Test samples",
 }
-_TIMES = {"seconds": "Fit time", "run_seconds": "Run time", "checkpoint_seconds": "Time of checkpoints"}
+_TIMES = {
+    "seconds": "Fit time", "compile_seconds": "Compiling", "run_seconds": "Run time",
+    "checkpoint_seconds": "Time of checkpoints",
+}  # fmt: skip
 _USE = {
     "passes": ("Passes over the file", ""),
     "read_mb_per_second": ("Read speed", "MB/s"),
@@ -122,6 +127,7 @@ def _head(title: str, job: Job, result: Json, events: Sequence[Json]) -> Html:
     """Return title, outcome and the most important numbers."""
     above = joined(["fastsvm run", *map(_moment, events[-1:])], " · ")
     numbers: list[tuple[str, float | None, Callable[[float], str]]] = [
+        *((name, score, rounded) for name, score in result["scores"].items()),
         ("accuracy", result["accuracy"], _percent),
         ("R²", result["r2"], rounded),
         ("objective", result["objective"], rounded),
@@ -151,7 +157,9 @@ def _outcome(job: Job, result: Json, events: Sequence[Json]) -> str:
     samples = f"samples of {Path(job.test).name}" if job.test else "held-out samples"
     samples = f"{result['n_test']:,} {samples}"
     if result["accuracy"] is not None:
-        return f"{fit} The model predicts {_percent(result['accuracy'])} of the {samples} correctly."
+        all_rows, mean = _percent(result["accuracy"]), _percent(result["balanced_accuracy"])
+        words = f"{fit} The model predicts {all_rows} of the {samples} correctly, {mean} of a class on average."
+        return words + "".join(f" Their {name} is {rounded(score)}." for name, score in result["scores"].items())
     if result["r2"] is not None:
         return f"{fit} The model has an R² of {rounded(result['r2'])} on the {samples}."
     return f"{fit} The model was not tested, for the job has no test samples."
@@ -315,12 +323,13 @@ def _is_wide(values: np.ndarray) -> bool:
 
 def _gaps(history: History, model: BaseEstimator) -> Html:
     """Return a curve for each two-class problem, or for a share of them if they are many."""
-    if "gap" not in history:
+    column = next((name for name in ("violation", "gap") if name in history), None)
+    if column is None:
         return Html("")
     look, words = current_tuning().look, ""
     title, name = ("KKT violation", "violation") if "problem" in history else ("Duality gap", "relative duality gap")
     tol = float(getattr(model, "tol", None) or 0.0) if getattr(model, "criterion", "gap") == "gap" else 0.0
-    curves = problem_curves(model, "time", "gap", look.curves)
+    curves = problem_curves(model, "time", column, look.curves)
     kind = "pale first" if len(curves) > 1 else "line first"
     lines = [Line("", curve.x, np.maximum(curve.y, look.below * tol), kind) for curve in curves]
     if len(curves) > 1:
@@ -350,9 +359,12 @@ def _losses(history: History, model: BaseEstimator) -> Html:
 
 def _memory(events: Sequence[Json]) -> Html:
     """Return the curve of the memory, nothing for a run that was too short for it."""
-    steps = [event for event in events if event.get("event") == "progress"]
-    points = [(one.get("seconds"), one.get("peak_memory_mb")) for one in steps]
-    points = [point for point in points if None not in point]
+    points: list[tuple[float, float]] = []
+    for one in events:
+        if one.get("event") == "progress" and "seconds" in one and "peak_memory_mb" in one:
+            while points and points[-1][0] >= one["seconds"]:  # an interruption lost these steps
+                points.pop()
+            points.append((one["seconds"], one["peak_memory_mb"]))
     if len(points) < 2:
         return Html("")
     seconds, memory = np.array(points, np.float64).T
@@ -386,8 +398,18 @@ def search_results(cells: Sequence[Json], job: Job) -> Html:
     if not cells:
         return Html("")
     best = best_of(job, cells)
-    words = note(f"Mean scores over {job.folds:,} folds of the training samples.")
+    edges = "".join(map(partial(_edge, cells, best), best["parameters"]))
+    words = note(f"Mean scores over {job.folds:,} folds of the training samples.{edges}")
     return joined([words, pair(_map(cells, best), _cells(cells, best))])
+
+
+def _edge(cells: Sequence[Json], best: Json, name: str) -> str:
+    """Return a hint if the best of three values or more is the smallest or the largest one."""
+    values, chosen = _unique([cell["parameters"][name] for cell in cells]), best["parameters"][name]
+    if "n_samples" in best or len(values) < 3 or not all(map(is_number, values)) or chosen in values[1:-1]:
+        return ""
+    which = "smaller" if chosen == values[0] else "larger"
+    return f" The best {name}, {chosen:g}, is at the edge of the grid: try {which} ones, too."
 
 
 def _map(cells: Sequence[Json], best: Json) -> Html:

@@ -15,8 +15,8 @@ from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.estimators.search.walk import AXES, is_auto
 from fastsvm.formats import FORMATS
 from fastsvm.jobs.inputs import OPTIONS, Json
-from fastsvm.jobs.say import nearest
 from fastsvm.memory import parse_memory
+from fastsvm.messages import nearest
 
 _NOT_OF_A_JOB = {"memory", "max_time", "verbose", "random_state", "warm_start", "n_jobs", "client", "n_shards"}
 _UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

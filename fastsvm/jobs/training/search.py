@@ -16,10 +16,10 @@ from fastsvm.estimators.search.automatic import Journal, automatic_grid, name_of
 from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.estimators.search.walk import AUTO
 from fastsvm.jobs.inputs import Json, labels_of, open_data, rows_named
-from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job, learns_labels
 from fastsvm.jobs.training.train import estimator_of, split, with_labels
 from fastsvm.memory import parse_memory
+from fastsvm.messages import say
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import Data, check_finite
 from fastsvm.tuning import current_tuning

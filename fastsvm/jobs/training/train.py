@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import get_scorer, r2_score
+from sklearn.utils.multiclass import type_of_target
 
+from fastsvm._compiled.compilations import stopwatch
 from fastsvm._compiled.threads import at_most
+from fastsvm.displays._samples import confusion_counts, names_of
 from fastsvm.estimators.fitting.session import Checkpointer, checkpointed
 from fastsvm.files.atomic_file import FULL
-from fastsvm.jobs.inputs import Json, check_labels, labels_of, open_data, rows_named
+from fastsvm.jobs.inputs import Json, check_labels, class_figures, labels_of, open_data, rows_named
 from fastsvm.jobs.models import CERTIFICATE, fitting_model
-from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job, estimators_of, learns_labels
 from fastsvm.memory import peak_memory
+from fastsvm.messages import say
 from fastsvm.persistence.model_file import save
 from fastsvm.sources import Data
 from fastsvm.tuning import current_tuning
@@ -36,6 +39,16 @@ class Tested(NamedTuple):
     rows: np.ndarray
     truth: np.ndarray
     predicted: np.ndarray
+    scores: dict[str, float] = {}  # noqa: RUF012, which is never changed; it has the score by which a search chose.
+
+    def figures(self, model: BaseEstimator) -> Json:
+        """Return R², or accuracies of all samples and of each class."""
+        if not is_classifier(model):
+            return {"r2": float(r2_score(self.truth, self.predicted))}
+        labels = np.union1d(self.truth, self.predicted)
+        with open_data(self.path) as data:
+            found = class_figures(confusion_counts(self.truth, self.predicted, labels), names_of(labels, None, data))
+        return found if len(labels) <= current_tuning().jobs.counted_classes else found | {"per_class": {}}
 
 
 class Trained(NamedTuple):
@@ -62,14 +75,14 @@ def train(
         training, _ = split(len(data), job.holdout, job.seed)
         if job.test is not None:
             _check_test(job.test, data, np.unique(labels) if is_classifier(estimator) else None)
-        begin = time.perf_counter()
+        spent = stopwatch()
         with _connected(job.cluster) as client, checkpointed(estimator, checkpointer, checkpoint):
             if client is None:
                 _fit(estimator, data, labels, training)
             else:
                 estimator.client = client
                 estimator.fit(data.path)
-        seconds, workers = time.perf_counter() - begin, None
+        seconds, workers = spent(), None
         if job.cluster is None:
             n_read, reading = data.X.reads.nbytes, data.X.reads.seconds
         else:
@@ -78,7 +91,7 @@ def train(
             reading = sum(one["reading"] for one in workers.values())
             estimator._origin = data.X.origin
         cost = {
-            "seconds": seconds,
+            **seconds,
             "passes": n_read / max(1, data.X.nbytes),
             "read_mb_per_second": n_read / 1e6 / max(reading, 1e-9),
             "workers": workers,
@@ -117,13 +130,25 @@ def measured(model: BaseEstimator, job: Job) -> Tested | None:
             return None
         fitting = fitting_model(model, "", data.X) if job.test else model
         with rows_named(data.path, rows):
-            predicted = fitting.predict(data.X if len(rows) == len(data) else data.X.take(rows))
-        return Tested(job.test or job.train, rows, labels_of(data)[rows], predicted)
+            X = data.X if len(rows) == len(data) else data.X.take(rows)
+            truth, predicted = labels_of(data)[rows], fitting.predict(X)
+            scores = {}
+            try:
+                if job.scoring is not None:
+                    scores[job.scoring] = float(get_scorer(job.scoring)(fitting, X, truth))
+            except (AttributeError, ValueError) as error:  # such as one class only in the labels
+                say(f"note: {job.scoring} of the {len(rows):,} test samples cannot be computed: {error}")
+        return Tested(job.test or job.train, rows, truth, predicted, scores)
 
 
 def estimator_of(job: Job, y: np.ndarray) -> BaseEstimator:
     """Return the unfitted estimator of a job whose labels are y."""
     kind = estimators_of(job.cluster)[job.kind]
+    if is_classifier(kind()) and type_of_target(y).startswith("continuous"):
+        raise ValueError(
+            f"The labels are real numbers, such as {y[0]:g}, and a model of kind {job.kind!r} predicts classes. Name a "
+            "regressor, by --model svr or kind = 'svr' in a job, or the column with the classes, by label=."
+        )
     of_job = {
         "random_state": job.seed,
         "memory": job.memory,
@@ -151,17 +176,17 @@ def _check_test(path: str, training: Data, classes: np.ndarray | None) -> None:
 
 def _report(model: BaseEstimator, tested: Tested | None, path: str | Path | None, n: int, cost: Json) -> Json:
     """Return the result of `train`; `cost` are times, passes over the file, and speeds in 10⁶ bytes."""
-    fitted, score = vars(model), None
+    fitted = vars(model)
     classes, support = fitted.get("classes_"), fitted.get("support_")
+    figures: Json = {"accuracy": None, "balanced_accuracy": None, "per_class": {}, "r2": None, "scores": {}}
     if tested is not None:
-        score = float((accuracy_score if is_classifier(model) else r2_score)(tested.truth, tested.predicted))
+        figures |= {"scores": tested.scores} | tested.figures(model)
     return {
         "model": str(path or ""),
         "n_samples": n,  # without those that are held out
         "n_features": model.n_features_in_,
         "n_classes": None if classes is None else len(classes),
-        "accuracy": score if is_classifier(model) else None,
-        "r2": None if is_classifier(model) else score,
+        **figures,
         "n_test": 0 if tested is None else len(tested.rows),
         **{name: fitted.get(f"{name}_") for name in CERTIFICATE},
         "n_support": None if support is None else len(support),
@@ -212,7 +237,7 @@ def _written(label: float | str) -> str:
 def written_surely(write: Callable[[], None], path: str | Path) -> None:
     """Call `write`, and again for a while if the disk is full; `path` is for the message."""
     tuning = current_tuning().jobs
-    end, said = time.monotonic() + tuning.say_s, False
+    end, said = time.monotonic() + tuning.full_disk_s, False
     while True:
         try:
             write()
@@ -221,7 +246,8 @@ def written_surely(write: Callable[[], None], path: str | Path) -> None:
             if error.errno not in FULL or time.monotonic() >= end:
                 raise
             if not said:
-                say(f"cannot write {path}: {error.strerror}. Make room: fastsvm tries again for {tuning.say_s:.0f} s.")
+                wait = f"fastsvm tries again for {tuning.full_disk_s:.0f} s"
+                say(f"cannot write {path}: {error.strerror}. Make room: {wait}.")
                 said = True
         time.sleep(tuning.wait_s)
 

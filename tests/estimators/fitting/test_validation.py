@@ -1,5 +1,6 @@
 """Names of the features of samples on disk."""
 
+import re
 import tracemalloc
 
 import h5py
@@ -11,7 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import fastsvm
-from fastsvm import SVR, LinearSVC, LinearSVR, NuSVR, NystroemSVR, OneClassSVM, SGDClassifier, SVCSearch, open_hdf5
+from fastsvm import SVC, SVR, LinearSVC, LinearSVR, NuSVR, NystroemSVR, OneClassSVM, SGDClassifier, SVCSearch, open_hdf5
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 Y = (X[:, 0] > 0).astype(int)
@@ -130,3 +131,40 @@ def test_what_the_steps_of_a_linear_machine_take_counts():
     LinearSVC(memory="100MB").fit(wide, np.arange(40) % 2)
     with pytest.raises(ValueError, match=r"of each would take 0\.096 GB, and memory allows 0\.05 GB"):
         LinearSVC(memory="50MB").fit(wide, np.arange(40) % 2)
+
+
+# --- answers to what newcomers pass ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["X.npy", "X.h5", "cells.h5ad", "X.csv"])
+def test_a_path_is_answered_by_what_reads_it(path):
+    with pytest.raises(TypeError, match=re.escape(f"X is the path {path}; pass fastsvm.open({path!r}).")):
+        SVC().fit(path, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("polars.lazyframe.frame.LazyFrame", r"pass fastsvm\.open\(X\) or X\.collect\(\)"),
+        ("anndata._core.anndata.AnnData", r"pass X\.X, or of a backed one fastsvm\.open\(X\.filename\)"),
+        ("anndata._core.sparse_dataset._CSRDataset", r"pass fastsvm\.open\(adata\.filename\)"),
+    ],
+)
+def test_objects_of_other_packages_are_answered(name, answer):
+    """By the names of their classes, as the packages need not be installed."""
+    module, _, kind = name.rpartition(".")
+    X = type(kind, (), {"__module__": module})()
+    model = SVC().fit([[0.0], [1.0]], [0, 1])
+    for call in (lambda: SVC().fit(X, [0, 1]), lambda: model.predict(X)):
+        with pytest.raises(TypeError, match=answer):
+            call()
+
+
+@pytest.mark.parametrize("kind", ["S1", object])
+def test_labels_of_bytes_are_answered(kind, tmp_path):
+    X, y = [[0.0], [1.0]], np.array([b"a", b"b"], kind)
+    with pytest.raises(TypeError, match=r"pass the dataset itself, or dataset\.asstr\(\)\[:\]"):
+        SVC().fit(X, y)
+    with h5py.File(tmp_path / "y.h5", "w") as file:
+        file["y"] = ["a", "b"]
+        assert SVC().fit(X, file["y"]).classes_.tolist() == SVC().fit(X, file["y"].asstr()[:]).classes_.tolist()

@@ -6,8 +6,10 @@ import pytest
 from kernel_machines import KERNELS, kernel_matrix
 from scipy import sparse
 from sklearn import svm
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.preprocessing import StandardScaler
 
-from fastsvm import SVC, NystroemFeatures
+from fastsvm import SVC, SVR, NuSVR, NystroemFeatures
 from fastsvm.tuning import changed, tuned
 
 
@@ -81,3 +83,22 @@ def test_features_of_rows_far_beyond_the_samples_are_zeros():
     wanted, Z[1, 2] = features.transform(Z), -3.4e38
     wanted[1] = 0
     np.testing.assert_array_equal(features.transform(Z), wanted)
+
+
+# --- targets that vary too much ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("machine", [SVR, NuSVR])
+def test_targets_that_coefficients_cannot_follow_are_told(machine):
+    """As prices of houses in the thousands, with C=1."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = 200_000 + 50_000 * X[:, 0]
+    with pytest.warns(UserWarning, match=r"vary too much for C: .* most 1 change a prediction of \w+ by 150 at most"):
+        model = machine().fit(X, y)
+    assert model.score(X, y) < 0.01
+    scaled = TransformedTargetRegressor(machine(), transformer=StandardScaler()).fit(X, y)  # as the warning says
+    assert scaled.score(X, y) > 0.9
+    machine(C=1e5).fit(X, y)
+    machine(C=1e-3).fit(X, X[:, 0])  # as cells of a search have
+    machine(kernel="linear").fit(X, y)  # whose values have no bound

@@ -23,7 +23,7 @@ def test_the_history_has_one_entry_an_outer_iteration(many):
     assert len(table) > 3
     assert table["time"].is_monotonic_increasing
     assert (np.diff(table["objective"]) >= -1e-8 * model.objective_).all()  # rounding of float32 may take back
-    assert table["gap"].iloc[-1] <= model.tol
+    assert table["violation"].iloc[-1] <= model.tol
     assert table["iteration"].iloc[-1] == model.n_iter_[0]
     assert table["objective"].iloc[-1] == pytest.approx(model.objective_, rel=1e-6)
     assert model.passes_ > 0

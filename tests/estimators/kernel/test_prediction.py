@@ -111,11 +111,6 @@ def test_repeated_sparse_entries_of_small_integers_are_summed_whole():
     np.testing.assert_array_equal(as_source(X).rows(np.arange(2)).dense(np.float64), [[300, 0], [0, 1]])
 
 
-def test_a_path_is_told_how_to_pass():
-    with pytest.raises(TypeError, match="open_hdf5"):
-        SVC().fit("data.h5", [0, 1])
-
-
 # --- what a model keeps for its predictions ------------------------------------------------------------------
 
 

@@ -120,7 +120,7 @@ def test_decision_values_of_a_search_that_chooses_its_cells(ten_digits):
 
 
 def test_predictions_out_of_fold_of_a_regressor_and_of_repeated_folds(ten_digits):
-    X, y = ten_digits[0][:200], ten_digits[0][:200] @ np.arange(64)
+    X, y = ten_digits[0][:200], ten_digits[0][:200] @ np.arange(64) / 100
     cv = RepeatedKFold(n_splits=2, n_repeats=2, random_state=0)
     search = SVCSearch(SVR(), {"C": [1, 100]}, cv=cv).fit(X, y)
     sums = np.zeros(200)

@@ -110,6 +110,21 @@ class TestFeaturesOfAModel:
         with pytest.raises(ValueError, match="two columns 'a'"):
             chosen(("a", "a"), feature_names=("a",))
 
+    def test_strict_refuses_what_is_left_out(self):
+        with pytest.raises(
+            ValueError, match=r"no features of the model: column 2 \(c\)\. Drop them, or leave out strict"
+        ):
+            chosen(("a", "c", "b"), feature_names=("a", "b"), model_label="kind", strict=True)
+        assert chosen(("a", "c", "b"), feature_names=("a", "b"), model_label="c", strict=True).label == 1
+        assert chosen(("c", "b"), feature_names=("b",), model_id="c", strict=True).id == 0
+
+    def test_identifiers_of_the_fit_are_found_again(self):
+        found = chosen(("a", "who", "b", "kind"), feature_names=("a", "b"), model_id="who", model_label="kind")
+        assert (found.features, found.id, found.label, found.notes) == ((0, 2), 1, 3, ())
+        assert chosen(("a", "who", "c"), feature_names=("a",), model_id="who", id="c").id == 2
+        assert chosen(("a", "b"), feature_names=("a", "b"), model_id="who").id is None
+        assert chosen(("who", "b"), model_id="who").id is None  # of a table with other features
+
     @pytest.mark.parametrize("names", [None, ("0", "1", "2")])
     def test_tables_without_these_names_go_by_their_width(self, names):
         assert chosen(names, 3, feature_names=("a", "b", "c"), model_features=3)[1:3] == ((0, 1, 2), None)

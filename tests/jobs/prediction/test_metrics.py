@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from predicted_files import N, alike, write
-from sklearn.metrics import accuracy_score, confusion_matrix, r2_score
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_matrix, r2_score
 
 import fastsvm
 from fastsvm.jobs.predict import evaluate, predict
@@ -19,6 +19,7 @@ def test_the_summary_of_classes(name, made, whole):
     assert report["labels"] == sorted({str(label) for label in truth})
     for label in np.unique(truth):
         assert report["per_class"][str(label)] == pytest.approx(np.mean(guess[truth == label] == label))
+    assert report["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(truth, guess))
     assert alike(evaluate(*made[name])) == report == whole[name, "h5"][1]
 
 

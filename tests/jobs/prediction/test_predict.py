@@ -14,6 +14,7 @@ import fastsvm
 from fastsvm.cli import main
 from fastsvm.jobs import predict as predict_module
 from fastsvm.jobs.predict import PredictionFile, parts_of, predict
+from fastsvm.progress_bar import progress_bar
 
 DRIVER = f"""
 import signal, sys
@@ -114,11 +115,16 @@ def test_a_signal(number, code, name, ending, made, whole, tmp_path, monkeypatch
 # --- how it runs -----------------------------------------------------------------------------------------------
 
 
-def test_a_line_now_and_then_where_there_is_no_terminal(made, tmp_path, choose, capsys):
-    choose(jobs={"say_s": 0.0})
+def test_each_block_moves_the_bar(made, tmp_path, monkeypatch):
+    bars = []
+
+    def bar(**more):
+        bars.append(progress_bar(**more))
+        return bars[-1]
+
+    monkeypatch.setattr(predict_module, "progress_bar", bar)
     predict(*made["words"], tmp_path / "out.csv")
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == N // BLOCK and lines[0] == "fastsvm: predict: 100 of 2,000 rows (5%)"
+    assert [(one.n, one.total, one.desc) for one in bars] == [(N, N, "predict"), (N, N, "write")]
 
 
 @pytest.mark.parametrize("ending", ["csv", "h5"])

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from fastsvm.jobs.report import html
 from fastsvm.jobs.report.html import Axes, Html, Line, chart, duration, png, rounded, shown, table
-from fastsvm.jobs.report.page import _read_speed
+from fastsvm.jobs.report.page import _memory, _read_speed, search_results
 from fastsvm.jobs.runner import RunFolder, run
 from fastsvm.jobs.training.job_file import Job
 
@@ -214,6 +214,26 @@ def test_interruptions_and_progress(files, tmp_path, monkeypatch):
         assert any(words in found for found in page.words), words
     assert text.count(versions[1]) == 1
     assert any(" and 2 interruptions" in found for found in page.words)
+
+
+def test_steps_that_an_interruption_lost_are_not_drawn():
+    seconds = [1.0, 3.0, 5.0, 2.5, 4.0]  # the process was killed after 5 s, and the checkpoint was of 2 s
+    events = [{"event": "progress", "seconds": t, "peak_memory_mb": 10.0 * t} for t in seconds]
+    alone = [events[0], *events[3:]]
+    assert _memory([*events[:3], {"event": "resume"}, *events[3:]]) == _memory(alone) != _memory(events[:3])
+
+
+@pytest.mark.parametrize(
+    ("values", "best", "hint"),
+    [([1, 10, 100], 100, "larger"), ([1, 10, 100], 1, "smaller"), ([1, 10, 100], 10, None), ([1, 10], 10, None)],
+)
+def test_a_best_cell_at_the_edge_of_the_grid_is_told(values, best, hint):
+    cells = [
+        {"parameters": {"C": C, "kernel": "rbf"}, "mean_score": float(best == C), "std_score": 0.0} for C in values
+    ]
+    job = Job("rows.h5", grid={"C": values, "kernel": ["rbf"]})
+    text = search_results(cells, job)
+    assert (f"The best C, {best}, is at the edge of the grid: try {hint} ones, too." in text) == (hint is not None)
 
 
 def test_read_speed_over_time():

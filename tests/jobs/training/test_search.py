@@ -10,13 +10,16 @@ import pytest
 from runs import GRIDS, assert_same_model, searching
 from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 
 import fastsvm
+from fastsvm.cli import main
 from fastsvm.estimators.search import automatic
 from fastsvm.jobs.runner import RunFolder, resume, run
 from fastsvm.jobs.signals import Stopped, StopSignals
 from fastsvm.jobs.training.job_file import Job, read_job
+from fastsvm.jobs.training.train import split
 
 
 @pytest.mark.parametrize("kind", GRIDS)
@@ -229,3 +232,54 @@ def test_fits_that_fail_leave_the_other_cells(iris, tmp_path, capsys):
 def test_rows_that_folds_cannot_be_cut_from(iris, tmp_path):
     with pytest.raises(ValueError, match=r"\[search\] needs the training samples in memory"):
         run(searching("linear", iris)._replace(memory=1000), tmp_path / "run")
+
+
+# --- the score that was asked for --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rare(tmp_path):
+    """Samples of which one in twelve is positive, and hard to tell from the others."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(600) < 1 / 12).astype(int)
+    X = rng.normal(size=(600, 3)) + 0.5 * y[:, None]
+    with h5py.File(tmp_path / "rare.h5", "w") as file:
+        file["X"], file["y"] = X, y
+    return tmp_path / "rare.h5"
+
+
+def test_test_samples_have_the_score_that_was_asked_for(rare, tmp_path, capsys):
+    grid = {"C": [0.1, 1.0]}
+    result = run(Job(str(rare), holdout=0.5, grid=grid, folds=3, scoring="roc_auc"), tmp_path / "run")
+    model = fastsvm.load(tmp_path / "run" / "model.fastsvm")
+    with fastsvm.open_hdf5(rare) as data:
+        held = split(600, 0.5, 0)[1]
+        X, y = data.X.take(held).read(0, 300).user_array(), data.y[held]
+    wanted = roc_auc_score(y, model.decision_function(X))
+    assert result["scores"] == {"roc_auc": pytest.approx(wanted)} and wanted > 0.5
+    assert (result["accuracy"], result["balanced_accuracy"]) == (pytest.approx(np.mean(y == 0)), 0.5)
+    assert result["per_class"] == {"0": 1.0, "1": 0.0}
+    said = capsys.readouterr().err
+    assert f"note: the model predicts 0 for all 300 rows, of which {np.mean(y == 0):.1%} are." in said
+    words = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "<span>roc_auc</span>" in words and "Their roc_auc is 0." in words and "50 % of a class on average" in words
+
+
+def test_a_score_that_test_samples_do_not_have_is_told(rare, tmp_path, capsys):
+    with fastsvm.open_hdf5(rare) as data:
+        ones = np.flatnonzero(data.y == 0)
+        X = data.X.take(ones).read(0, len(ones)).user_array()
+    with h5py.File(tmp_path / "test.h5", "w") as file:
+        file["X"], file["y"] = X, np.zeros(len(ones), int)
+    test = str(tmp_path / "test.h5")
+    result = run(
+        Job(str(rare), test, kind="logistic", grid={"C": [0.1]}, folds=3, scoring="neg_log_loss"), tmp_path / "run"
+    )
+    assert result["scores"] == {} and result["accuracy"] == 1
+    assert "note: neg_log_loss of the 558 test samples cannot be computed: " in capsys.readouterr().err
+
+
+def test_the_best_parameters_of_one_class_are_told_too(rare, capsys):
+    assert main(["train", str(rare), "--holdout", "0.5", "--class_weight", "balanced"]) == 0
+    told = capsys.readouterr()
+    assert "balanced accuracy" in told.out and "note: the model predicts" not in told.err

@@ -57,7 +57,7 @@ class KernelClassifier(Classifier, KernelMachine):
     ----------
     probability : bool, default=False
         False only: there are no probabilities. scikit-learn computes them, for example by
-        `sklearn.calibration.CalibratedClassifierCV(SVC(), ensemble=False)`.
+        `sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)`.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Columns of `decision_function` for three classes and more: one a class, or one a pair.
     break_ties : bool, default=False

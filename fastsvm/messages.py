@@ -1,5 +1,10 @@
-"""Messages of the commands: on standard error, in the words of the command line, and safe to show."""
+"""Messages to the user, safe to show: of fits by the logger `fastsvm`, or on standard error where nobody listens to it.
 
+`logging.getLogger("fastsvm").setLevel("WARNING")` silences fits. With a handler, on this logger or on the root, an
+application gets their messages. Commands print theirs, in the words of the command line.
+"""
+
+import logging
 import re
 import sys
 from collections.abc import Iterable
@@ -10,12 +15,24 @@ _NAMES = "label|id|format|split|array|dtype|sample_weight|first_index|n_features
 _PARAMETER = re.compile(rf"(?<![\w/])({_NAMES})=('[^']*'|\w*)")
 # Control characters, line separators, marks of text direction, and lone surrogates of UTF-16.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_logger = logging.getLogger("fastsvm")
+if _logger.level == logging.NOTSET:  # else the root's level, that of warnings, would hide what `verbose` asks for
+    _logger.setLevel(logging.INFO)
 
 
 def say(message: str) -> None:
     """Print a line; if it cannot be printed, drop it, so that the work continues."""
-    with suppress(OSError, ValueError):  # the terminal has gone, the disk of the log is full, or the file is closed
+    # The terminal has gone, the disk of the log is full, or the file is closed or none.
+    with suppress(OSError, ValueError, AttributeError):
         print(f"fastsvm: {message}", file=sys.stderr, flush=True)
+
+
+def tell(message: str) -> None:
+    """Log a message; print it where the application has no handler."""
+    if _logger.hasHandlers():
+        _logger.info(message)
+    elif _logger.isEnabledFor(logging.INFO):
+        say(message)
 
 
 def in_options(message: str) -> str:
