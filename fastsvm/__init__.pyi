@@ -12,6 +12,7 @@ from fastsvm.estimators.linear.sgd_regressor import SGDRegressor
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
 from fastsvm.estimators.nystroem.nystroem_svc import NystroemSVC
 from fastsvm.estimators.nystroem.nystroem_svr import NystroemSVR
+from fastsvm.estimators.search.calibration import CalibratedClassifier
 from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.exchange.model_text import load_libsvm, save_libsvm
 from fastsvm.exchange.scikit_learn import from_sklearn, to_sklearn
@@ -24,6 +25,7 @@ __version__: str
 __all__ = [
     "SVC",
     "SVR",
+    "CalibratedClassifier",
     "Data",
     "HDF5Data",
     "LinearOneClassSVM",

@@ -54,7 +54,7 @@ MAY_ASK = {
     "estimators/nystroem/exact_bounds.py": 4,
     "estimators/nystroem/nystroem_machine.py": 2,
     "estimators/search/shared_fits.py": 1,
-    "estimators/search/svc_search.py": 2,
+    "estimators/search/svc_search.py": 1,
     "kernel_matrix/gram.py": 5,
     "kernel_matrix/rows.py": 1,
     "solvers/kernel_dual/dual_gradient.py": 1,

@@ -81,7 +81,7 @@ def read_libsvm_text(path: str | Path, n_features: int | None, first_index: int 
     if any(name in header for name in _OF_PROBABILITIES):
         warnings.warn(
             f"{path} has parameters of probabilities, which are left out: {type(model).__name__} has decision values "
-            "and no probabilities. sklearn.calibration.CalibratedClassifierCV computes them.",
+            "and no probabilities. fastsvm.CalibratedClassifier has them.",
             UserWarning,
             stacklevel=3,
         )

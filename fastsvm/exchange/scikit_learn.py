@@ -10,6 +10,7 @@ because scikit-learn's linear machines do not vote.
 
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -18,6 +19,8 @@ from scipy import sparse
 from sklearn import linear_model as theirs
 from sklearn import svm
 from sklearn.base import BaseEstimator
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import laplacian_kernel
@@ -42,6 +45,7 @@ from fastsvm.estimators.registry import (
     SGDClassifier,
     SGDRegressor,
 )
+from fastsvm.estimators.search.calibration import CalibratedClassifier
 from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.exchange.imported import KernelParts, Samples, kernel_model, landmark_model, linear_model, standardized
 from fastsvm.exchange.libsvm import MACHINES, layout_of
@@ -90,7 +94,7 @@ def to_sklearn(model: BaseEstimator) -> Any:
 
     Parameters
     ----------
-    model : a kernel or linear machine, NystroemSVC or -SVR, LogisticRegression, SGDClassifier or SGDRegressor
+    model : a kernel or linear machine, NystroemSVC or -SVR, LogisticRegression, an SGD estimator, CalibratedClassifier
         A fitted estimator.
 
     Returns
@@ -105,7 +109,7 @@ def to_sklearn(model: BaseEstimator) -> Any:
         dense samples only. Losses of all classes become `LogisticRegression` ("softmax") or
         `LinearSVC(multi_class="crammer_singer")`, which predict by the same scores. Logistic regression of more than
         two classes becomes `SGDClassifier("log_loss")`, which has the same probabilities. `LinearOneClassSVM` becomes
-        `SGDOneClassSVM`.
+        `SGDOneClassSVM`. `CalibratedClassifier` becomes `CalibratedClassifierCV` of a frozen estimator.
 
     Raises
     ------
@@ -129,14 +133,27 @@ def to_sklearn(model: BaseEstimator) -> Any:
     model = view_of(model)  # another thread may fit it
     if isinstance(model, SVCSearch):
         raise TypeError("Pass the best_estimator_ of an SVCSearch: scikit-learn has nothing for the search itself.")
+    if isinstance(model, CalibratedClassifier):
+        return _calibrated_to_sklearn(model)
     kind, converters = type(model), dict.fromkeys(_KERNEL_TWINS, _kernel_to_sklearn)
     converters |= dict.fromkeys(_LINEAR_TWINS, _linear_to_sklearn)
     converters |= dict.fromkeys(_LANDMARK_TWINS, _landmarks_to_sklearn)
     if kind not in converters:
-        names = ", ".join(each.__name__ for each in converters)
+        names = ", ".join(each.__name__ for each in (*converters, CalibratedClassifier))
         raise TypeError(f"Estimators of fastsvm can be converted: {names}. Found {kind.__module__}.{kind.__name__}.")
     check_is_fitted(model)
     return converters[kind](model)
+
+
+def _calibrated_to_sklearn(model: CalibratedClassifier) -> CalibratedClassifierCV:
+    """Return the classifier of scikit-learn with the same calibrators."""
+    check_is_fitted(model)
+    machine, converted = to_sklearn(model.estimator_), deepcopy(model._calibration.calibrated)
+    converted.estimator, converted.classes_ = FrozenEstimator(machine), model.classes_
+    (pair,) = converted.calibrated_classifiers_
+    pair.estimator, pair.classes = machine, model.classes_
+    vars(converted).update(_present(model, "n_features_in_", "feature_names_in_"))
+    return converted
 
 
 def from_sklearn(model: BaseEstimator) -> Any:
@@ -394,7 +411,7 @@ def _kernel_from_sklearn(
         parameters["standardize"] = True
     if getattr(model, "_probA", np.empty(0)).size:
         warnings.warn(
-            "The parameters of probabilities are left out. sklearn.calibration.CalibratedClassifierCV computes them.",
+            "The parameters of probabilities are left out. fastsvm.CalibratedClassifier has them.",
             UserWarning,
             stacklevel=3,
         )

@@ -14,6 +14,7 @@ from sklearn.model_selection._search import _yield_masked_array_for_each_param
 from fastsvm.estimators.fitting.session import view_of
 from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.registry import ESTIMATORS
+from fastsvm.estimators.search.calibration import CalibratedClassifier, Calibration
 from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.files.array_file import is_array_file, read_arrays, write_arrays
 from fastsvm.files.atomic_file import atomic_write
@@ -25,7 +26,7 @@ FORMAT = "fastsvm-model"
 VERSION = 2
 _CSR = ("data", "indices", "indptr")
 _MACHINE = "exact_machine_"
-_MODEL, _RESULTS = "best_estimator_.", "cv_results_."
+_MODEL, _RESULTS, _CALIBRATION = "best_estimator_.", "cv_results_.", "calibration."
 _VALUES = (bool, int, float, str, type(None), np.generic)
 _OF_SEARCH = ("best_index_", "best_score_", "refit_time_", "n_splits_", "multimetric_")
 _OWN = ("estimator", "param_grid")  # parameters of a search that are written in their own way
@@ -44,7 +45,8 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     ----------
     model : estimator
         A fitted estimator of fastsvm. Its kernel must be built-in or precomputed, its class labels numbers or strings.
-        A search is stored with its results and its best model, another of these estimators.
+        A search is stored with its results and its best model, another of these estimators; a `CalibratedClassifier`
+        with its model and its calibrators.
     path : str or Path
         The file to write, with any name. An existing file is replaced.
 
@@ -68,7 +70,8 @@ def save(model: BaseEstimator, path: str | Path) -> None:
     array([1])
     """
     model = view_of(model)  # another thread may fit it
-    header, arrays = _search_content(model) if isinstance(model, SVCSearch) else _content(model)
+    content = {SVCSearch: _search_content, CalibratedClassifier: _calibrated_content}.get(type(model), _content)
+    header, arrays = content(model)
     with atomic_write(path) as part:
         write_arrays(part, json.dumps({"format": FORMAT, "version": VERSION} | header, default=_plain), arrays)
 
@@ -82,7 +85,7 @@ def _content(model: BaseEstimator) -> Content:
     """Return the header, without format and version, and the arrays of a fitted model."""
     name = type(model).__name__
     if type(model) not in ESTIMATORS.values():
-        names = ", ".join([*_estimators(), SVCSearch.__name__])
+        names = ", ".join([*_estimators(), SVCSearch.__name__, CalibratedClassifier.__name__])
         raise TypeError(f"Only {names} can be saved, found {type(model).__module__}.{name}.")
     if not model.__sklearn_is_fitted__():
         raise ValueError(f"This {name} is not fitted; call fit before save.")
@@ -164,8 +167,8 @@ def load(path: str | Path) -> BaseEstimator:
             "it."
         )
     try:
-        is_search = header["estimator"] == SVCSearch.__name__
-        return _search_of(header, arrays) if is_search else _model(header, arrays)
+        made = {SVCSearch.__name__: _search_of, CalibratedClassifier.__name__: _calibrated_of}
+        return made.get(header["estimator"], _model)(header, arrays)
     except Exception as error:  # a forged header may raise any error
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path} is damaged, or was not written by fastsvm: {reason}.") from error
@@ -278,18 +281,13 @@ def _search_content(search: SVCSearch) -> Content:
     if not hasattr(search, "cv_results_"):
         raise ValueError("This SVCSearch is not fitted; call fit before save.")
     estimator = search._given()
-    if type(estimator) not in ESTIMATORS.values():
-        raise TypeError(f"A search can be saved if its estimator is of fastsvm, found {type(estimator).__name__}.")
     parameters = {name: _word(name, value) for name, value in search.get_params(deep=False).items() if name not in _OWN}
     grid: Word = search.param_grid
     grids = grid if isinstance(grid, list) else [grid]
     parameters["param_grid"] = [
         {name: [_word(name, value) for value in values] for name, values in each.items()} for each in grids
     ]
-    parameters["estimator"] = {
-        "class": type(estimator).__name__,
-        "parameters": {name: _word(name, value) for name, value in estimator.get_params().items()},
-    }
+    parameters["estimator"] = _unfitted_words(estimator)
     attributes = vars(search)
     header = {
         "estimator": SVCSearch.__name__,
@@ -301,14 +299,15 @@ def _search_content(search: SVCSearch) -> Content:
     if "best_estimator_" in attributes:
         header["model"], of_best = _content(search.best_estimator_)
         arrays |= {_MODEL + name: array for name, array in of_best.items()}
+    if search.calibration is not None:
+        arrays |= _calibration_arrays(search._calibration)
     return header, arrays
 
 
 def _search_of(header: Attributes, arrays: dict[str, np.ndarray]) -> SVCSearch:
     """Return the search of a header and arrays; forged ones raise ValueError, or any other error."""
     stored = header["parameters"]
-    kind = _estimators()[stored["estimator"]["class"]]
-    estimator = kind(**{name: _value(value) for name, value in stored["estimator"]["parameters"].items()})
+    estimator = _unfitted(stored["estimator"])
     grid = [
         {name: [_value(value) for value in values] for name, values in each.items()} for each in stored["param_grid"]
     ]
@@ -336,7 +335,63 @@ def _search_of(header: Attributes, arrays: dict[str, np.ndarray]) -> SVCSearch:
         search.best_estimator_ = _model(header["model"], _divided(arrays, _MODEL)[1])
         if hasattr(search.best_estimator_, "feature_names_in_"):
             search.feature_names_in_ = search.best_estimator_.feature_names_in_
+    if search.calibration is not None:
+        search._calibration = _calibration(search.calibration, search.best_estimator_, arrays)
     return search
+
+
+def _unfitted_words(estimator: BaseEstimator) -> Attributes:
+    """Return an estimator for JSON, without what it has learnt."""
+    if type(estimator) not in ESTIMATORS.values():
+        raise TypeError(f"A search can be saved if its estimator is of fastsvm, found {type(estimator).__name__}.")
+    parameters = {name: _word(name, value) for name, value in estimator.get_params().items()}
+    return {"class": type(estimator).__name__, "parameters": parameters}
+
+
+def _unfitted(words: Attributes) -> BaseEstimator:
+    """Return the estimator of `_unfitted_words`."""
+    kind = _estimators()[words["class"]]
+    return kind(**{name: _value(value) for name, value in words["parameters"].items()})
+
+
+# --- calibrated models -----------------------------------------------------------------------------------
+
+
+def _calibrated_content(calibrated: CalibratedClassifier) -> Content:
+    """Return the header and the arrays of a calibrated model, whose splits must not be code."""
+    if not calibrated.__sklearn_is_fitted__():
+        raise ValueError("This CalibratedClassifier is not fitted; call fit before save.")
+    parameters = calibrated.get_params(deep=False)
+    estimator = parameters.pop("estimator")
+    of_model, arrays = _content(calibrated.estimator_)
+    header = {
+        "estimator": CalibratedClassifier.__name__,
+        "parameters": {name: _word(name, value) for name, value in parameters.items()},
+        "given": None if estimator is None else _unfitted_words(estimator),
+        "model": of_model,
+    }
+    arrays = {_MODEL + name: array for name, array in arrays.items()}
+    return header, arrays | _calibration_arrays(calibrated._calibration)
+
+
+def _calibrated_of(header: Attributes, arrays: dict[str, np.ndarray]) -> CalibratedClassifier:
+    """Return the calibrated model of a header and arrays; forged ones raise ValueError, or any other error."""
+    parameters = {name: _value(value) for name, value in header["parameters"].items()}
+    model = _model(header["model"], _divided(arrays, _MODEL)[1])
+    given = None if header["given"] is None else _unfitted(header["given"])
+    calibrated = CalibratedClassifier(model if parameters["cv"] == "prefit" else given, **parameters)
+    calibrated._check_parameters()
+    calibrated._set_model(model, _calibration(calibrated.method, model, arrays))
+    return calibrated
+
+
+def _calibration_arrays(calibration: Calibration) -> dict[str, np.ndarray]:
+    return {_CALIBRATION + name: array for name, array in calibration.arrays().items()}
+
+
+def _calibration(method: str, model: BaseEstimator, arrays: dict[str, np.ndarray]) -> Calibration:
+    """Return the calibration of a model; arrays that do not fit raise ValueError."""
+    return Calibration.from_arrays(method, model.classes_, _divided(arrays, _CALIBRATION)[1])
 
 
 def _word(name: str, value: Word) -> Word:
@@ -351,7 +406,7 @@ def _word(name: str, value: Word) -> Word:
         return {"float": str(value)}
     if isinstance(value, _VALUES):
         return value
-    raise TypeError(f"A search with {name}={value!r} can only be pickled, not saved: code is not data.")
+    raise TypeError(f"A model with {name}={value!r} can only be pickled, not saved: code is not data.")
 
 
 def _value(word: Word) -> Word:

@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from fastsvm import (
     SVC,
     SVR,
+    CalibratedClassifier,
     LinearOneClassSVM,
     LinearSVC,
     LinearSVR,
@@ -42,6 +43,7 @@ ESTIMATORS = [
     NystroemSVR(),
     SGDClassifier(max_iter=EPOCHS),
     SGDRegressor(max_iter=EPOCHS),
+    CalibratedClassifier(),
 ]
 OTHER_SOLVERS = [
     SVC(kernel="linear"),

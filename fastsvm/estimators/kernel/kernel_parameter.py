@@ -158,6 +158,12 @@ def resolve_gamma(gamma: str | float, n_features: int, variance: float) -> float
     return 1.0 / n_features if gamma == "auto" else float(gamma)
 
 
+def has_scaled_gamma(estimator: KernelParameters) -> bool:
+    """Return whether the kernel depends on the variance of the samples."""
+    is_scaled = isinstance(estimator.kernel, str) and estimator.gamma == "scale"
+    return is_scaled and "gamma" in getattr(resolve_kernel(estimator), "_fields", ())
+
+
 # --- how it sees samples -------------------------------------------------------------------------------------
 
 

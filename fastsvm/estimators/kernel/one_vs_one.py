@@ -197,6 +197,8 @@ class KernelFit:
         self._snapshots: dict[int, ProblemCheckpoint] = {}
         self._kept_at: dict[int, float] = {}  # when the snapshots were taken
         self._passes = 0.0
+        self._folds: list[KernelFit] = []
+        self._scores: np.ndarray | None = None  # of a fold, the values of the last decision function that was solved
         self._untouched = StopReason.CALLBACK  # why the other problems were not begun
         self.solved_by: str | None = None  # the name of the solver of small problems, if it solved them all
 
@@ -217,6 +219,30 @@ class KernelFit:
         counts = np.bincount(few[few >= 0], minlength=int(problems.classes.max()) + 1)
         problems = problems.take(np.flatnonzero(counts[problems.classes].all(axis=1)))  # a class may have no sample
         return KernelFit(self.gram, problems, few, lambda: self.plan, self._solver_of)
+
+    def add_fold(self, problems: Callable[[np.ndarray, np.ndarray], Problems], upper: np.ndarray) -> "KernelFit":
+        """Return a fit that does not see rows whose bound is 0, which `run` is to solve too.
+
+        It begins at the solution of this fit, on the same kernel rows, whose values are taken for the kernel.
+        """
+        if self._repeats is not None:
+            upper = np.bincount(self._repeats.first, upper, len(upper))
+        stated = problems(self.labels, upper)
+        fold = KernelFit(
+            self.gram, stated, self.labels, lambda: self.plan, self._solver_of, None, self.small, self._tol
+        )
+        fold._scores = np.full(len(self.labels), np.nan)
+        self._folds.append(fold)
+        return fold
+
+    def fold_scores(self, fold: "KernelFit") -> np.ndarray | None:
+        """Return the values of the decision function of a fold at all samples, which its last step left.
+
+        None if it has several decision functions, each of other samples, or small problems.
+        """
+        if self.problems.n_problems > 1 or fold._scores is None or np.isnan(fold._scores[fold.problems.samples]).any():
+            return None
+        return fold._scores if self._repeats is None else fold._scores[self._repeats.first]
 
     @property
     def _n_others(self) -> int:
@@ -261,7 +287,15 @@ class KernelFit:
         return full
 
     def run(self, limits: Limits, monitor: KernelMonitor) -> None:
-        """Solve all problems within the limits."""
+        """Solve all problems within the limits, and those of the folds."""
+        self._run(limits, monitor)
+        multipliers = self.multipliers() if self._folds else np.empty(0)
+        for fold in self._folds:
+            if fold.waiting():  # of small problems, and of those that were solved before an interruption
+                fold.start(multipliers)
+                fold._run(limits, KernelMonitor())
+
+    def _run(self, limits: Limits, monitor: KernelMonitor) -> None:
         if self.small is not None:
             self._solve_small(self.small, limits, monitor)
             if len(self._solved) == self.problems.n_problems:
@@ -368,6 +402,8 @@ class KernelFit:
         passes = rows.gram.passes
         means = Resources(self.plan, self._pool, number, limits.deadline, self.gram.tuning)
         solver = self._solver_of(self.problems.problem(number), rows, means)
+        if self._scores is not None and isinstance(solver, Decomposition):
+            solver.trust_values()
         if before is None:
             state, n_before = self._initial_state(number, solver, rows)
         else:
@@ -391,6 +427,10 @@ class KernelFit:
         self._check_finite(number, solution.objective, solution.intercept, solution.duality_gap)
         self._solved[number] = solution, reason, n_steps + n_before
         del self._current[number]
+        if self._scores is not None and isinstance(state, KernelDualState):
+            samples, target = self.problems.samples_of(number), self.problems.problem(number).target
+            margin = solution.margin if self.problems.groups > 1 and solution.margin > 0 else 1.0
+            self._scores[samples] = (state.gradient + target + solution.intercept) / margin
         self._snapshots.pop(number, None)
         self._passes += (rows.gram.passes - passes) * int(self.problems.sizes[number]) / len(self.labels)
         monitor.count_solved()
@@ -509,7 +549,7 @@ def solve_paths(paths: list[list[KernelFit]], limits: Limits, monitor: KernelMon
     """Solve the problems of many fits and return whether none is left.
 
     The fits of a path differ in their bounds: each problem is solved for one after the other, from the solution before,
-    on the same cached rows. A solution does not depend on the worker.
+    on the same cached rows, and then for the folds of the last one. A solution does not depend on the worker.
     """
     fits = [fit for path in paths for fit in path]
     waiting = deque((path, number) for path in paths for number in path[0].waiting())
@@ -519,6 +559,8 @@ def solve_paths(paths: list[list[KernelFit]], limits: Limits, monitor: KernelMon
         rows, before = path[0].rows_of(number, arena), None
         for fit in path:
             before = fit.solve(number, rows, limits, monitor, before)
+        for fold in path[-1]._folds:
+            fold.solve(number, rows, limits, KernelMonitor(), before)
 
     def worker() -> None:
         arena = np.empty(arena_bytes, np.uint8)

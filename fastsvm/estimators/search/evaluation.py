@@ -11,6 +11,7 @@ from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.model_selection._validation import _score
+from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
@@ -65,6 +66,12 @@ class SearchData(NamedTuple):
     X: Samples
     y: np.ndarray | None
     fit_params: dict[str, object]
+
+    @classmethod
+    def of(cls, X: Samples, y: Column, fit_params: dict[str, object]) -> "SearchData":
+        """Return the data in a form that rows can be taken of."""
+        X, y = (X, y) if is_stored(X) else indexable(X, y)
+        return cls(X, y, fit_params)
 
     @property
     def n_samples(self) -> int:

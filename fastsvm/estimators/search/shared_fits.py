@@ -22,6 +22,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     attributes_of,
     check_values,
     geometry_of,
+    has_scaled_gamma,
     is_precomputed,
     resolve_gamma,
     resolve_kernel,
@@ -186,9 +187,7 @@ class SharedFits:
 
     def _kernel(self, model: KernelMachine, split: int) -> tuple[Kernel | Callable | None, float]:
         """Return the kernel and gamma of a model on a split, whose training set defines gamma="scale"."""
-        by_name = isinstance(model.kernel, str)
-        varies = by_name and model.gamma == "scale" and "gamma" in getattr(resolve_kernel(model), "_fields", ())
-        variance = self._variance(split, model.standardize) if varies else 0.0
+        variance = self._variance(split, model.standardize) if has_scaled_gamma(model) else 0.0
         gamma = resolve_gamma(model.gamma, self.data.source.shape[1], variance)
         return resolve_kernel(model, gamma), gamma
 

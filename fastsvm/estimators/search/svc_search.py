@@ -7,13 +7,15 @@ from numbers import Real
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import BaseCrossValidator, GridSearchCV, ParameterGrid, check_cv
+from sklearn.model_selection._search import _search_estimator_has
 from sklearn.model_selection._validation import _insert_error_scores, _warn_or_raise_about_fit_failures
-from sklearn.utils import indexable
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from fastsvm._compiled.compilations import work_clock
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import PublicEstimator, documented
+from fastsvm.estimators.fitting.documentation import PublicEstimator, documented, documented_by
+from fastsvm.estimators.fitting.predictions import Answer
 from fastsvm.estimators.fitting.session import drafted
 from fastsvm.estimators.fitting.validation import (
     Column,
@@ -30,23 +32,27 @@ from fastsvm.estimators.fitting.validation import (
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.search.automatic import Journal, automatic_grid, walk
+from fastsvm.estimators.search.calibration import METHODS, OVR, SPLITS, Calibration
 from fastsvm.estimators.search.evaluation import Rules, Score, SearchData, evaluate
 from fastsvm.estimators.search.out_of_fold import OutOfFold
 from fastsvm.estimators.search.shared_fits import Split
 from fastsvm.messages import tell
 from fastsvm.progress_bar import progress_bar
-from fastsvm.sources import MemorySource, check_finite, columns_of, is_stored, of_open_file
+from fastsvm.sources import MemorySource, check_finite, columns_of, of_open_file
 
-_SPLITS = Rule(
-    lambda value: hasattr(value, "split") or isinstance(value, Iterable), "a splitter, an iterable of splits"
-)
 _RULES = {
-    "cv": either(_SPLITS, optional(number(integral=True, least=2))),
+    "cv": either(SPLITS, optional(number(integral=True, least=2))),
     "n_jobs": optional(number(integral=True)),
     "error_score": either(one_of("raise"), Rule(lambda value: isinstance(value, Real), "a number")),
     "return_train_score": boolean,
+    "calibration": optional(one_of(*METHODS)),
     "verbose": either(boolean, number(integral=True, least=0)),
 }
+
+
+def _has_probabilities(search: GridSearchCV) -> bool:
+    """Return whether a search has probabilities: with `calibration`, or those of its estimator."""
+    return search.calibration is not None or _search_estimator_has("predict_proba")(search)
 
 
 @documented
@@ -98,6 +104,9 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         Score of a fit that fails, which is warned of. Parameters are checked before the first fit in any case.
     return_train_score : bool, default=False
         Whether `cv_results_` has scores of the training samples.
+    calibration : {"sigmoid", "isotonic", "temperature"} or None, default=None
+        How decision values of the best model become probabilities, as the `method` of `CalibratedClassifier`; from
+        `oof_decision_`, without more fits. Of several classes it needs `decision_function_shape="ovr"`.
 
     Attributes
     ----------
@@ -161,12 +170,14 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         pre_dispatch: int | str = "2*n_jobs",
         error_score: float | str = np.nan,
         return_train_score: bool = False,
+        calibration: str | None = None,
         verbose: bool | int = False,
     ) -> None:
         super().__init__(
             estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
             pre_dispatch=pre_dispatch, error_score=error_score, return_train_score=return_train_score,
         )  # fmt: skip
+        self.calibration = calibration
 
     @property
     def n_features_in_(self) -> int:
@@ -182,7 +193,9 @@ class SVCSearch(PublicEstimator, GridSearchCV):
 
     def _plain(self) -> GridSearchCV:
         """Return scikit-learn's search with the same parameters."""
-        return GridSearchCV(**self.get_params(deep=False) | {"estimator": self._given()})
+        parameters = self.get_params(deep=False)
+        del parameters["calibration"]
+        return GridSearchCV(**parameters | {"estimator": self._given()})
 
     @drafted
     @one_threaded_blas
@@ -213,6 +226,8 @@ class SVCSearch(PublicEstimator, GridSearchCV):
             fit.
         """
         check_parameters(self, _RULES)
+        if self.calibration is not None:
+            self._check_calibration()
         grid = automatic_grid(self.estimator, self._given(), self.param_grid)
         cells, models = ([], []) if grid is not None else self._cells()
         X = of_open_file(X)
@@ -264,12 +279,31 @@ class SVCSearch(PublicEstimator, GridSearchCV):
                 for fit in evaluate([model], loaded, splits, rules):
                     alone.take(fit)
                 self.oof_decision_ = alone.of(0, rows.n_samples)
+        if self.calibration is not None:
+            if self.oof_decision_ is None:
+                raise ValueError("There are no decision values to calibrate: a split lacks a class.")
+            y = np.asarray(rows.y)
+            weight = rows.weight(np.arange(len(y)))
+            self._calibration = Calibration.of(self.calibration, self.oof_decision_, y, weight)
         return self
+
+    @available_if(_has_probabilities)
+    @documented_by(Answer)
+    def predict_proba(self, X: Samples) -> np.ndarray:
+        """Return the probabilities of the classes by the best model, with `calibration` by its decision values.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_classes)
+            Probabilities in the order of `classes_`. The most probable class may be another one than `predict` elects.
+        """
+        if self.calibration is None:
+            return super().predict_proba(X)
+        return self._calibration.probabilities(self.decision_function(X))
 
     def _rows(self, X: Samples, y: Column, fit_params: dict[str, object]) -> SearchData:
         """Return samples and labels, checked if the estimator is a kernel machine, and weights that come with X."""
-        if not is_stored(X):
-            X, y = indexable(X, y)
+        X, y, _ = SearchData.of(X, y, {})
         weight = columns_of(X).sample_weight if fit_params.get("sample_weight") is None else None
         if weight is not None and has_fit_parameter(self._given(), "sample_weight"):
             fit_params = fit_params | {"sample_weight": weight}  # which samples of a split, a source, come without
@@ -281,6 +315,16 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         return SearchData(X, y, fit_params)
 
     # --- grid and scores ------------------------------------------------------------------------------------
+
+    def _check_calibration(self) -> None:
+        """Raise ValueError if there will be no decision values to calibrate."""
+        given = self._given()
+        has_values = is_classifier(given) and hasattr(given, "decision_function") and self.refit
+        if not has_values or getattr(given, "decision_function_shape", "ovr") == "ovo":
+            raise ValueError(
+                f"calibration={self.calibration!r} needs a classifier with decision values of classes, not of pairs, "
+                f"and refit. Of pairs, {OVR}"
+            )
 
     def _cells(self) -> tuple[list[dict], list[BaseEstimator]]:
         """Return the cells of the grid and an unfitted model for each, with valid parameters."""

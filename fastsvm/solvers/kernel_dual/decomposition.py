@@ -197,6 +197,10 @@ class Decomposition(ABC):
             self.gradient.products.add_rows(state.gradient, rows, delta[rows])
         return state
 
+    def trust_values(self) -> None:
+        """Take the values of the kernel rows for the kernel, so that none is computed anew in float64."""
+        self.gradient = StoredGradient(self.problem, self.rows, self.gradient.products, self.tol)
+
     def step(self, state: KernelDualState, most_steps: int) -> tuple[KernelDualState, Report]:
         """Solve one working set, or declare convergence after F is confirmed. Changes the state in place."""
         verdict = self._confirm(state)

@@ -268,8 +268,8 @@ def followed(problem: KernelProblem, state: KernelDualState, before: KernelProbl
     y, (alpha, gradient, _) = problem.y, state
     at_bound = alpha >= before.upper
     step = np.where(at_bound, problem.upper - before.upper, 0.0)
-    if problem.total > 0 or step.min() < 0:
-        return alpha + step, 1.0
+    if problem.total > 0 or (alpha > problem.upper).any():
+        return _refilled(problem, alpha + step, y * gradient), 1.0
     used = at_bound & (before.upper > 0)
     if used.any():
         growth = float((problem.upper[used] / before.upper[used]).min())
@@ -286,6 +286,24 @@ def followed(problem: KernelProblem, state: KernelDualState, before: KernelProbl
             earlier = np.cumsum(step[raised]) - step[raised]
             step[raised] = np.clip(least - earlier, 0.0, step[raised])
     return alpha + step, 1.0
+
+
+def _refilled(problem: KernelProblem, alpha: np.ndarray, score: np.ndarray) -> np.ndarray:
+    """Return multipliers within their bounds, whose sums are restored by few rows.
+
+    Of a class that lacks some, rows with the least score rise: they violate their margin most. Where a sum is given and
+    exceeded, those with the largest score fall.
+    """
+    alpha = np.clip(alpha, 0, problem.upper)
+    classes = [np.flatnonzero(problem.y > 0), np.flatnonzero(problem.y < 0)] if problem.groups > 0 else []
+    most = problem.total or max((float(alpha[rows].sum()) for rows in classes), default=0.0)
+    for rows in classes:
+        lacking = most - float(alpha[rows].sum())
+        order = rows[np.argsort(np.sign(lacking) * score[rows], kind="stable")]
+        room = (problem.upper - alpha if lacking > 0 else alpha)[order]
+        change = np.clip(abs(lacking) - (np.cumsum(room) - room), 0, room)
+        alpha[order] += np.sign(lacking) * change
+    return alpha
 
 
 @jit

@@ -329,13 +329,18 @@ def select(problem, alpha, gradient, retained, low, high, chosen):
 
 @jit
 def settled(problem, alpha, gradient, low, high):
-    """Return for each row how far it is from being able to move (Joachims 1999), minus infinity if it can."""
+    """Return for each row how far it is from being able to move (Joachims 1999), minus infinity if it can.
+
+    A row whose bound is 0 never can.
+    """
     y, upper = problem.y, problem.upper
     slack = np.empty(y.size)
     for i in range(y.size):
         rises, falls = freedom(y[i], alpha[i], upper[i])
         away = (gradient[i] - high) if rises else (low - gradient[i])
         slack[i] = away if away > 0 and rises != falls else -np.inf
+        if not (rises or falls):
+            slack[i] = np.inf
     return slack
 
 

@@ -36,8 +36,7 @@ from fastsvm.solvers.kernel_dual.problem import Problems
 from fastsvm.sources import to_dense
 
 _PROBABILITIES = (
-    "{name} has no probabilities of its own. Use sklearn.calibration.CalibratedClassifierCV({name}(), ensemble=False), "
-    "which has predict_proba."
+    "{name} has no probabilities of its own. Use fastsvm.CalibratedClassifier({name}()), which has predict_proba."
 )
 _RULES = {
     "C": number(above=0),
@@ -56,8 +55,7 @@ class KernelClassifier(Classifier, KernelMachine):
     Parameters
     ----------
     probability : bool, default=False
-        False only: there are no probabilities. scikit-learn computes them, for example by
-        `sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)`.
+        False only: there are no probabilities. `fastsvm.CalibratedClassifier(model)` has them.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Columns of `decision_function` for three classes and more: one a class, or one a pair.
     break_ties : bool, default=False

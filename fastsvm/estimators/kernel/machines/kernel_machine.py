@@ -1,8 +1,8 @@
 """What all kernel machines have in common: checks of parameters, the course of a fit, and sums of kernel values."""
 
 from abc import abstractmethod
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_thread
-from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator, of_one_model, warn_of_violation
+from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator, of_one_model, view_of, warn_of_violation
 from fastsvm.estimators.fitting.validation import (
     STATISTICS,
     Attributes,
@@ -51,6 +51,7 @@ from fastsvm.sources import DenseBlock, MemorySource, Source, is_stored, to_dens
 from fastsvm.tuning import current_tuning
 
 _FEW_ROWS, _FEW_VALUES = 8, 1 << 16  # So many rows, or kernel values, are predicted without a pool of threads.
+_HELD_OUT = "_held_out"
 _RULES = KERNEL_RULES | {
     "tol": number(above=0),
     "cache_size": optional(number(above=0)),
@@ -60,6 +61,20 @@ _RULES = KERNEL_RULES | {
     "warm_start": boolean,
     "verbose": either(boolean, number(integral=True, least=0)),
 }
+
+
+@contextmanager
+def holding_out(model: "KernelMachine", splits: Sequence[tuple[np.ndarray, np.ndarray]]) -> Iterator[list[np.ndarray]]:
+    """Let the fit of a classifier in this context also fit folds, row numbers of training and test samples.
+
+    The list that is yielded gets the decision values of the test samples. Folds have the kernel of the fit.
+    """
+    decided: list[np.ndarray] = []
+    setattr(model, _HELD_OUT, (splits, decided))
+    try:
+        yield decided
+    finally:
+        delattr(model, _HELD_OUT)
 
 
 class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
@@ -183,6 +198,8 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         with Pool.open(most=threads_within(self.memory)) as pool:
             budget = parse_memory(self.memory, enough_memory(data.source, pool.n_threads))
             task, samples, fixed = prepare(self, data, stated, budget, pool, session.has_callbacks, tuning)
+            splits, decided = vars(self).get(_HELD_OUT, ((), []))
+            folds = [task.add_fold(stated.problems, self._bounds(data, train)) for train, _ in splits]
             del data  # whose samples may be in memory, where the fit reads them in each pass
             records: list[tuple] = []
             if session.resume_from is not None:
@@ -202,7 +219,24 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
             with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
                 task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
             self.__dict__.update(attributes())
+            for fold, (_, test) in zip(folds, splits, strict=True):
+                decided.append(self._decided_by_fold(task, fold, samples, test))
         session.finish(monitor, type(self)._warn)
+
+    def _bounds(self, data: TrainingSet, train: np.ndarray) -> np.ndarray:
+        """Return the bounds of multipliers of a fit that sees some samples; 0 for the others."""
+        weight = np.zeros(len(data.weight))
+        weight[train] = data.weight[train]
+        return self._state(data._replace(weight=weight)).upper
+
+    def _decided_by_fold(self, task: KernelFit, fold: KernelFit, samples: Source, test: np.ndarray) -> np.ndarray:
+        """Return the decision values of some samples by a fold of the fit whose attributes the model has."""
+        scores = task.fold_scores(fold)
+        if scores is not None:
+            return -scores[test]  # the second class is positive
+        model = view_of(self)
+        model.__dict__ = vars(self) | self._attributes(fold, samples, self.classes_)
+        return model.decision_function(samples.take(test))
 
     def _warn(self) -> None:
         """Warn if the fit did not converge."""
