@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.model_selection._search import _yield_masked_array_for_each_param
 
@@ -281,13 +281,18 @@ def _search_content(search: SVCSearch) -> Content:
     if not hasattr(search, "cv_results_"):
         raise ValueError("This SVCSearch is not fitted; call fit before save.")
     estimator = search._given()
+    if type(estimator) not in ESTIMATORS.values():
+        raise TypeError(f"A search can be saved if its estimator is of fastsvm, found {type(estimator).__name__}.")
     parameters = {name: _word(name, value) for name, value in search.get_params(deep=False).items() if name not in _OWN}
     grid: Word = search.param_grid
     grids = grid if isinstance(grid, list) else [grid]
     parameters["param_grid"] = [
         {name: [_word(name, value) for value in values] for name, values in each.items()} for each in grids
     ]
-    parameters["estimator"] = _unfitted_words(estimator)
+    parameters["estimator"] = {
+        "class": type(estimator).__name__,
+        "parameters": {name: _word(name, value) for name, value in estimator.get_params().items()},
+    }
     attributes = vars(search)
     header = {
         "estimator": SVCSearch.__name__,
@@ -307,7 +312,8 @@ def _search_content(search: SVCSearch) -> Content:
 def _search_of(header: Attributes, arrays: dict[str, np.ndarray]) -> SVCSearch:
     """Return the search of a header and arrays; forged ones raise ValueError, or any other error."""
     stored = header["parameters"]
-    estimator = _unfitted(stored["estimator"])
+    kind = _estimators()[stored["estimator"]["class"]]
+    estimator = kind(**{name: _value(value) for name, value in stored["estimator"]["parameters"].items()})
     grid = [
         {name: [_value(value) for value in values] for name, values in each.items()} for each in stored["param_grid"]
     ]
@@ -340,20 +346,6 @@ def _search_of(header: Attributes, arrays: dict[str, np.ndarray]) -> SVCSearch:
     return search
 
 
-def _unfitted_words(estimator: BaseEstimator) -> Attributes:
-    """Return an estimator for JSON, without what it has learnt."""
-    if type(estimator) not in ESTIMATORS.values():
-        raise TypeError(f"A search can be saved if its estimator is of fastsvm, found {type(estimator).__name__}.")
-    parameters = {name: _word(name, value) for name, value in estimator.get_params().items()}
-    return {"class": type(estimator).__name__, "parameters": parameters}
-
-
-def _unfitted(words: Attributes) -> BaseEstimator:
-    """Return the estimator of `_unfitted_words`."""
-    kind = _estimators()[words["class"]]
-    return kind(**{name: _value(value) for name, value in words["parameters"].items()})
-
-
 # --- calibrated models -----------------------------------------------------------------------------------
 
 
@@ -361,15 +353,9 @@ def _calibrated_content(calibrated: CalibratedClassifier) -> Content:
     """Return the header and the arrays of a calibrated model, whose splits must not be code."""
     if not calibrated.__sklearn_is_fitted__():
         raise ValueError("This CalibratedClassifier is not fitted; call fit before save.")
-    parameters = calibrated.get_params(deep=False)
-    estimator = parameters.pop("estimator")
+    parameters = {name: _word(name, getattr(calibrated, name)) for name in ("method", "cv", "n_jobs")}
     of_model, arrays = _content(calibrated.estimator_)
-    header = {
-        "estimator": CalibratedClassifier.__name__,
-        "parameters": {name: _word(name, value) for name, value in parameters.items()},
-        "given": None if estimator is None else _unfitted_words(estimator),
-        "model": of_model,
-    }
+    header = {"estimator": CalibratedClassifier.__name__, "parameters": parameters, "model": of_model}
     arrays = {_MODEL + name: array for name, array in arrays.items()}
     return header, arrays | _calibration_arrays(calibrated._calibration)
 
@@ -378,8 +364,7 @@ def _calibrated_of(header: Attributes, arrays: dict[str, np.ndarray]) -> Calibra
     """Return the calibrated model of a header and arrays; forged ones raise ValueError, or any other error."""
     parameters = {name: _value(value) for name, value in header["parameters"].items()}
     model = _model(header["model"], _divided(arrays, _MODEL)[1])
-    given = None if header["given"] is None else _unfitted(header["given"])
-    calibrated = CalibratedClassifier(model if parameters["cv"] == "prefit" else given, **parameters)
+    calibrated = CalibratedClassifier(model if parameters["cv"] == "prefit" else clone(model), **parameters)
     calibrated._check_parameters()
     calibrated._set_model(model, _calibration(calibrated.method, model, arrays))
     return calibrated

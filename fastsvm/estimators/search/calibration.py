@@ -231,9 +231,8 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
         """Set the attributes that a model and its calibration determine."""
         self.estimator_, self._calibration = model, calibration
         self.classes_, self.calibrators_ = model.classes_, calibration.calibrators
-        self.n_features_in_ = model.n_features_in_
-        if hasattr(model, "feature_names_in_"):
-            self.feature_names_in_ = model.feature_names_in_
+        of_samples = "n_features_in_", "feature_names_in_", "_origin"
+        vars(self).update({name: getattr(model, name) for name in of_samples if hasattr(model, name)})
 
     def _check_parameters(self) -> BaseEstimator:
         """Return the given estimator; raise ValueError or TypeError for a parameter that is not usable."""
