@@ -232,7 +232,7 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
         self.estimator_, self._calibration = model, calibration
         self.classes_, self.calibrators_ = model.classes_, calibration.calibrators
         of_samples = "n_features_in_", "feature_names_in_", "_origin"
-        vars(self).update({name: getattr(model, name) for name in of_samples if hasattr(model, name)})
+        self.__dict__.update({name: getattr(model, name) for name in of_samples if hasattr(model, name)})
 
     def _check_parameters(self) -> BaseEstimator:
         """Return the given estimator; raise ValueError or TypeError for a parameter that is not usable."""
