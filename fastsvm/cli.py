@@ -268,7 +268,7 @@ def _train(options: argparse.Namespace) -> Json:
     inputs = _passed(options, *OPTIONS) | {"last_label": learns_labels(options.model)}
     if options.folder is not None and inputs["split"] == "test":
         raise ValueError("A run trains on the part 'train' of a folder. Convert the part 'test' and name that file.")
-    numbers = _passed(options, "holdout", "seed", *set(Job._fields).intersection(OPTIONS))
+    numbers = _passed(options, "holdout", "seed", "probability", *set(Job._fields).intersection(OPTIONS))
     job = Job(path, kind=options.model, parameters=of_model, **numbers)
     if options.search:
         job = job._replace(grid=automatic(job.kind, of_model))
@@ -530,6 +530,8 @@ def _add_train(added: _Commands, model: str) -> None:
     train.add_argument("--seed", type=int, default=0, help="seed of held-out samples and estimator (default: 0)")
     words = "choose C, gamma and the like, as far as they are not passed, by cross-validation"
     train.add_argument("--search", action="store_true", help=words)
+    words = "calibrate probabilities of the classes, which `fastsvm predict` writes; of a classifier"
+    train.add_argument("--probability", choices=("sigmoid", "isotonic", "temperature"), help=words)
     train.add_argument("--model", choices=tuple(ESTIMATORS), default="svc", help="estimator (default: svc)")
     _add_inputs(train)
     _add_force(train)
@@ -552,7 +554,7 @@ def parameters() -> dict[str, dict[str, object]]:
     defaults: dict[str, dict[str, object]] = {}
     for model, kind in ESTIMATORS.items():
         for name, parameter in signature(kind).parameters.items():
-            if name not in ("warm_start", "random_state", "n_jobs"):
+            if name not in ("warm_start", "random_state", "n_jobs", "probability"):
                 defaults.setdefault(name, {})[model] = parameter.default
     return defaults
 

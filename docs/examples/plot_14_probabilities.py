@@ -54,10 +54,10 @@ models = {
 for name, each in models.items():
     probability = each.predict_proba(X_test)[:, 1]
     CalibrationDisplay.from_predictions(y_test, probability, n_bins=12, strategy="quantile", name=name, ax=right)
-    found, by_machine = each.predict(X_test) == 1, each.estimator_.predict(X_test) == 1
-    print(
-        f"{name}: {found.mean():.1%} are predicted to be of the second class, by the machine alone {by_machine.mean():.1%}"
-    )
+    found, by_machine = each.predict(X_test).mean(), each.estimator_.predict(X_test).mean()
+    print(f"{name}: {found:.1%} are predicted to be of the second class, by the machine alone {by_machine:.1%}")
+for ax in (left, right):
+    ax.legend(loc="upper left")
 right.set_title("Weights of the classes")
 plt.tight_layout()
 plt.show()

@@ -47,7 +47,7 @@ class Expected(NamedTuple):
     @classmethod
     def by(cls, model: BaseEstimator, of_text: bool) -> "Expected":
         """Return the features of a fitted model, or of one that was read from text."""
-        model = getattr(model, "best_estimator_", model)
+        model = getattr(model, "best_estimator_", getattr(model, "estimator_", model))
         names = getattr(model, "feature_names_in_", None)
         vectors = getattr(model, "support_vectors_", None)
         coarse = vectors is not None and np.can_cast(vectors.dtype, np.float32)

@@ -91,6 +91,8 @@ def _widened(model: BaseEstimator, n_features: int) -> BaseEstimator:
     widened.n_features_in_ = n_features
     if hasattr(model, "shape_fit_"):
         widened.shape_fit_ = (model.shape_fit_[0], n_features)
+    if hasattr(model, "estimator_"):
+        widened.estimator_ = _widened(model.estimator_, n_features)
     if hasattr(model, "exact_machine_"):
         widened.exact_machine_ = _widened(model.exact_machine_, n_features)
     return widened
@@ -171,7 +173,7 @@ def _of_data(data: Data) -> Json:
 
 
 def _of_model(model: BaseEstimator) -> Json:
-    fitted = vars(model)
+    fitted = vars(getattr(model, "estimator_", model))
     return {
         "estimator": type(model).__name__,
         "parameters": model.get_params(),

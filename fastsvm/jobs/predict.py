@@ -26,6 +26,7 @@ from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.compilations import stopwatch
 from fastsvm.displays._samples import confusion_counts, names_of
+from fastsvm.estimators.search.calibration import CalibratedClassifier
 from fastsvm.files.atomic_file import atomic_write, check_output, has_locks, name_beside, take
 from fastsvm.files.hdf5_output import hdf5_written, write_all
 from fastsvm.files.storable import storable
@@ -35,11 +36,14 @@ from fastsvm.jobs.signals import StopSignals
 from fastsvm.jobs.training.checkpoints import DamagedCheckpoint, changed, read, write
 from fastsvm.messages import say
 from fastsvm.progress_bar import progress_bar
-from fastsvm.sources import Data
+from fastsvm.sources import Data, Source
 from fastsvm.tuning import current_tuning
 
 Block = dict[str, np.ndarray]
-"""Columns of some rows of the output, by name: "id" if the rows have identifiers, "prediction" and "decision"."""
+"""Columns of some rows of the output, by name: "id" if the rows have identifiers, "prediction" and "decision".
+
+Of a model with probabilities there is "probability", too.
+"""
 
 _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # in full width too, and after apostrophes
 _NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
@@ -62,6 +66,8 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path, option
             say(f"note: {error} Nothing is compared.")
             measure = None
         with PredictionFile.opened(output, label_type(model), bound_to, data.source_row, data.ids) as file:
+            if isinstance(model, CalibratedClassifier):
+                file.probable = names_of(model.classes_, None, data)
             if file.state.rows:
                 say(f"resumed after {file.state.rows:,} of {len(data):,} rows.")
             report = _score(model, data, measure, file, stops.raise_if_asked)
@@ -94,7 +100,7 @@ def _score(
         for start in range(state.rows, n, step):
             rows = np.arange(start, min(start + step, n))
             with rows_named(data.path, rows):
-                labels, decisions = model._decided(data.X.take(rows))
+                labels, decisions = _decided(model, data.X.take(rows))
             try:
                 data.X.check_unchanged()
             except ValueError as error:
@@ -113,10 +119,18 @@ def _score(
     return report if measure is None or tally is None else report | measure.report(tally)
 
 
+def _decided(model: BaseEstimator, rows: Source) -> tuple[np.ndarray, np.ndarray]:
+    """Return predictions and decision values, with the columns of probabilities after them."""
+    if not isinstance(model, CalibratedClassifier):
+        return model._decided(rows)
+    labels, *columns = model._decided_by(rows, model._labels, model._as_decisions, model._probabilities)
+    return labels, np.column_stack(columns)
+
+
 def _block_rows(model: BaseEstimator) -> int:
     """Return the number of rows of a block: fewer for a model with very many decision functions."""
     tuning = current_tuning().jobs
-    return max(1, min(tuning.block_rows, tuning.decisions // np.size(model.intercept_)))
+    return max(1, min(tuning.block_rows, tuning.decisions // np.size(getattr(model, "estimator_", model).intercept_)))
 
 
 def _bound_to(model: BaseEstimator, model_path: str | Path, path: str | Path, options: Json | None) -> Json:
@@ -214,6 +228,7 @@ class PredictionFile:
         self._file, self._labels = file, labels
         self._bound_to = json.loads(json.dumps(bound_to))
         self.state = PredictionState()
+        self.probable: list[str] = []  # The last columns of decision values are probabilities of these classes.
         self._next, self._sync_failed = 0.0, False
         self._tuning = current_tuning().jobs
 
@@ -333,7 +348,7 @@ class PredictionFile:
         rows = np.memmap(self.part, self._record_type(self.state.decision), "r", shape=self.state.rows)
         writer = _write_csv if self.output.name.endswith(".csv") else _write_hdf5
         with self._explained(), atomic_write(self.output) as path:
-            writer(path, _blocks(rows, order, ids), len(rows))
+            writer(path, _blocks(rows, order, ids, len(self.probable)), len(rows), self.probable)
         del rows  # Windows removes no file that is mapped or open
         self._discard()
 
@@ -371,7 +386,7 @@ def _locked(path: Path) -> Iterator[FileIO]:
 # --- the output --------------------------------------------------------------------------------------------------
 
 
-def _blocks(records: np.ndarray, order: np.ndarray | None, ids: np.ndarray | None) -> Iterator[Block]:
+def _blocks(records: np.ndarray, order: np.ndarray | None, ids: np.ndarray | None, n_probable: int) -> Iterator[Block]:
     """Yield the columns of blocks of rows in an order, None for that in which they are stored."""
     step = current_tuning().jobs.block_rows
     with progress_bar(total=len(records), desc="write", unit="row", unit_scale=True) as bar:
@@ -379,22 +394,26 @@ def _blocks(records: np.ndarray, order: np.ndarray | None, ids: np.ndarray | Non
             part = slice(start, min(start + step, len(records)))
             rows = part if order is None else order[part]
             block = records[rows]
-            yield ({} if ids is None else {"id": ids[rows]}) | {
-                name: np.ascontiguousarray(block[name]) for name in ("prediction", "decision")
-            }
+            columns = {name: np.ascontiguousarray(block[name]) for name in ("prediction", "decision")}
+            if n_probable:
+                decision, columns["probability"] = np.split(columns["decision"], [-n_probable], axis=1)
+                columns["decision"] = decision[:, 0] if n_probable == 2 else decision
+            yield ({} if ids is None else {"id": ids[rows]}) | columns
             bar.update(len(block))
 
 
-def _write_csv(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
+def _write_csv(path: Path, blocks: Iterator[Block], n_rows: int, probable: list[str]) -> None:
     with path.open("wb") as file:
         for number, block in enumerate(blocks):
             values = block["decision"].reshape(len(block["decision"]), -1)
             if number == 0:
                 n = values.shape[1]
                 names = [f"decision_{k}" for k in range(n)] if n > 1 else ["decision"]
+                names += [f"p_{name}" for name in probable]
                 file.write(_lines([[*(["id"] if "id" in block else []), "prediction", *names]]))
             words = [_words(block[name]) for name in ("id", "prediction") if name in block]
-            file.write(_lines([[*some, *more] for *some, more in zip(*words, values.tolist(), strict=True)]))
+            numbers = np.hstack([values, block["probability"]]) if probable else values
+            file.write(_lines([[*some, *more] for *some, more in zip(*words, numbers.tolist(), strict=True)]))
 
 
 def _words(values: np.ndarray) -> list:
@@ -414,7 +433,7 @@ def _lines(rows: list[list]) -> bytes:
     return text.getvalue().encode(errors="backslashreplace")  # lone surrogates are not in UTF-8
 
 
-def _write_hdf5(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
+def _write_hdf5(path: Path, blocks: Iterator[Block], n_rows: int, probable: list[str]) -> None:
     start = 0
     with hdf5_written(path) as do:
         for block in blocks:

@@ -48,7 +48,6 @@ _RULES = {
     "cv": either(SPLITS, one_of("prefit"), optional(number(integral=True, least=2))),
     "n_jobs": optional(number(integral=True)),
 }
-_SHAPE = "decision_function_shape"
 
 
 # --- from decision values to probabilities -------------------------------------------------------------------
@@ -184,10 +183,8 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
 
     References
     ----------
-    Platt (1999), Probabilistic outputs for support vector machines, for "sigmoid". Zadrozny and Elkan (2002),
-    Transforming classifier scores into accurate multiclass probability estimates, KDD, for "isotonic". Guo, Pleiss, Sun
-    and Weinberger (2017), On calibration of modern neural networks, ICML, for "temperature". DeCoste and Wagstaff
-    (2000), Alpha seeding for support vector machines, KDD, for where folds begin.
+    Platt (1999), Probabilistic outputs for support vector machines, for "sigmoid". DeCoste and Wagstaff (2000), Alpha
+    seeding for support vector machines, KDD, for where folds begin.
 
     Examples
     --------
@@ -282,7 +279,9 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
         X = of_open_file(X)
         data = clone(given)._checked(X, y, sample_weight)
         weight = data.weight if data.weighted else None
-        model = _by_class(view_of(given) if is_prefit else clone(given))
+        model = view_of(given) if is_prefit else clone(given)
+        if hasattr(model, "decision_function_shape"):  # of which a view has its own
+            model.__dict__ = vars(model) | {"decision_function_shape": "ovr"}
         if is_prefit:
             decided = model.decision_function(X)
         else:
@@ -305,7 +304,9 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
         splits = [Split.of(*split) for split in cv.split(rows.to_split(), y, groups)]
         _check_classes(splits, y, rows.weight(np.arange(len(y))))
         alone = clone(model)
-        together = self._have_its_kernel(model) and all(len(set(train.tolist())) == len(train) for train, _ in splits)
+        is_machine = isinstance(model, KernelMachine) and may_share(model) and not model.standardize
+        has_its_gamma = is_machine and (self.method != "isotonic" or not has_scaled_gamma(model))
+        together = has_its_gamma and all(len(set(train.tolist())) == len(train) for train, _ in splits)
         folds = [split for split in splits if together]
         with checkpointed(model, *vars(self).get("_checkpoints", (None, None))), holding_out(model, folds) as decided:
             model.fit(rows.X, rows.y, **rows.fit_params)
@@ -317,12 +318,6 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
         for fit in fits:
             kept.take(fit)
         return model, np.asarray(kept.of(0, len(y)))  # there are some, as each fold has all classes
-
-    def _have_its_kernel(self, model: BaseEstimator) -> bool:
-        """Return whether folds may have the kernel of the model."""
-        if not (isinstance(model, KernelMachine) and may_share(model)) or model.standardize:
-            return False
-        return self.method != "isotonic" or not has_scaled_gamma(model)
 
     # --- predictions ---------------------------------------------------------------------------------------------
 
@@ -350,13 +345,6 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
             Probabilities in the order of `classes_`, which sum to 1.
         """
         return self._decided_by(X, self._probabilities)[0]
-
-
-def _by_class(model: BaseEstimator) -> BaseEstimator:
-    """Return the model, whose decision values become those of classes."""
-    if hasattr(model, _SHAPE):
-        model.__dict__ = vars(model) | {_SHAPE: "ovr"}
-    return model
 
 
 def _check_classes(splits: list[Split], y: np.ndarray, weight: np.ndarray | None) -> None:

@@ -32,7 +32,7 @@ from fastsvm.estimators.fitting.validation import (
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.search.automatic import Journal, automatic_grid, walk
-from fastsvm.estimators.search.calibration import METHODS, OVR, SPLITS, Calibration
+from fastsvm.estimators.search.calibration import METHODS, SPLITS, Calibration
 from fastsvm.estimators.search.evaluation import Rules, Score, SearchData, evaluate
 from fastsvm.estimators.search.out_of_fold import OutOfFold
 from fastsvm.estimators.search.shared_fits import Split
@@ -226,8 +226,8 @@ class SVCSearch(PublicEstimator, GridSearchCV):
             fit.
         """
         check_parameters(self, _RULES)
-        if self.calibration is not None:
-            self._check_calibration()
+        if self.calibration is not None and not (self.refit and hasattr(self._given(), "decision_function")):
+            raise ValueError(f"calibration={self.calibration!r} needs a classifier with decision values, and refit.")
         grid = automatic_grid(self.estimator, self._given(), self.param_grid)
         cells, models = ([], []) if grid is not None else self._cells()
         X = of_open_file(X)
@@ -315,16 +315,6 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         return SearchData(X, y, fit_params)
 
     # --- grid and scores ------------------------------------------------------------------------------------
-
-    def _check_calibration(self) -> None:
-        """Raise ValueError if there will be no decision values to calibrate."""
-        given = self._given()
-        has_values = is_classifier(given) and hasattr(given, "decision_function") and self.refit
-        if not has_values or getattr(given, "decision_function_shape", "ovr") == "ovo":
-            raise ValueError(
-                f"calibration={self.calibration!r} needs a classifier with decision values of classes, not of pairs, "
-                f"and refit. Of pairs, {OVR}"
-            )
 
     def _cells(self) -> tuple[list[dict], list[BaseEstimator]]:
         """Return the cells of the grid and an unfitted model for each, with valid parameters."""

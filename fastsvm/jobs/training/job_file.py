@@ -8,10 +8,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from sklearn.base import BaseEstimator, is_outlier_detector
+from sklearn.base import BaseEstimator, is_classifier, is_outlier_detector
 
 from fastsvm.estimators.fitting.validation import Rule, boolean, number
 from fastsvm.estimators.registry import ESTIMATORS
+from fastsvm.estimators.search.calibration import METHODS
 from fastsvm.estimators.search.walk import AXES, is_auto
 from fastsvm.formats import FORMATS
 from fastsvm.jobs.inputs import OPTIONS, Json
@@ -51,6 +52,7 @@ class Job(NamedTuple):
     sample_weight: str | int | None = None
     first_index: int | None = None
     array: str | None = None
+    probability: str | None = None  # It is the `method` of a `CalibratedClassifier`; None is for a model without.
 
     @property
     def listed(self) -> dict[str, list]:
@@ -193,6 +195,10 @@ def job_of(words: _Section, folder: Path) -> Job:
     parameters = sections["model"]
     if "standardize" in data:
         parameters["standardize"] = data.pop("standardize")
+    if "probability" in parameters and is_classifier(ESTIMATORS[kind]()):
+        data["probability"] = _one_of("model", "probability", parameters.pop("probability"), METHODS)
+        if cluster is not None:
+            raise ValueError("[cluster] has no probabilities. Leave out model.probability.")
     _refuse_unknown("model", parameters, _parameters_of(kinds[kind]), f" of kind {kind!r}")
     grid = _grid(search, kind)
     if "format" in data:

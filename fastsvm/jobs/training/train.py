@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.metrics import get_scorer, r2_score
+from sklearn.metrics import get_scorer, log_loss, r2_score
 from sklearn.utils.multiclass import type_of_target
 
 from fastsvm._compiled.compilations import stopwatch
 from fastsvm._compiled.threads import at_most
 from fastsvm.displays._samples import confusion_counts, names_of
 from fastsvm.estimators.fitting.session import Checkpointer, checkpointed
+from fastsvm.estimators.search.calibration import CalibratedClassifier
 from fastsvm.files.atomic_file import FULL
 from fastsvm.jobs.inputs import Json, check_labels, class_figures, labels_of, open_data, rows_named
 from fastsvm.jobs.models import CERTIFICATE, fitting_model
@@ -75,6 +76,8 @@ def train(
         training, _ = split(len(data), job.holdout, job.seed)
         if job.test is not None:
             _check_test(job.test, data, np.unique(labels) if is_classifier(estimator) else None)
+        if job.probability is not None:
+            estimator = CalibratedClassifier(estimator, method=job.probability, cv=job.folds)
         spent = stopwatch()
         with _connected(job.cluster) as client, checkpointed(estimator, checkpointer, checkpoint):
             if client is None:
@@ -96,7 +99,8 @@ def train(
             "read_mb_per_second": n_read / 1e6 / max(reading, 1e-9),
             "workers": workers,
         }
-        estimator.set_params(verbose=job.parameters.get("verbose", False))  # the command shows progress, not the model
+        # The command shows progress, not the model.
+        getattr(estimator, "estimator_", estimator).set_params(verbose=job.parameters.get("verbose", False))
         if destination is not None:
             save_surely(estimator, destination)
         tested = measured(estimator, job)
@@ -134,10 +138,12 @@ def measured(model: BaseEstimator, job: Job) -> Tested | None:
             truth, predicted = labels_of(data)[rows], fitting.predict(X)
             scores = {}
             try:
+                if job.probability is not None:
+                    scores = probability_scores(truth, fitting.predict_proba(X), fitting.classes_)
                 if job.scoring is not None:
                     scores[job.scoring] = float(get_scorer(job.scoring)(fitting, X, truth))
             except (AttributeError, ValueError) as error:  # such as one class only in the labels
-                say(f"note: {job.scoring} of the {len(rows):,} test samples cannot be computed: {error}")
+                say(f"note: {job.scoring or 'log_loss'} of the {len(rows):,} test samples cannot be computed: {error}")
         return Tested(job.test or job.train, rows, truth, predicted, scores)
 
 
@@ -176,7 +182,8 @@ def _check_test(path: str, training: Data, classes: np.ndarray | None) -> None:
 
 def _report(model: BaseEstimator, tested: Tested | None, path: str | Path | None, n: int, cost: Json) -> Json:
     """Return the result of `train`; `cost` are times, passes over the file, and speeds in 10⁶ bytes."""
-    fitted = vars(model)
+    fit = getattr(model, "estimator_", model)
+    fitted = vars(fit)
     classes, support = fitted.get("classes_"), fitted.get("support_")
     figures: Json = {"accuracy": None, "balanced_accuracy": None, "per_class": {}, "r2": None, "scores": {}}
     if tested is not None:
@@ -190,10 +197,17 @@ def _report(model: BaseEstimator, tested: Tested | None, path: str | Path | None
         "n_test": 0 if tested is None else len(tested.rows),
         **{name: fitted.get(f"{name}_") for name in CERTIFICATE},
         "n_support": None if support is None else len(support),
-        "n_iter": int(np.sum(model.n_iter_)),  # of all two-class problems together
+        "n_iter": int(np.sum(fit.n_iter_)),  # of all two-class problems together
         **cost,
         "peak_memory_mb": peak_memory(),  # of the process so far
     }
+
+
+def probability_scores(truth: np.ndarray, probabilities: np.ndarray, classes: np.ndarray) -> dict[str, float]:
+    """Return Brier score and log loss of the probabilities of some classes."""
+    squares = np.square(probabilities - (truth[:, None] == classes)).sum(axis=1)
+    brier = float(squares.mean()) / (2 if len(classes) == 2 else 1)  # of two classes, that of the second alone
+    return {"brier_score": brier, "log_loss": float(log_loss(truth, probabilities, labels=classes))}
 
 
 def split(n: int, holdout: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
