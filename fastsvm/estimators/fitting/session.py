@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -60,15 +60,21 @@ class Checkpointer(Protocol):
 
 
 @contextmanager
-def checkpointed(
-    estimator: BaseEstimator, checkpointer: Checkpointer | None, resume_from: object = None
-) -> Iterator[None]:
-    """Let a checkpointer see the fit of an estimator in this context, which resumes from `resume_from`, if any."""
-    estimator._checkpoints = checkpointer, resume_from
+def lent(estimator: BaseEstimator, **attributes: object) -> Iterator[None]:
+    """Give an estimator private attributes, which a fit in this context finds."""
+    vars(estimator).update(attributes)
     try:
         yield
     finally:
-        del estimator._checkpoints
+        for name in attributes:
+            delattr(estimator, name)
+
+
+def checkpointed(
+    estimator: BaseEstimator, checkpointer: Checkpointer | None, resume_from: object = None
+) -> AbstractContextManager[None]:
+    """Let a checkpointer see the fit of an estimator in this context, which resumes from `resume_from`, if any."""
+    return lent(estimator, _checkpoints=(checkpointer, resume_from))
 
 
 def drafted(fit: Callable) -> Callable:

@@ -227,7 +227,8 @@ class KernelFit:
         """
         if self._repeats is not None:
             upper = np.bincount(self._repeats.first, upper, len(upper))
-        stated = problems(self.labels, upper)
+        own = problems(self.labels, upper)
+        stated = self.problems._replace(upper=own.upper, totals=own.totals)  # rows and signs are held once
         fold = KernelFit(
             self.gram, stated, self.labels, lambda: self.plan, self._solver_of, None, self.small, self._tol
         )

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.documentation import PublicEstimator, documented, documented_by
 from fastsvm.estimators.fitting.predictions import Answer, Classifier
-from fastsvm.estimators.fitting.session import checkpointed, drafted, of_one_model, view_of
+from fastsvm.estimators.fitting.session import drafted, lent, of_one_model, view_of
 from fastsvm.estimators.fitting.validation import (
     Column,
     Rule,
@@ -30,7 +30,7 @@ from fastsvm.estimators.fitting.validation import (
 )
 from fastsvm.estimators.kernel.kernel_parameter import has_scaled_gamma
 from fastsvm.estimators.kernel.machines.classifiers import SVC
-from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine, holding_out
+from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.search.evaluation import Rules, Scored, SearchData, evaluate
 from fastsvm.estimators.search.out_of_fold import OutOfFold
 from fastsvm.estimators.search.shared_fits import Split, may_share
@@ -307,8 +307,9 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
         is_machine = isinstance(model, KernelMachine) and may_share(model) and not model.standardize
         has_its_gamma = is_machine and (self.method != "isotonic" or not has_scaled_gamma(model))
         together = has_its_gamma and all(len(set(train.tolist())) == len(train) for train, _ in splits)
-        folds = [split for split in splits if together]
-        with checkpointed(model, *vars(self).get("_checkpoints", (None, None))), holding_out(model, folds) as decided:
+        decided: list[np.ndarray] = []
+        checkpoints = vars(self).get("_checkpoints", (None, None))
+        with lent(model, _checkpoints=checkpoints, _held_out=(splits if together else [], decided)):
             model.fit(rows.X, rows.y, **rows.fit_params)
         rules = Rules(lambda *samples: 0.0, "raise", False, self.n_jobs, "2*n_jobs", len(model.classes_))
         fits: Iterable[Scored] = [Scored(0, k, 0.0, None, 0.0, 0.0, decided=values) for k, values in enumerate(decided)]

@@ -32,7 +32,7 @@ from fastsvm.estimators.fitting.validation import (
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.search.automatic import Journal, automatic_grid, walk
-from fastsvm.estimators.search.calibration import METHODS, SPLITS, Calibration
+from fastsvm.estimators.search.calibration import METHODS, OVR, SPLITS, Calibration
 from fastsvm.estimators.search.evaluation import Rules, Score, SearchData, evaluate
 from fastsvm.estimators.search.out_of_fold import OutOfFold
 from fastsvm.estimators.search.shared_fits import Split
@@ -228,6 +228,7 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         check_parameters(self, _RULES)
         if self.calibration is not None and not (self.refit and hasattr(self._given(), "decision_function")):
             raise ValueError(f"calibration={self.calibration!r} needs a classifier with decision values, and refit.")
+        self._check_shape(self._given())
         grid = automatic_grid(self.estimator, self._given(), self.param_grid)
         cells, models = ([], []) if grid is not None else self._cells()
         X = of_open_file(X)
@@ -280,6 +281,7 @@ class SVCSearch(PublicEstimator, GridSearchCV):
                     alone.take(fit)
                 self.oof_decision_ = alone.of(0, rows.n_samples)
         if self.calibration is not None:
+            self._check_shape(self.best_estimator_)
             if self.oof_decision_ is None:
                 raise ValueError("There are no decision values to calibrate: a split lacks a class.")
             y = np.asarray(rows.y)
@@ -315,6 +317,13 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         return SearchData(X, y, fit_params)
 
     # --- grid and scores ------------------------------------------------------------------------------------
+
+    def _check_shape(self, model: BaseEstimator) -> None:
+        """Raise ValueError if decision values that are to be calibrated are those of pairs of classes."""
+        parameters = model.get_params().items()
+        shapes = [value for name, value in parameters if name.endswith("decision_function_shape")]
+        if self.calibration is not None and "ovo" in shapes:
+            raise ValueError(f"calibration={self.calibration!r} needs decision values of classes, not of pairs: {OVR}")
 
     def _cells(self) -> tuple[list[dict], list[BaseEstimator]]:
         """Return the cells of the grid and an unfitted model for each, with valid parameters."""

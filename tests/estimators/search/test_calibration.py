@@ -13,6 +13,8 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR as TheirSVR
 from sklearn.utils.fixes import parse_version
 
@@ -186,7 +188,7 @@ def test_clone_pickle_and_a_failed_fit():
     np.testing.assert_array_equal(model.predict_proba(X), before)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), before)
     assert not hasattr(clone(model), "estimator_") and clone(model).get_params()["estimator__gamma"] == 0.1
-    assert not hasattr(model.estimator_, "_held_out")
+    assert not {"_held_out", "_checkpoints"} & vars(model.estimator_).keys()
     with pytest.raises(NotFittedError):
         CalibratedClassifier().predict_proba(X)
 
@@ -216,7 +218,7 @@ def test_a_search_has_probabilities_without_further_fits(method, monkeypatch):
     plain = SVCSearch(SVC(tol=1e-7), grid).fit(X, THREE, sample_weight=WEIGHT)
     assert not hasattr(plain, "predict_proba")
     fits = []
-    monkeypatch.setattr(calibration, "holding_out", lambda *args: fits.append(args))
+    monkeypatch.setattr(KernelFit, "add_fold", lambda *args: fits.append(args))
     search = SVCSearch(SVC(tol=1e-7), grid, calibration=method).fit(X, THREE, sample_weight=WEIGHT)
     assert fits == []
     monkeypatch.undo()
@@ -231,6 +233,9 @@ def test_searches_without_decision_values_of_classes_are_refused():
         SVCSearch(SVC(), {"C": [1.0]}, calibration="sigmoid", refit=False).fit(X, TWO)
     with pytest.raises(ValueError, match='pass decision_function_shape="ovr"'):
         SVCSearch(SVC(decision_function_shape="ovo"), {"C": [1.0]}, calibration="sigmoid").fit(X, THREE)
+    pairs = make_pipeline(StandardScaler(), SVC())
+    with pytest.raises(ValueError, match='pass decision_function_shape="ovr"'):
+        SVCSearch(pairs, {"svc__decision_function_shape": ["ovo"]}, calibration="sigmoid").fit(X, THREE)
     with pytest.raises(ValueError, match="classifier"):
         SVCSearch(SVR(), {"C": [1.0]}, calibration="sigmoid").fit(X, X[:, 0])
     assert hasattr(SVCSearch(LogisticRegression(), {"C": [1.0]}), "predict_proba")

@@ -1,8 +1,8 @@
 """What all kernel machines have in common: checks of parameters, the course of a fit, and sums of kernel values."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import ClassVar
 
 import numpy as np
@@ -51,7 +51,6 @@ from fastsvm.sources import DenseBlock, MemorySource, Source, is_stored, to_dens
 from fastsvm.tuning import current_tuning
 
 _FEW_ROWS, _FEW_VALUES = 8, 1 << 16  # So many rows, or kernel values, are predicted without a pool of threads.
-_HELD_OUT = "_held_out"
 _RULES = KERNEL_RULES | {
     "tol": number(above=0),
     "cache_size": optional(number(above=0)),
@@ -61,20 +60,6 @@ _RULES = KERNEL_RULES | {
     "warm_start": boolean,
     "verbose": either(boolean, number(integral=True, least=0)),
 }
-
-
-@contextmanager
-def holding_out(model: "KernelMachine", splits: Sequence[tuple[np.ndarray, np.ndarray]]) -> Iterator[list[np.ndarray]]:
-    """Let the fit of a classifier in this context also fit folds, row numbers of training and test samples.
-
-    The list that is yielded gets the decision values of the test samples. Folds have the kernel of the fit.
-    """
-    decided: list[np.ndarray] = []
-    setattr(model, _HELD_OUT, (splits, decided))
-    try:
-        yield decided
-    finally:
-        delattr(model, _HELD_OUT)
 
 
 class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
@@ -143,6 +128,8 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
 
     follows: ClassVar[tuple[str, ...]] = ("C",)
     of_many: ClassVar[str] = ""
+    # A fit also fits folds, rows of training and test, with its kernel, and lists the decision values of the latter.
+    _held_out: tuple[Sequence[tuple[np.ndarray, np.ndarray]], list[np.ndarray]] = (), []
 
     C: float = 1.0
     solver: str = "smo"
@@ -198,7 +185,7 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         with Pool.open(most=threads_within(self.memory)) as pool:
             budget = parse_memory(self.memory, enough_memory(data.source, pool.n_threads))
             task, samples, fixed = prepare(self, data, stated, budget, pool, session.has_callbacks, tuning)
-            splits, decided = vars(self).get(_HELD_OUT, ((), []))
+            splits, decided = self._held_out
             folds = [task.add_fold(stated.problems, self._bounds(data, train)) for train, _ in splits]
             del data  # whose samples may be in memory, where the fit reads them in each pass
             records: list[tuple] = []
