@@ -1,4 +1,4 @@
-"""Probabilities are scikit-learn's, for the price of few steps more."""
+"""Probabilities are scikit-learn's, by folds that begin at the solution for all samples."""
 
 import pickle
 import warnings
