@@ -14,7 +14,6 @@ import fastsvm
 from fastsvm import SVC, CalibratedClassifier, LinearSVC
 from fastsvm.cli import main
 from fastsvm.estimators.fitting.session import checkpointed
-from fastsvm.jobs.training import train as training
 from fastsvm.jobs.training.job_file import job_of
 from fastsvm.jobs.training.train import probability_scores, split
 
@@ -104,20 +103,19 @@ def test_reports_score_the_probabilities_of_samples_held_out(table, capsys):
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     rows, held = split(150, 0.3, 0)
     assert (report["n_samples"], report["n_test"]) == (len(rows), len(held))
-    assert 0 < report["brier_score"] < 0.3 and 0 < report["log_loss"] < 0.6
+    assert 0 < report["scores"]["brier_score"] < 0.3 and 0 < report["scores"]["log_loss"] < 0.6
     assert main(["run", "job.toml", "--folder", "run"]) == 2  # there is no such job
 
 
 def test_scores_are_those_of_scikit_learn():
     shares = CalibratedClassifier(SVC()).fit(X, NUMBERS).predict_proba(X)
-    found = probability_scores(training.Tested("", np.arange(150), NUMBERS, NUMBERS, shares), np.arange(3))
+    found = probability_scores(NUMBERS, shares, np.arange(3))
     assert found["log_loss"] == log_loss(NUMBERS, shares)
     assert found["brier_score"] == pytest.approx(np.mean(np.sum((shares - np.eye(3)[NUMBERS]) ** 2, axis=1)))
     y = NUMBERS // 2
     shares = CalibratedClassifier(SVC()).fit(X, y).predict_proba(X)
-    found = probability_scores(training.Tested("", np.arange(150), y, y, shares), np.arange(2))
+    found = probability_scores(y, shares, np.arange(2))
     assert found["brier_score"] == pytest.approx(brier_score_loss(y, shares[:, 1]))
-    assert probability_scores(training.Tested("", np.arange(150), y, y), np.arange(2)) == {}
 
 
 def test_jobs_calibrate_what_a_search_chose(table, tmp_path, capsys):
@@ -128,8 +126,8 @@ def test_jobs_calibrate_what_a_search_chose(table, tmp_path, capsys):
     assert main(["run", "job.toml", "--folder", "run", "--json"]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     model = fastsvm.load("run/model.fastsvm")
-    assert (model.method, model.cv) == ("isotonic", 3) and "brier_score" in report
-    assert "Brier score" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert (model.method, model.cv) == ("isotonic", 3) and "brier_score" in report["scores"]
+    assert "brier_score" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
 def test_what_cannot_have_probabilities_is_refused(table, tmp_path, capsys):
