@@ -12,7 +12,6 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from fastsvm import SVC, compress
-from fastsvm.displays import CompressionDisplay
 
 X, y = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X / 16, y, train_size=600, random_state=0)
@@ -21,9 +20,16 @@ model = SVC(C=10, gamma=0.2).fit(X, y)
 # %%
 # The differences of the decision values on the samples of the fit, against what stays:
 
-display = CompressionDisplay.from_estimator(model, X, tol=0.1)
+found = compress(model, X, tol=0.1)
+figure, ax = plt.subplots(figsize=(7, 4.4))
+ax.loglog(found.curve["n_support"], found.curve["max_difference"], label="largest")
+ax.loglog(found.curve["n_support"], found.curve["rms_difference"], label="root mean square")
+ax.axhline(0.1, color="0.3", linestyle="--", label="tol = 0.1")
+ax.set(xlabel="support vectors that stay", ylabel="difference of decision values")
+ax.grid(alpha=0.3)
+ax.legend()
 plt.show()
-print(f"for no difference beyond 0.1: {display.compression.n_support} of {len(model.support_)} support vectors")
+print(f"for no difference beyond 0.1: {found.n_support} of {len(model.support_)} support vectors")
 
 # %%
 # Classes depend on signs only, so that far fewer are enough. With labels the least squares lean towards these by a

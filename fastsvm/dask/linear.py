@@ -93,7 +93,7 @@ class DistributedLinearSVM(DistributedEstimator):
         shift: np.ndarray,
         scale: np.ndarray,
         of_pairs: bool = False,
-    ) -> tuple[Plan, ShardedAscent, np.ndarray]:
+    ) -> None:
         """Learn rows in rounds, those of the fit or others in their place with facts `whole`, and set attributes."""
         tuning, last = current_tuning().linear, fit.session.resume_from
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
@@ -130,7 +130,6 @@ class DistributedLinearSVM(DistributedEstimator):
         self.duality_gap_ = max(self.objective_ - self.dual_objective_, 0.0)  # rounding may leave less
         self.converged_, self.stop_reason_ = reason is StopReason.CONVERGED, str(reason)
         self.history_ = monitor.history()
-        return plan, solver, weights
 
 
 def _solver(whole: ShardFacts, plan: Plan, shards: ClusterShards, tol: float, seed: int) -> ShardedAscent:

@@ -49,22 +49,12 @@ def kernel_model(
     return _fitted(kind(**parameters), attributes | _of_parts(parts) | known, of_numbers=_is_table(vectors))
 
 
-def landmark_model(kind: type[BaseEstimator], parameters: Attributes, parts: KernelParts) -> BaseEstimator:
-    """Return the kernel machine whose landmarks are the support vectors of some parts, which all scores share."""
-    attributes = {
-        "components_": parts.support_vectors,
-        "component_indices_": np.asarray(parts.support, np.int64),
-        "coef_": np.array(parts.dual_coef, np.float64, order="C"),
-    }
-    return _fitted(kind(**parameters), attributes | _of_parts(parts))
-
-
 def _is_table(vectors: Samples) -> bool:
     return sparse.issparse(vectors) or isinstance(vectors, np.ndarray)
 
 
 def _of_parts(parts: KernelParts) -> Attributes:
-    """Return the attributes that machines of support vectors, which alone are known, and of landmarks have."""
+    """Return the attributes of machines whose support vectors alone are known."""
     intercept, n_features = np.array(parts.intercept, np.float64), int(parts.shape_fit[1])
     common = _common(intercept, n_features, parts.classes, parts.standardization)
     vectors, map_ = parts.support_vectors, parts.standardization

@@ -47,9 +47,9 @@ from fastsvm.estimators.registry import (
 )
 from fastsvm.estimators.search.calibration import CalibratedClassifier
 from fastsvm.estimators.search.svc_search import SVCSearch
-from fastsvm.exchange.imported import KernelParts, Samples, kernel_model, landmark_model, linear_model, standardized
+from fastsvm.exchange.imported import KernelParts, Samples, kernel_model, linear_model, standardized
 from fastsvm.exchange.libsvm import MACHINES, layout_of
-from fastsvm.kernels import KERNELS, Exponential, Laplacian, is_kernel, kernel_name
+from fastsvm.kernels import Exponential, Laplacian, is_kernel, kernel_name
 from fastsvm.sources import to_dense
 
 Twins: TypeAlias = dict[type[BaseEstimator], type[BaseEstimator]]
@@ -73,13 +73,6 @@ _SAMPLES = "_BaseLibSVM__Xfit"  # the samples of a fit with a kernel that is a f
 
 _LANDMARK_TWINS: Twins = {NystroemSVC: svm.LinearSVC, NystroemSVR: svm.LinearSVR}
 """The last steps of the pipelines that take the place of machines of landmarks."""
-_AFTER_FEATURES: dict[type[BaseEstimator], tuple[type[BaseEstimator], tuple[str, ...]]] = {
-    svm.LinearSVC: (NystroemSVC, ("hinge", "squared_hinge")),
-    theirs.SGDClassifier: (NystroemSVC, ("hinge", "squared_hinge")),
-    svm.LinearSVR: (NystroemSVR, ("epsilon_insensitive", "squared_epsilon_insensitive")),
-    theirs.SGDRegressor: (NystroemSVR, ("epsilon_insensitive", "squared_epsilon_insensitive")),
-}
-"""Last steps of pipelines of scikit-learn, the estimators here, and the losses that these have."""
 _OF_FEATURES = ("linear", "poly", "rbf", "laplacian")
 """Kernels that scikit-learn's `Nystroem` has under the same names."""
 
@@ -167,9 +160,7 @@ def from_sklearn(model: BaseEstimator) -> Any:
     model : a kernel or linear machine, SGDClassifier, SGDRegressor or LogisticRegression of scikit-learn, or Pipeline
         A fitted estimator, or a pipeline of `StandardScaler` and one of these. `LogisticRegression` becomes
         `SGDClassifier` if its solver, unlike "liblinear", does not penalise the intercept. `SGDOneClassSVM` becomes
-        `LinearOneClassSVM`. A pipeline of `Nystroem`, after `StandardScaler` or not, and `LinearSVC`, `LinearSVR`,
-        `SGDClassifier` or `SGDRegressor`, with a hinge or an epsilon-insensitive loss, becomes `NystroemSVC` or
-        `NystroemSVR`.
+        `LinearOneClassSVM`.
 
     Returns
     -------
@@ -198,42 +189,32 @@ def from_sklearn(model: BaseEstimator) -> Any:
     >>> model, model.predict([[0.9]])
     (SVC(C=3), array([1]))
     """
-    first, map_, features = model, None, None
+    first, map_ = model, None
     if isinstance(model, Pipeline):
-        map_, features, model = _steps_of(model)
+        map_, model = _steps_of(model)
         first = first[0]
     ours = {theirs: kind for kind, theirs in (_KERNEL_TWINS | _LINEAR_TWINS).items()}
-    if features is not None:
-        converted = _landmarks_from_sklearn(features, model, map_)
-    elif type(model) not in ours:
+    if type(model) not in ours:
         names = ", ".join(kind.__name__ for kind in ours.values())
         raise TypeError(f"Estimators of scikit-learn can be converted: {names}. Found {type(model).__name__}.")
-    else:
-        check_is_fitted(model)
-        kind = ours[type(model)]
-        convert = _kernel_from_sklearn if kind in _KERNEL_TWINS else _linear_from_sklearn
-        converted = convert(kind, model, map_)
+    check_is_fitted(model)
+    kind = ours[type(model)]
+    convert = _kernel_from_sklearn if kind in _KERNEL_TWINS else _linear_from_sklearn
+    converted = convert(kind, model, map_)
     if hasattr(first, "feature_names_in_"):
         converted.feature_names_in_ = first.feature_names_in_
     return converted
 
 
-def _steps_of(pipeline: Pipeline) -> tuple[Standardization | None, Nystroem | None, BaseEstimator]:
-    """Return the scaler's map and the features, if the pipeline has them, and the estimator."""
+def _steps_of(pipeline: Pipeline) -> tuple[Standardization, BaseEstimator]:
+    """Return the scaler's map and the estimator."""
     steps = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
-    kinds = [type(step) for step in steps[:-1]]
-    if kinds not in ([StandardScaler], [Nystroem], [StandardScaler, Nystroem]):
-        raise TypeError(
-            "A pipeline must consist of StandardScaler, Nystroem, or one after the other, and an estimator. "
-            f"Found {pipeline}."
-        )
-    for step in steps:
-        check_is_fitted(step)
-    map_, scaler = None, steps[0]
-    if kinds[0] is StandardScaler:
-        scale = np.ones(scaler.n_features_in_) if scaler.scale_ is None else 1 / np.asarray(scaler.scale_, np.float64)
-        map_ = Standardization(np.asarray(scaler.mean_, np.float64) if scaler.with_mean else None, scale)
-    return map_, steps[-2] if kinds[-1] is Nystroem else None, steps[-1]
+    if [type(step) for step in steps[:-1]] != [StandardScaler]:
+        raise TypeError(f"A pipeline must consist of StandardScaler and an estimator. Found {pipeline}.")
+    scaler = steps[0]
+    check_is_fitted(scaler)
+    scale = np.ones(scaler.n_features_in_) if scaler.scale_ is None else 1 / np.asarray(scaler.scale_, np.float64)
+    return Standardization(np.asarray(scaler.mean_, np.float64) if scaler.with_mean else None, scale), steps[1]
 
 
 # --- linear machines -------------------------------------------------------------------------------------
@@ -489,56 +470,6 @@ def _machine_of_pairs(model: BaseEstimator) -> SVC:
     parameters = _shared_parameters(model, SVC) | {"kernel": model.kernel, "loss": "hinge", "max_iter": -1}
     parameters["fit_intercept"] = True  # without one in the machine, those of the parts are 0
     return kernel_model(SVC, parameters, parts, n_iter_=np.full(len(coef), model.n_iter_), **names)
-
-
-# --- machines of landmarks from scikit-learn -------------------------------------------------------------
-
-
-def _landmarks_from_sklearn(features: Nystroem, machine: BaseEstimator, map_: Standardization | None) -> BaseEstimator:
-    """Return the estimator of fastsvm that predicts as a machine on features does, of standardised samples or not."""
-    if type(machine) not in _AFTER_FEATURES:
-        names = ", ".join(kind.__name__ for kind in _AFTER_FEATURES)
-        raise TypeError(f"After Nystroem, these can be converted: {names}. Found {type(machine).__name__}.")
-    kind, losses = _AFTER_FEATURES[type(machine)]
-    penalty = getattr(machine, "penalty", "l2")
-    if machine.loss not in losses or penalty != "l2":
-        raise ValueError(
-            f"{kind.__name__} has the losses {' and '.join(losses)} with the penalty l2. Found loss={machine.loss!r} "
-            f"and penalty={penalty!r}."
-        )
-    landmarks = _unscaled(features.components_, map_)
-    m, d = landmarks.shape
-    kernel = _kernel_of_features(features, d)
-    coef = dense_coef(machine) @ features.normalization_
-    parts = KernelParts(
-        dual_coef=coef,
-        intercept=np.broadcast_to(np.asarray(machine.intercept_, np.float64), len(coef)),
-        n_support=np.array([m]),
-        support_vectors=landmarks,
-        support=features.component_indices_,
-        shape_fit=(m, d),
-        gamma=kernel.get("gamma", 0.0),
-        classes=getattr(machine, "classes_", None),
-        standardization=map_,
-    )
-    parameters = _shared_parameters(machine, kind) | {"n_components": m, "standardize": map_ is not None} | kernel
-    if parameters["tol"] is None:
-        del parameters["tol"]
-    if hasattr(machine, "alpha") and machine.alpha > 0:  # of the penalty beside the mean loss
-        parameters["C"] = float(machine.n_iter_ / (machine.alpha * (machine.t_ - 1)))
-    return landmark_model(kind, parameters, parts)
-
-
-def _kernel_of_features(features: Nystroem, n_features: int) -> Attributes:
-    """Return the kernel of features by its name here, with its parameters."""
-    name = "poly" if features.kernel == "polynomial" else features.kernel
-    if name not in _OF_FEATURES:
-        raise ValueError(f"NystroemSVC and NystroemSVR have no such kernel as Nystroem(kernel={features.kernel!r}).")
-    values = {"gamma": 1 / n_features, "coef0": 1.0, "degree": 3}
-    passed = {key: getattr(features, key) for key in values if getattr(features, key) is not None}
-    values |= (features.kernel_params or {}) | passed
-    fields = KERNELS[name]._fields  # type: ignore[attr-defined]
-    return {"kernel": name} | {key: values[key] for key in ("gamma", "coef0", "degree") if key in fields}
 
 
 # --- what estimators of both packages have ---------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The demo: deform real images, train an exact SVM from a file of them, compare with scikit-learn, save and draw.
+"""The demo: deform real images, train an exact SVM from a file of them, compare with scikit-learn, and save.
 
 Small rotations, shears, shifts and elastic fields teach a classifier what does not change a digit (Simard, Steinkraus
 and Platt 2003, Best practices for convolutional neural networks applied to visual document analysis; Loosli, Canu and
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import h5py
 import numpy as np
@@ -38,14 +38,10 @@ from fastsvm.sources import open_hdf5
 from fastsvm.sources.hdf5 import attribute
 from fastsvm.tuning import current_tuning
 
-if TYPE_CHECKING:
-    from matplotlib.figure import FigureBase
-
 _SIDE, _MEMORY = 24, "64MB"
 _PARAMETERS: Json = {"C": 10.0, "gamma": 0.022}  # of values from 0 to 1
-_FILES = "train.h5", "test.h5", "model.fastsvm", "demo.png"
+_FILES = "train.h5", "test.h5", "model.fastsvm"
 _MADE_BY = "fastsvm demo"
-_OURS, _THEIRS = "tab:blue", "lightgray"
 _FIRST_ANSWER = """
 from sklearn.datasets import load_digits
 from {} import SVC
@@ -92,7 +88,6 @@ class DemoReport(NamedTuple):
     kkt_violation: float  # It is the largest violation of the optimality conditions, which `tol` bounds.
     tol: float
     same_predictions: float  # Both models predict the same digit for this share of the test images.
-    picture: str  # It is the file of the picture, "" without matplotlib.
 
 
 def demo(
@@ -129,7 +124,7 @@ def demo(
     with _clock("scikit-learn", progress):
         reference, reference_seconds = _timed(ReferenceSVC(**_PARAMETERS).fit, X / 255, y)
     expected = reference.predict(X_test / 255)
-    report = DemoReport(
+    return DemoReport(
         folder=str(folder),
         n_training=n_training,
         n_test=len(y_test),
@@ -151,10 +146,7 @@ def demo(
         kkt_violation=model.kkt_violation_,
         tol=model.tol,
         same_predictions=float(np.mean(predicted == expected)),
-        picture="",
     )
-    picture = _draw(folder / "demo.png", report, (images, X), (X_test, y_test, predicted))
-    return report._replace(picture=picture)
 
 
 def _check_own(folder: Path) -> None:
@@ -255,62 +247,6 @@ def _drawn(image: np.ndarray, points: np.ndarray) -> np.ndarray:
     return (255 * np.clip(values, 0, 1)).astype(np.uint8).ravel()
 
 
-# --- the picture ------------------------------------------------------------------------------------------------------
-
-
-def _draw(path: Path, report: DemoReport, training: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, ...]) -> str:
-    """Write the picture of originals, deformed images, and test images with their digits, true and predicted."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return ""
-    figure = Figure(figsize=(11, 5), layout="constrained")
-    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1, 1.3))[0]
-    _draw_bars(left, report)
-    above, below = right.subfigures(2, 1, squeeze=False)[:, 0]
-    _draw_deformations(above, *training)
-    _draw_test(below, *test)
-    figure.savefig(path, dpi=120)
-    return str(path)
-
-
-def _draw_bars(figure: "FigureBase", report: DemoReport) -> None:
-    time, memory = figure.subplots(2, 1)
-    seconds = [report.fit_seconds, report.reference_seconds]
-    bars = time.barh(["fastsvm", "scikit-learn"], seconds, color=(_OURS, _THEIRS))
-    time.bar_label(bars, fmt="%.2f s", padding=3)
-    title = f"Fit of {report.n_training:,} images: {report.times_faster:.0f} times faster, same answer"
-    time.set(title=title, xlim=(0, 1.25 * max(seconds)), xticks=[])
-    sizes = [report.memory_mb, report.kernel_matrix_mb]
-    bars = memory.barh(["budget of the fit", "kernel matrix"], sizes, color=(_OURS, _THEIRS))
-    memory.bar_label(bars, fmt="%.0f MB", padding=3)
-    memory.set(title="Memory", xlim=(0, 1.25 * max(sizes)), xticks=[])
-    for axes in (time, memory):
-        axes.invert_yaxis()
-        axes.spines[["top", "right", "bottom"]].set_visible(False)
-
-
-def _draw_deformations(figure: "FigureBase", originals: np.ndarray, rows: np.ndarray) -> None:
-    n_each = max(1, len(rows) // len(originals))
-    for i, line in enumerate(figure.subplots(3, 9)):
-        images = [originals[i], *(rows[i + k * len(originals)].reshape(_SIDE, _SIDE) for k in range(min(8, n_each)))]
-        for k, place in enumerate(line):
-            place.set_axis_off()
-            if k < len(images):
-                place.imshow(images[k], cmap="gray_r")
-    figure.suptitle("an original of 8 × 8 pixels, and deformations of it", fontsize=10)
-
-
-def _draw_test(figure: "FigureBase", X: np.ndarray, y: np.ndarray, predicted: np.ndarray) -> None:
-    order = np.argsort(predicted == y, kind="stable")[:16]
-    for image, place in zip(order, figure.subplots(2, 8).ravel(), strict=True):
-        place.imshow(X[image].reshape(_SIDE, _SIDE), cmap="gray_r")
-        wrong = predicted[image] != y[image]
-        place.set_title(f"{y[image]} → {predicted[image]}", fontsize=8, color="crimson" if wrong else "black")
-        place.set_axis_off()
-    figure.suptitle(f"{len(y)} test images: true → predicted, errors first", fontsize=10)
-
-
 # --- the result as text -----------------------------------------------------------------------------------------------
 
 
@@ -345,5 +281,5 @@ def table(r: DemoReport) -> Iterator[str]:
     yield ""
     yield f"{r.n_training:,} images of {r.n_features} pixels, deformed from {r.n_originals:,} digits; RBF kernel"
     yield ""
-    for name, ours, theirs, note in rows + ([("picture", r.picture, "", "")] if r.picture else []):
+    for name, ours, theirs, note in rows:
         yield f"{name:22}{ours:>14}{theirs:>16}   {note}".rstrip()

@@ -16,10 +16,9 @@ from distributed.utils import get_mp_context
 
 import fastsvm.dask
 from fastsvm import SVC
-from fastsvm.dask import ClusterLost, LinearSVC, NystroemSVC
+from fastsvm.dask import ClusterLost, LinearSVC
 from fastsvm.dask.shards import ClusterShards
 from fastsvm.estimators.fitting.session import checkpointed
-from fastsvm.estimators.nystroem.exact_bounds import DualExpansion
 from fastsvm.jobs.training.checkpoints import read, write
 from fastsvm.solvers.linear_dual.shards import Shard
 
@@ -190,19 +189,16 @@ def test_a_task_that_ends_workers_is_told(path):
             made(client).fit(path)
 
 
-@pytest.mark.parametrize("kind", ["exact", "bounds", "pairs"])
-def test_rows_go_from_worker_to_worker(processes, tmp_path, seen, choose, kind):
-    choose(nystroem={"sample_rows": 100})  # which are fetched
+def test_rows_go_from_worker_to_worker(processes, tmp_path, seen):
     marker, path = str(tmp_path / "once"), tmp_path / "wide.h5"
     X, group = np.random.default_rng(0).integers(0, 10, (2400, 4000), dtype=np.uint8), np.arange(2400) % 4
     X[group > 1, :2000] += 100  # the classes, of few support vectors
     X[group % 2 > 0, 2000:2500] += 100
     with h5py.File(path, "w") as file:
-        file["X"], file["y"] = X, group if kind == "pairs" else group % 2
+        file["X"], file["y"] = X, group
 
     def patch():
-        owner, name = (DualExpansion, "form") if kind == "bounds" else (SVC, "fit")
-        usual = getattr(owner, name)
+        usual = SVC.fit
 
         def last_words(self, *given):
             if not Path(marker).exists():
@@ -210,14 +206,11 @@ def test_rows_go_from_worker_to_worker(processes, tmp_path, seen, choose, kind):
                 os.kill(os.getpid(), signal.SIGKILL)
             return usual(self, *given)
 
-        setattr(owner, name, last_words)
+        SVC.fit = last_words
 
     def fit():
         given = {"C": 1.0, "gamma": 1e-7, "tol": 0.01, "n_shards": 2, "client": processes, "random_state": 0}
-        if kind == "pairs":
-            return fastsvm.dask.SVC(**given).fit(path)
-        refine = "exact" if kind == "exact" else None
-        return NystroemSVC(landmarks=X[:20], refine=refine, bounds=True, **given).fit(path)
+        return fastsvm.dask.SVC(**given).fit(path)
 
     first = fit()
     assert 0 < seen[0] < 0.4 * X.nbytes  # by the scheduler, which is here too, support vectors come twice
@@ -226,11 +219,7 @@ def test_rows_go_from_worker_to_worker(processes, tmp_path, seen, choose, kind):
     assert Path(marker).exists()
     np.testing.assert_array_equal(second.decision_function(X), first.decision_function(X))
     assert second.objective_ == first.objective_
-    if kind == "pairs":
-        assert len(first.n_iter_) == 6 and 0 < len(first.support_) < 0.2 * len(X)
-    else:
-        assert first.exact_bounds_ == second.exact_bounds_
-        assert kind == "bounds" or type(first.exact_machine_) is SVC
+    assert len(first.n_iter_) == 6 and 0 < len(first.support_) < 0.2 * len(X)
 
 
 # --- clusters in this process ----------------------------------------------------------------------------

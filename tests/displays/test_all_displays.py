@@ -8,7 +8,6 @@ from sklearn.exceptions import NotFittedError
 
 from fastsvm import SVC, SVR, SGDClassifier, SVCSearch
 from fastsvm.displays import (
-    CompressionDisplay,
     ConfusionDisplay,
     ConvergenceDisplay,
     MarginDisplay,
@@ -31,7 +30,6 @@ def test_without_matplotlib(monkeypatch, moons, moons_model, digits, digits_mode
         lambda: ConvergenceDisplay.from_estimator(moons_model),
         lambda: TemplatesDisplay.from_estimator(digits_model, (8, 8)),
         lambda: ConfusionDisplay.from_estimator(digits_model, *digits, (8, 8)),
-        lambda: CompressionDisplay.from_estimator(moons_model, moons[0]),
         lambda: TubeDisplay.from_estimator(wave_model, *wave),
         lambda: SearchDisplay.from_search(SVCSearch()),
     ]

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import linear_model, svm
-from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF as GaussianProcessKernel
-from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -166,47 +164,6 @@ def test_models_of_scikit_learn_predict_the_same_here(model, three_classes, tmp_
     if not callable(getattr(ours, "kernel", "")):
         fastsvm.save(ours, tmp_path / "a.model")
         check_same(fastsvm.load(tmp_path / "a.model"), model, X + 1)
-
-
-LANDMARKS = [
-    make_pipeline(Nystroem(n_components=20, random_state=0), svm.LinearSVC(C=0.1)),
-    make_pipeline(StandardScaler(), Nystroem("laplacian", gamma=0.2, n_components=30, random_state=0), svm.LinearSVC()),
-    make_pipeline(
-        Nystroem("polynomial", degree=2, n_components=9, random_state=0),
-        svm.LinearSVC(multi_class="crammer_singer", C=0.01, max_iter=10**6),
-    ),
-    make_pipeline(StandardScaler(with_std=False), Nystroem("linear", n_components=3), svm.LinearSVR(C=0.1)),
-    make_pipeline(Nystroem(n_components=20), linear_model.SGDClassifier(random_state=0)),
-    make_pipeline(Nystroem(n_components=20), linear_model.SGDRegressor("epsilon_insensitive", random_state=0)),
-]
-
-
-@pytest.mark.parametrize("model", LANDMARKS, ids=repr)
-def test_pipelines_of_landmarks_come_and_go_back(model, three_classes, tmp_path):
-    X, y = three_classes
-    ours = fastsvm.from_sklearn(model.fit(X, y))
-    check_same(ours, model, X, rtol=1e-7)
-    check_same(fastsvm.from_sklearn(fastsvm.to_sklearn(ours)), model, X, rtol=1e-7)
-    fastsvm.save(ours, tmp_path / "a.model")
-    check_same(fastsvm.load(tmp_path / "a.model"), model, X, rtol=1e-7)
-    assert clone(ours).fit(X, y).converged_ and ours.standardize == (len(model) == 3)
-    if isinstance(model[-1], linear_model.SGDClassifier):
-        assert pytest.approx(1 / (model[-1].alpha * len(X))) == ours.C
-
-
-def test_sparse_samples_of_landmarks_and_what_of_them_is_refused(three_classes):
-    X, y = three_classes
-    theirs = make_pipeline(StandardScaler(with_mean=False), Nystroem(n_components=20, random_state=0), svm.LinearSVC())
-    rows = sparse.csr_matrix(X)
-    check_same(fastsvm.from_sklearn(theirs.fit(rows, y)), theirs, rows, rtol=1e-7)
-    for features, machine, error, message in (
-        (Nystroem(), Ridge(), TypeError, "After Nystroem, these can be converted: LinearSVC,.* Found Ridge"),
-        (Nystroem("cosine"), svm.LinearSVC(), ValueError, "no such kernel as Nystroem.kernel='cosine'"),
-        (Nystroem(), linear_model.SGDClassifier("log_loss"), ValueError, "Found loss='log_loss' and penalty='l2'"),
-        (Nystroem(), svm.LinearSVC(penalty="l1"), ValueError, "Found loss='squared_hinge' and penalty='l1'"),
-    ):
-        with pytest.raises(error, match=message):
-            fastsvm.from_sklearn(make_pipeline(features.set_params(n_components=20), machine).fit(X, y))
 
 
 def test_names_of_features_are_kept(three_classes):

@@ -11,14 +11,9 @@ Below
 
 Cost
     A kernel value for each row and landmark, and for each pair of rows with β ≠ 0.
-
-Rows may be in several places, such as the workers of a cluster. Each sums over its own rows, and over pairs of these
-with the support vectors of another place, which are sent to it.
 """
 
-from collections.abc import Callable, Sequence
-from itertools import combinations_with_replacement
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -29,9 +24,6 @@ from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses
 from fastsvm.sources import Source
-
-Answer: TypeAlias = Any
-"""What a place answers, or the promise of it."""
 
 
 class Machine(NamedTuple):
@@ -54,7 +46,7 @@ class Machine(NamedTuple):
 
 
 class Support(NamedTuple):
-    """The rows of one place that have dual variables: their numbers in a source, costs, and feasible variables."""
+    """The rows that have dual variables: their numbers in a source, costs, and feasible variables."""
 
     source: Source
     rows: np.ndarray
@@ -63,7 +55,7 @@ class Support(NamedTuple):
 
 
 class DualExpansion(NamedTuple):
-    """The expansion Σ_j β_j k(x_j, x) of the dual variables of one place, shape (n_samples, n_scores).
+    """The expansion Σ_j β_j k(x_j, x) of the dual variables, shape (n_samples, n_scores).
 
     The estimator has the attributes of a fitted kernel. `budget` is the bytes that may be used.
     """
@@ -96,28 +88,29 @@ class DualExpansion(NamedTuple):
             return Support(source, rows, demands, beta)
         return Support(source.take(rows).in_memory(), np.arange(len(rows)), demands, beta)
 
-    def conjugates(self, support: Support, shares: np.ndarray) -> np.ndarray:
-        """Return Σ c ℓ*(-t β / c) for each score, with shares t of each."""
+    def conjugates(self, support: Support, shares: np.ndarray | float) -> np.ndarray:
+        """Return Σ c ℓ*(-t β / c) for each problem, with shares t of each."""
         total = np.zeros(support.beta.shape[1])
         dual_losses(self.machine.loss, support.demands, np.ascontiguousarray(support.beta * shares), total)
-        return total
+        return self.machine.by_problem(total)
 
-    def form(self, one: Support, other: Support, are_same: bool) -> np.ndarray:
-        """Return Σ_ij β_i (k(x_i, x_j) + s²) β_j over pairs of rows of two places, for each score."""
-        total, tuning = np.zeros(one.beta.shape[1]), self.source.tuning
+    def form(self, support: Support) -> np.ndarray:
+        """Return Σ_ij β_i (k(x_i, x_j) + s²) β_j over pairs of rows, for each problem."""
+        source, rows, _, beta = support
+        total, tuning = np.zeros(beta.shape[1]), self.source.tuning
         step = max(1, min(tuning.resident_rows, self.budget // tuning.block_share // self._row_bytes()))
-        parts, is_halved = list(spans(len(other.rows), step)), are_same and one.source.resident
-        for a, b in spans(len(one.rows), step if one.source.resident else self._held_rows()):
-            block = one.source.rows(one.rows[a:b])
+        parts, is_halved = list(spans(len(rows), step)), source.resident
+        for a, b in spans(len(rows), step if is_halved else self._held_rows()):
+            block = source.rows(rows[a:b])
             for c, d in parts:
                 if is_halved and c > a:  # the pairs are counted twice below
                     break
-                vectors = self.source.as_passed(other.source.rows(other.rows[c:d]))
-                predictor = Predictor(self.estimator, other.beta[c:d], self.source, self.pool, vectors, np.float64)
-                sums = predictor.scores(block) + self.machine.constant**2 * other.beta[c:d].sum(axis=0)
-                once = np.einsum("ic,ic->c", one.beta[a:b], sums)
+                vectors = self.source.as_passed(source.rows(rows[c:d]))
+                predictor = Predictor(self.estimator, beta[c:d], self.source, self.pool, vectors, np.float64)
+                sums = predictor.scores(block) + self.machine.constant**2 * beta[c:d].sum(axis=0)
+                once = np.einsum("ic,ic->c", beta[a:b], sums)
                 total += 2 * once if is_halved and c < a else once
-        return total
+        return self.machine.by_problem(total)
 
     def _held_rows(self) -> int:
         """Return how many rows may be in memory at once."""
@@ -129,40 +122,17 @@ class DualExpansion(NamedTuple):
         return stored + 1 if self.source.sparse else max(stored, 8 * self.source.shape[1])
 
 
-def exact_bounds(
-    machine: Machine, n_places: int, ask: Callable[..., Answer], gather: Callable[[list[Answer]], list[Answer]]
-) -> tuple[float, float]:
-    """Return a lower and an upper bound of the optimum of the kernel problem, summed over the problems.
-
-    `ask(place, method, *arguments)` has the expansion of a place do something. `gather` returns what it answered, which
-    stays in its place until then.
-    """
-    places = range(n_places)
-
-    def total(method: Callable, *arguments: Sequence) -> np.ndarray:
-        return machine.by_problem(
-            np.sum(gather([ask(k, method, *(one[k] for one in arguments)) for k in places]), axis=0)
-        )
-
+def exact_bounds(expansion: DualExpansion) -> tuple[float, float]:
+    """Return a lower and an upper bound of the optimum of the kernel problem, summed over the problems."""
+    machine = expansion.machine
     sizes = np.einsum("cm,mk,ck->c", machine.coef, machine.square, machine.coef, optimize=True)
-    upper = total(DualExpansion.losses) + machine.by_problem(sizes + np.square(machine.bias)) / 2
-    support = [ask(k, DualExpansion.support) for k in places]
-    pairs = list(combinations_with_replacement(places, 2))
-    forms = gather([ask(k, DualExpansion.form, support[k], support[m], k == m) for k, m in pairs])
-    twice = [once if k == m else 2 * once for (k, m), once in zip(pairs, forms, strict=True)]
-    form = machine.by_problem(np.sum(twice, axis=0))
-
-    def conjugates(share: float | np.ndarray) -> np.ndarray:
-        return total(DualExpansion.conjugates, support, [share] * n_places)
-
-    return float(_best_objectives(conjugates, form).sum()), float(upper.sum())
-
-
-def _best_objectives(conjugates: Callable[[float | np.ndarray], np.ndarray], form: np.ndarray) -> np.ndarray:
-    """Return the dual objectives of the best multiples of β for each problem, at least 0, which is a bound too."""
-    whole, half = conjugates(1.0), conjugates(0.5)
+    upper = machine.by_problem(expansion.losses() + (sizes + np.square(machine.bias)) / 2)
+    support = expansion.support()
+    form = expansion.form(support)
+    whole, half = expansion.conjugates(support, 1.0), expansion.conjugates(support, 0.5)
     curvature = 4 * (whole - 2 * half)
     slope = curvature / 2 - whole
     with np.errstate(over="ignore"):  # where equal samples of both classes cancel, the form may be 0
         share = np.clip(slope / np.maximum(curvature + form, np.finfo(float).tiny), 0.0, 1.0)
-    return np.maximum(-conjugates(share) - np.square(share) * form / 2, 0.0)
+    lower = np.maximum(-expansion.conjugates(support, share) - np.square(share) * form / 2, 0.0)  # 0 is a bound too
+    return float(lower.sum()), float(upper.sum())

@@ -277,7 +277,7 @@ default="uniform"
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
         machine = Machine(features.landmarks, coef, weights[:, -1], constant, now.loss, features.map.square)
         here = DualExpansion(self, machine, source, demands_of(float(self.C), now.task), dual(), pool, now.left)
-        self.exact_bounds_ = exact_bounds(machine, 1, lambda _, method, *arguments: method(here, *arguments), list)
+        self.exact_bounds_ = exact_bounds(here)
 
     # --- scores ------------------------------------------------------------------------------------------
 

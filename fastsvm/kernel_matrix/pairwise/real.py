@@ -144,7 +144,7 @@ class RealPairwise:
 
     def prepare(self, block: Block) -> Operand:
         """Return the rows, converted and centred, with their squared norms."""
-        shares = self._shares(block.shape[1])
+        shares = self.shares(block.shape[1])
         if self.compressed:
             few = block.compressed(self.dtype)
             norms = csr_sq_norms(few.data, few.indptr)
@@ -161,7 +161,8 @@ class RealPairwise:
         with np.errstate(over="ignore"):
             return np.where(norms >= least_seen, 2 * seen * norms, 2 * usual * norms - (usual == 0)).astype(self.dtype)
 
-    def _shares(self, n_features: int) -> tuple[np.floating, np.floating, np.floating]:
+    def shares(self, n_features: int) -> tuple[np.floating, np.floating, np.floating]:
+        """Return the `shares` of an operand."""
         real, least_share = self.dtype.type, _NEAR[self.dtype]
         if not self.distance:
             return real(0), real(0), real(0)

@@ -3,7 +3,7 @@
 Steps change F by sums of kernel rows. Each sum adds the rounding error of its kernel values, which may be float32. So F
 is computed anew before a fit ends. Where kernel values are float64, the sum is over the multipliers alone. Where they
 are float32, that sum would have the same errors, as a value has the same bits in each sum: values in float64 replace F
-of the rows that decide. Where even float64 is too coarse, F is summed in extended precision.
+of the rows that decide. Where even float64 is too coarse, F of a linear kernel is summed in twice the digits.
 """
 
 import functools
