@@ -1,15 +1,14 @@
 """CIFAR-10 as published: binary or Python batches, in a folder or in the published archive."""
 
-import io
-import pickle
 import pickletools
 import re
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO, Literal, NamedTuple, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
@@ -21,14 +20,10 @@ _RECORD, _PIXELS = _BYTES.itemsize, _BYTES["pixels"].itemsize
 _CLASSES = 10
 _BATCHES = {"train": [f"data_batch_{k}" for k in range(1, 6)], "test": ["test_batch"]}
 _BATCH = re.compile(r"(data_batch_[1-5]|test_batch)(\.bin)?")
-_WORDS = """
-PROTO FRAME STOP MARK GLOBAL STACK_GLOBAL REDUCE BUILD NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 FLOAT
-BINFLOAT STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 UNICODE SHORT_BINUNICODE BINUNICODE
-BINUNICODE8 LIST EMPTY_LIST APPEND APPENDS TUPLE EMPTY_TUPLE TUPLE1 TUPLE2 TUPLE3 DICT EMPTY_DICT SETITEM SETITEMS PUT
-BINPUT LONG_BINPUT MEMOIZE GET BINGET LONG_BINGET
-"""
-_STEPS = frozenset(_WORDS.split())
-_DTYPE = re.compile(r"[<>|=]?[biuf][1248]")
+_OPERAND = re.compile(r"(SHORT_)?(BIN)?(INT[12]?|STRING|UNICODE8?|BYTES8?)|LONG[14]?")  # numbers, texts and bytes
+_STEPS = {"NEWTRUE": True, "NEWFALSE": False, "EMPTY_LIST": None}  # and what they put on the stack, None for a list
+_NAMES, _LABELS, _DATA = "label_names", "labels", "data"
+_ENTRIES = {_NAMES, _LABELS, _DATA, "batch_label", "filenames", "num_cases_per_batch", "num_vis"}  # of all batches
 
 
 class _File(NamedTuple):
@@ -141,13 +136,10 @@ def _class_names(files: dict[str, _File]) -> tuple[str, ...] | None:
         with files["batches.meta.txt"].open() as stream:
             names = stream.read(current_tuning().limits.labels).decode("utf-8", "replace").split("\n")
     elif "batches.meta" in files:
-        with files["batches.meta"].open() as stream:
-            stored = _loaded(stream, files["batches.meta"].where).get("label_names", [])
         where, most = files["batches.meta"].where, current_tuning().limits.labels
-        listed = isinstance(stored, (list, tuple)) and all(isinstance(name, (str, bytes)) for name in stored)
-        if not listed or sum(len(name) + 1 for name in stored) > most:
+        names = [name for name in _entries(files["batches.meta"]).get(_NAMES, ()) if isinstance(name, str)]
+        if not names or sum(len(name) + 1 for name in names) > most:
             raise ValueError(f"{where} must hold 'label_names', a list of names with at most {most} letters.")
-        names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in stored]
     else:
         return None
     return tuple(name.strip() for name in names if name.strip()) or None
@@ -172,18 +164,19 @@ def _binary_blocks(file: _File, options: Options) -> Iterator[Rows]:
 
 
 def _python_blocks(file: _File, options: Options) -> Iterator[Rows]:
-    with file.open() as stream:
-        batch = _loaded(stream, file.where)
-    pixels, stored = batch.get("data"), batch.get("labels", [])
-    whole = isinstance(stored, (list, tuple)) and all(isinstance(label, int) for label in stored)
-    labels = np.asarray(stored) if whole or isinstance(stored, np.ndarray) else np.empty(0)
-    if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (_PIXELS,):
+    entries = _entries(file)
+    array = entries.get(_DATA, [])
+    by_columns, values = max(pairwise(array), key=lambda pair: len(str(pair[1])), default=(True, ""))
+    values = str(values).encode("latin-1", "replace")
+    if "u1" not in array or by_columns is not False or not values or len(values) % _PIXELS:
         raise ValueError(f"{file.where} must hold 'data', an array of bytes with {_PIXELS} columns.")
-    if labels.shape != pixels.shape[:1] or labels.dtype.kind not in "iu":
+    pixels = np.frombuffer(values, np.uint8).reshape(-1, _PIXELS)
+    begin, *labels = entries.get(_LABELS) or [0]
+    if begin is not None or len(labels) != len(pixels) or not all(isinstance(label, int) for label in labels):
         raise ValueError(f"{file.where} must hold 'labels', a list of {len(pixels)} integers.")
     step = options.rows(_RECORD)
     for first in range(0, len(pixels), step):
-        yield _rows(pixels[first : first + step], labels[first : first + step], file, first)
+        yield _rows(pixels[first : first + step], np.array(labels[first : first + step]), file, first)
 
 
 def _rows(pixels: np.ndarray, labels: np.ndarray, file: _File, first: int) -> Rows:
@@ -197,120 +190,34 @@ def _rows(pixels: np.ndarray, labels: np.ndarray, file: _File, first: int) -> Ro
 
 
 # --- Python batches --------------------------------------------------------------------------------------
-#
-# A pickle may name any function and call it, and it is a program, of which a few bytes can allocate gigabytes. So its
-# opcodes are checked before it runs: only those of published batches are allowed, and their number is bounded. Of names
-# it may use those that an array needs. The result must be a dictionary of numbers, strings, arrays, and flat lists of
-# numbers and strings.
 
 
-class _Type:
-    """Stands for a NumPy dtype."""
+def _entries(file: _File) -> dict[str, list]:
+    """Return numbers, texts and, as None, lists in the pickle of a dictionary, by the entry after whose name they come.
 
-    def __init__(self, code: object = "u1", *_: object) -> None:
-        self._code = code.decode("ascii") if isinstance(code, bytes) else str(code)
-        if not _DTYPE.fullmatch(self._code):
-            raise pickle.UnpicklingError(f"it holds an array of type {self._code[:20]!r}, not of numbers")
-        self._order: Any = "|"  # NumPy checks the state
-
-    def __setstate__(self, state: tuple) -> None:
-        order = state[1]
-        self._order = order.decode("ascii") if isinstance(order, bytes) else str(order)
-
-    def dtype(self) -> np.dtype:
-        return np.dtype(self._code).newbyteorder(self._order)
-
-
-class _Array:
-    """Stands for a NumPy array."""
-
-    def __init__(self, *_: object) -> None:
-        self.values = np.empty(0, np.uint8)
-
-    def __setstate__(self, state: tuple) -> None:
-        _, shape, kind, fortran, raw = state
-        order: Literal["C", "F"] = "F" if fortran else "C"
-        self.values = np.frombuffer(raw, kind.dtype()).reshape(shape, order=order)
-
-
-class _Unpickler(pickle.Unpickler):
-    """Replaces the few names that an array needs by inert classes."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__(io.BytesIO(content), encoding="bytes")
-        self._left = len(content)  # characters that may still be encoded: the pickle holds each one once
-
-    def find_class(self, module: str, name: str) -> object:
-        # Created anew for each name, because a pickle can set attributes of a function.
-        allowed = {
-            ("numpy.core.multiarray", "_reconstruct"): lambda *_: _Array(),
-            ("numpy._core.multiarray", "_reconstruct"): lambda *_: _Array(),
-            ("numpy", "ndarray"): _Array,
-            ("numpy", "dtype"): _Type,
-            ("_codecs", "encode"): lambda *args: self._encode(*args),
-        }
-        stand_in = allowed.get((module, name))
-        if stand_in is None:
-            raise pickle.UnpicklingError(
-                f"it asks for {module}.{name}; only arrays, strings and plain containers are read"
-            )
-        return stand_in
-
-    def _encode(self, text: str, encoding: str = "latin1") -> bytes:
-        if encoding not in ("latin1", "latin-1"):
-            raise pickle.UnpicklingError(f"it asks for the encoding {encoding!r}")
-        self._left -= len(text)
-        if self._left < 0:
-            raise pickle.UnpicklingError("it encodes more text than it holds")
-        return text.encode("latin-1")
-
-
-def _content(stream: IO[bytes]) -> bytes:
-    """Return the bytes of a pickle. Raise UnpicklingError unless its opcodes are few and those of plain data."""
-    limits = current_tuning().limits
-    pieces: list[bytes] = []
-    while piece := stream.read(current_tuning().storage.piece_bytes):
-        pieces.append(piece)
-        if sum(map(len, pieces)) > limits.bytes:
-            raise pickle.UnpicklingError(f"it has more than {limits.bytes} bytes")
-    content = b"".join(pieces)
-    for number, (step, argument, place) in enumerate(pickletools.genops(content)):
-        if step.name not in _STEPS:
-            raise pickle.UnpicklingError(f"its byte {place} is {step.name}, which plain data does not need")
-        if number >= limits.steps:
-            raise pickle.UnpicklingError(f"it has more than {limits.steps} steps")
-        if step.name.endswith("PUT") and isinstance(argument, int) and argument > number:  # one entry for each number
-            raise pickle.UnpicklingError(f"its byte {place} stores object number {argument} of {number}")
-        if isinstance(argument, int) and argument.bit_length() > 64:  # large ints may share one hash
-            raise pickle.UnpicklingError(f"its byte {place} holds an int of {argument.bit_length()} bits")
-    return content
-
-
-def _plain(value: object) -> object:
-    """Return a value, with the array in place of an `_Array`."""
-    if isinstance(value, _Array):
-        return value.values
-    if isinstance(value, (list, tuple)):
-        if not all(isinstance(item, (int, float, str, bytes)) for item in value):
-            raise pickle.UnpicklingError("it holds lists of other things than numbers and strings")
-        return value
-    if value is None or isinstance(value, (int, float, str, bytes)):
-        return value
-    raise pickle.UnpicklingError("it holds dictionaries or types within its dictionary")
-
-
-def _loaded(stream: IO[bytes], where: object) -> dict[str, Any]:
-    """Return the dictionary in a pickle, with keys as str; other strings of Python 2 become bytes."""
+    A pickle is a program that may call any function, so it is never run: only its operands are read.
+    """
+    limits, piece_bytes = current_tuning().limits, current_tuning().storage.piece_bytes
+    entries: dict[str, list] = {}
+    held: list = []
     try:
-        content = _Unpickler(_content(stream)).load()
-        if isinstance(content, dict):
-            if len(content) > current_tuning().limits.entries:
-                raise pickle.UnpicklingError(f"its dictionary has {len(content)} keys")
-            keys = (key.decode("latin-1") if isinstance(key, bytes) else str(key) for key in content)
-            content = dict(zip(keys, map(_plain, content.values()), strict=True))
+        if file.size > limits.bytes:
+            raise ValueError(f"it has more than {limits.bytes} bytes")
+        with file.open() as stream:
+            content = b"".join(iter(partial(stream.read, piece_bytes), b""))
+        for number, (step, value, _) in enumerate(pickletools.genops(content)):
+            if number >= limits.steps:
+                raise ValueError(f"it has more than {limits.steps} steps")
+            if step.name in _STEPS:
+                held.append(_STEPS[step.name])
+            if not _OPERAND.fullmatch(step.name) or value in ("latin1", b"latin1"):  # by which Python 3 stores bytes
+                continue
+            value = value.decode("latin-1") if isinstance(value, bytes) else value
+            if value in _ENTRIES:
+                entries[value] = held = []
+            else:
+                held.append(value)
     except Exception as error:  # a damaged pickle may raise anything
         reason = str(error) or type(error).__name__
-        raise ValueError(f"{where} cannot be read as a pickle: {reason}.") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{where} holds {type(content).__name__.strip('_')}, not a dictionary.")
-    return content
+        raise ValueError(f"{file.where} cannot be read as a pickle: {reason}.") from error
+    return entries
