@@ -221,6 +221,7 @@ class Options(NamedTuple):
     class_names: tuple[str, ...] | None = None  # They apply to all formats.
     block_bytes: int = StorageTuning().block_bytes  # It is the rough size of a block.
     memory: int = 256 << 20  # So many bytes of memory may be used.
+    scratch: Path = Path()  # Readers may write files to this folder, which is removed later.
 
     def rows(self, row_bytes: int) -> int:
         """Return how many rows of `row_bytes` make a block."""
