@@ -59,10 +59,10 @@ def convert(
 
     The write is atomic: the complete file replaces any file of that name. Until then it is in a folder
     `<destination>.*.part` beside it, which is removed at the end, also after an error. Shuffling rows that do not fit
-    in `memory` needs disk space for a second copy there, and so do the arrays of NPZ. Rows in random order keep their
-    number in the source, in the dataset `source_row`, so that the command line writes predictions in the order of the
-    source. The order does not depend on `memory`, the approximate bytes of rows in memory, of which at least some 16
-    MiB are used.
+    in `memory` needs disk space for a second copy there, and so do NPZ and compressed IDX. Rows in random order keep
+    their number in the source, in the dataset `source_row`, so that the command line writes predictions in the order of
+    the source. The order does not depend on `memory`, the approximate bytes of rows in memory, of which at least some
+    16 MiB are used.
 
     `format` is a key of `FORMATS`; by default it is recognised by content and name. Other options apply to some
     formats:

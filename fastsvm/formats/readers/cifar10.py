@@ -12,7 +12,7 @@ from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
-from fastsvm.formats.readers.stream import Header, Options, Rows, Stream, head, matrix_in, opened
+from fastsvm.formats.readers.stream import Header, Options, Rows, Stream, head, opened
 from fastsvm.tuning import current_tuning
 
 _BYTES = np.dtype([("label", np.uint8), ("pixels", np.uint8, (3, 32, 32))])  # of a record
@@ -157,9 +157,8 @@ def _n_records(file: _File) -> int:
 def _binary_blocks(file: _File, options: Options) -> Iterator[Rows]:
     step, n_records = options.rows(_RECORD), _n_records(file)
     with file.open() as stream:
-        batch = matrix_in(stream, file.where, (n_records,), _BYTES)
         for first in range(0, n_records, step):
-            records = batch.take(first, min(first + step, n_records))
+            records = np.frombuffer(stream.read(_RECORD * min(step, n_records - first)), _BYTES)
             yield _rows(records["pixels"].reshape(-1, _PIXELS), records["label"], file, first)
 
 

@@ -44,12 +44,12 @@ def is_npy(path: Path) -> bool:
 @contextmanager
 def read_npy(path: Path, options: Options) -> Iterator[Stream]:
     """Open an array and, if `label` names a file, its labels."""
-    yield rows_of(Matrix.of(str(path), _mapped(path)), _labels_in(options.label), options)
+    yield rows_of(Matrix(str(path), _mapped(path)), _labels_in(options.label), options)
 
 
 def _labels_in(label: object) -> Matrix | None:
     """Return the labels in a .npy file, None if the option names none."""
-    return None if label is None or label is False else Matrix.of(str(label), _mapped(Path(str(label))))
+    return None if label is None or label is False else Matrix(str(label), _mapped(Path(str(label))))
 
 
 def _mapped(path: Path, where: str | None = None) -> np.ndarray:
@@ -154,7 +154,7 @@ class _Archive:
 
     def matrix(self, entry: _Entry) -> Matrix:
         """Return an array as rows."""
-        return Matrix.of(f"The array {entry.name} in {self.path}", self.array(entry.name))
+        return Matrix(f"The array {entry.name} in {self.path}", self.array(entry.name))
 
 
 def _dense_rows(archive: _Archive, options: Options) -> Stream:
