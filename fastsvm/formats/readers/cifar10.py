@@ -2,13 +2,13 @@
 
 import pickletools
 import re
+import shutil
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO, NamedTuple, cast
+from typing import IO, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ _BYTES = np.dtype([("label", np.uint8), ("pixels", np.uint8, (3, 32, 32))])  # o
 _RECORD, _PIXELS = _BYTES.itemsize, _BYTES["pixels"].itemsize
 _CLASSES = 10
 _BATCHES = {"train": [f"data_batch_{k}" for k in range(1, 6)], "test": ["test_batch"]}
+_SUFFIXES, _META = (".bin", ""), ("batches.meta.txt", "batches.meta")
 _BATCH = re.compile(r"(data_batch_[1-5]|test_batch)(\.bin)?")
 _OPERAND = re.compile(r"(SHORT_)?(BIN)?(INT[12]?|STRING|UNICODE8?|BYTES8?)|LONG[14]?")  # numbers, texts and bytes
 _STEPS = {"NEWTRUE": True, "NEWFALSE": False, "EMPTY_LIST": None}  # and what they put on the stack, None for a list
@@ -30,8 +31,7 @@ class _File(NamedTuple):
     """A file in a folder or an archive."""
 
     where: str
-    size: int
-    open: Callable[[], IO[bytes]]
+    path: Path  # An archived file is extracted to it.
 
 
 def recognises(path: Path) -> bool:
@@ -44,44 +44,41 @@ def recognises(path: Path) -> bool:
 @contextmanager
 def read(path: Path, options: Options) -> Iterator[Stream]:
     """Open the batches of a split, or a single batch."""
-    with _files(path) as files:
-        if path.is_dir() or _is_archive(path):
-            batches = _chosen(files, path, options.split)
-        elif options.split is None:
-            batches = [path.name]
-        else:
-            raise ValueError(f"split applies to folders and archives; {path} is one batch. Leave it out.")
-        names = _class_names(files)
-        binary = all(name.endswith(".bin") for name in batches)
-        n_samples = sum(_n_records(files[name]) for name in batches) if binary else None
-        header = Header(_PIXELS, np.dtype(np.uint8), np.dtype(np.int64), False, names, n_samples)
-        blocks = _binary_blocks if binary else _python_blocks
-        yield Stream(header, (rows for name in batches for rows in blocks(files[name], options)))
+    files = _files(path, options)
+    if path.is_dir() or _is_archive(path):
+        batches = _chosen(files, path, options.split)
+    elif options.split is None:
+        batches = [path.name]
+    else:
+        raise ValueError(f"split applies to folders and archives; {path} is one batch. Leave it out.")
+    names = _class_names(files)
+    binary = all(name.endswith(".bin") for name in batches)
+    n_samples = sum(_n_records(files[name]) for name in batches) if binary else None
+    header = Header(_PIXELS, np.dtype(np.uint8), np.dtype(np.int64), False, names, n_samples)
+    blocks = _binary_blocks if binary else _python_blocks
+    yield Stream(header, (rows for name in batches for rows in blocks(files[name], options)))
 
 
 def _is_archive(path: Path) -> bool:
     return path.is_file() and head(path, 512)[257:262] == b"ustar"
 
 
-@contextmanager
-def _files(path: Path) -> Iterator[dict[str, _File]]:
-    """Yield the files of a folder or archive by name; for a batch, those of its folder."""
+def _files(path: Path, options: Options) -> dict[str, _File]:
+    """Return the files of a folder or archive by name; for a batch, those of its folder."""
     if not _is_archive(path):
         folder = path if path.is_dir() else path.parent
-        paths = [file for file in folder.iterdir() if file.is_file()]
-        yield {file.name: _File(str(file), file.stat().st_size, cast(Any, partial(open, file, "rb"))) for file in paths}
-        return
+        return {file.name: _File(str(file), file) for file in folder.iterdir() if file.is_file()}
     try:
         # A stream of bounded reads has all methods that tarfile calls.
         with (
             opened(path) as stream,
             tarfile.open(fileobj=cast(BinaryIO, _BoundedReads(stream, path)), mode="r:") as archive,
         ):
-            files = _archived(archive, path)
+            files = _extracted(archive, path, options)
             # Read beyond the end of the archive: the checksum of gzip comes last.
             while stream.read(1 << 20):
                 pass
-            yield files
+            return files
     except tarfile.TarError as error:
         raise ValueError(f"{path} is truncated or damaged ({error}); get the file again.") from error
 
@@ -99,20 +96,22 @@ class _BoundedReads:
         return self._stream.read(n_bytes)
 
 
-def _archived(archive: tarfile.TarFile, path: Path) -> dict[str, _File]:
-    """Return the regular files of an archive by their names without folders."""
+def _extracted(archive: tarfile.TarFile, path: Path, options: Options) -> dict[str, _File]:
+    """Extract the batches of a split and the names of the classes, from whatever folder of an archive."""
     files: dict[str, _File] = {}
+    wanted = {*_META, *(name + suffix for name in _BATCHES.get(options.split or "", ()) for suffix in _SUFFIXES)}
     most = current_tuning().limits.entries  # tarfile keeps the header of each in memory
     for number, member in enumerate(archive):
         name = PurePosixPath(member.name).name
         if number >= most:
             raise ValueError(f"{path} holds more than {most} files; it is not the published archive.")
-        if not member.isreg() or member.issparse():  # sparse files may have any size
+        if name not in wanted or not member.isreg() or member.issparse():  # sparse files may have any size
             continue
-        if name in files and _BATCH.fullmatch(name):
+        if name in files:
             raise ValueError(f"{path} holds two files named {name}; it is not the published archive.")
-        content = cast(Callable[[], IO[bytes]], partial(archive.extractfile, member))  # that of a regular file
-        files[name] = _File(f"{name} in {path}", member.size, content)
+        files[name] = _File(f"{name} in {path}", options.scratch / name)
+        with cast(IO[bytes], archive.extractfile(member)) as content, files[name].path.open("wb") as file:
+            shutil.copyfileobj(content, file, current_tuning().storage.piece_bytes)
     return files
 
 
@@ -120,7 +119,7 @@ def _chosen(files: dict[str, _File], path: Path, split: str | None) -> list[str]
     """Return the names of the batches of a split; binary ones if both kinds exist."""
     if split is None:
         raise ValueError(f"{path} may hold a training and a test set; set split='train' or split='test'.")
-    kinds = [[name + suffix for name in _BATCHES[split]] for suffix in (".bin", "")]
+    kinds = [[name + suffix for name in _BATCHES[split]] for suffix in _SUFFIXES]
     present = [[name for name in names if name in files] for names in kinds]
     for names, there in zip(kinds, present, strict=True):
         if names == there:
@@ -133,7 +132,7 @@ def _chosen(files: dict[str, _File], path: Path, split: str | None) -> list[str]
 def _class_names(files: dict[str, _File]) -> tuple[str, ...] | None:
     """Return the class names in a file beside the batches, None if there is none."""
     if "batches.meta.txt" in files:
-        with files["batches.meta.txt"].open() as stream:
+        with files["batches.meta.txt"].path.open("rb") as stream:
             names = stream.read(current_tuning().limits.labels).decode("utf-8", "replace").split("\n")
     elif "batches.meta" in files:
         where, most = files["batches.meta"].where, current_tuning().limits.labels
@@ -146,17 +145,18 @@ def _class_names(files: dict[str, _File]) -> tuple[str, ...] | None:
 
 
 def _n_records(file: _File) -> int:
-    if file.size == 0 or file.size % _RECORD:
+    size = file.path.stat().st_size
+    if size == 0 or size % _RECORD:
         raise ValueError(
-            f"{file.where} has {file.size} bytes, not a whole number of records of {_RECORD} bytes: it is "
-            f"truncated in record {file.size // _RECORD} or is not a CIFAR-10 batch; get the file again."
+            f"{file.where} has {size} bytes, not a whole number of records of {_RECORD} bytes: it is "
+            f"truncated in record {size // _RECORD} or is not a CIFAR-10 batch; get the file again."
         )
-    return file.size // _RECORD
+    return size // _RECORD
 
 
 def _binary_blocks(file: _File, options: Options) -> Iterator[Rows]:
     step, n_records = options.rows(_RECORD), _n_records(file)
-    with file.open() as stream:
+    with file.path.open("rb") as stream:
         for first in range(0, n_records, step):
             records = np.frombuffer(stream.read(_RECORD * min(step, n_records - first)), _BYTES)
             yield _rows(records["pixels"].reshape(-1, _PIXELS), records["label"], file, first)
@@ -196,15 +196,13 @@ def _entries(file: _File) -> dict[str, list]:
 
     A pickle is a program that may call any function, so it is never run: only its operands are read.
     """
-    limits, piece_bytes = current_tuning().limits, current_tuning().storage.piece_bytes
+    limits = current_tuning().limits
     entries: dict[str, list] = {}
     held: list = []
     try:
-        if file.size > limits.bytes:
+        if file.path.stat().st_size > limits.bytes:
             raise ValueError(f"it has more than {limits.bytes} bytes")
-        with file.open() as stream:
-            content = b"".join(iter(partial(stream.read, piece_bytes), b""))
-        for number, (step, value, _) in enumerate(pickletools.genops(content)):
+        for number, (step, value, _) in enumerate(pickletools.genops(file.path.read_bytes())):
             if number >= limits.steps:
                 raise ValueError(f"it has more than {limits.steps} steps")
             if step.name in _STEPS:
