@@ -21,7 +21,7 @@ from fastsvm.progress_bar import progress_bar
 from fastsvm.tuning import StorageTuning, current_tuning
 
 _EXACT = "exact"
-_OF_MEMORY = "block_bytes", "memory"  # options of readers that follow from the memory
+_OURS = "block_bytes", "memory", "scratch"  # options of readers that no user passes
 _VISIBLE = 2e-5  # Rounding shows above this share of the range of a feature: some 1e-4 of its standard deviation.
 _MOST_FEATURES = 1 << 18  # So many features of sparse rows are watched one by one, with 24 bytes for each.
 _BITS = 6  # There are 64 files of rows per level, far fewer than a process may open.
@@ -59,9 +59,10 @@ def convert(
 
     The write is atomic: the complete file replaces any file of that name. Until then it is in a folder
     `<destination>.*.part` beside it, which is removed at the end, also after an error. Shuffling rows that do not fit
-    in `memory` needs disk space for a second copy. Rows in random order keep their number in the source, in the dataset
-    `source_row`, so that the command line writes predictions in the order of the source. The order does not depend on
-    `memory`, the approximate bytes of rows in memory, of which at least some 16 MiB are used.
+    in `memory` needs disk space for a second copy there, and so do NPZ and compressed IDX. Rows in random order keep
+    their number in the source, in the dataset `source_row`, so that the command line writes predictions in the order of
+    the source. The order does not depend on `memory`, the approximate bytes of rows in memory, of which at least some
+    16 MiB are used.
 
     `format` is a key of `FORMATS`; by default it is recognised by content and name. Other options apply to some
     formats:
@@ -128,7 +129,8 @@ def convert(
     exact = options.get("dtype") == _EXACT
 
     def written(chosen: Options, notes: tuple[str, ...] = ()) -> Summary:
-        with scratch_folder(destination) as scratch, _read(source, format, chosen, exact) as stream:
+        room = scratch_folder(destination)
+        with room as scratch, _read(source, format, chosen._replace(scratch=scratch), exact) as stream:
             header = stream.header
             _check_rows(header, source, memory, tuning)
             header = header._replace(notes=header.notes + notes, class_names=chosen.class_names or header.class_names)
@@ -241,7 +243,7 @@ def _check_rows(header: Header, source: Path, memory: int, tuning: StorageTuning
 
 
 def _reader_options(options: dict[str, Any]) -> Options:
-    allowed = [name for name in Options._fields if name not in _OF_MEMORY]
+    allowed = [name for name in Options._fields if name not in _OURS]
     if unknown := set(options) - set(allowed):
         raise TypeError(f"convert() has no options {sorted(unknown)}; it has {', '.join(allowed)}.")
     dtype, first_index = (options.get(name) for name in ("dtype", "first_index"))
@@ -260,7 +262,7 @@ def _check_options(format: str, options: Options) -> None:
         raise ValueError(f"There is no format {format!r}; there are {', '.join(FORMATS)}.")
     if options.split not in (None, "train", "test"):
         raise ValueError(f"split must be 'train' or 'test', it is {options.split!r}.")
-    for name in set(Options._fields) - {"class_names", *_OF_MEMORY} - FORMATS[format].options:
+    for name in set(Options._fields) - {"class_names", *_OURS} - FORMATS[format].options:
         if getattr(options, name) is not None:
             raise ValueError(f"{name} does not apply to {format}, only to {formats_with(name)}.")
 

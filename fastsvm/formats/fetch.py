@@ -31,7 +31,7 @@ class Remote(NamedTuple):
 class Dataset(NamedTuple):
     """A published data set."""
 
-    addresses: tuple[str, ...]  # They are of folders, each ending in a slash. The first that has the files is used.
+    address: str  # It is that of a folder, and ends in a slash.
     files: tuple[Remote, ...]
     source: str = "."  # It is the file or folder to convert, relative to that of the downloaded files.
     class_names: tuple[str, ...] | None = None  # They are given if they are not in the files.
@@ -39,12 +39,12 @@ class Dataset(NamedTuple):
 
 DATASETS = {
     "cifar10": Dataset(
-        ("https://www.cs.toronto.edu/~kriz/",),
+        "https://www.cs.toronto.edu/~kriz/",
         (Remote("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", 170052171),),
         "cifar-10-binary.tar.gz",
     ),
     "mnist": Dataset(
-        ("https://ossci-datasets.s3.amazonaws.com/mnist/", "http://yann.lecun.com/exdb/mnist/"),
+        "https://ossci-datasets.s3.amazonaws.com/mnist/",
         (
             Remote("train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9912422),
             Remote("train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", 28881),
@@ -53,7 +53,7 @@ DATASETS = {
         ),
     ),
     "fashion-mnist": Dataset(
-        ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
         (
             Remote("train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26421880),
             Remote("train-labels-idx1-ubyte.gz", "25c81989df183df01b3e8a0aad5dffbe", 29515),
@@ -91,29 +91,17 @@ def fetch(name: str, folder: str | Path, *, progress: bool = True, base_url: str
     check_folder(folder)
     originals = folder / name
     originals.mkdir(parents=True, exist_ok=True)
-    addresses = dataset.addresses if base_url is None else (base_url.rstrip("/") + "/",)
+    address = dataset.address if base_url is None else base_url.rstrip("/") + "/"
     targets = {split: folder / f"{name}-{split}.h5" for split in ("train", "test")}
     for target in targets.values():
         check_output(target)
     for remote in dataset.files:
-        _from_any(addresses, originals, remote, progress)
+        download(address + remote.name, originals, remote, progress)
     for split, target in targets.items():
         if not target.exists():
             source, names = originals / dataset.source, dataset.class_names
             convert(source, target, split=split, class_names=names, progress=progress)
     return list(targets.values())
-
-
-def _from_any(addresses: tuple[str, ...], folder: Path, remote: Remote, progress: bool) -> None:
-    """Download a file from the first address that has it."""
-    failures: list[FetchError] = []
-    for address in addresses:
-        try:
-            download(address + remote.name, folder, remote, progress)
-            return
-        except FetchError as error:
-            failures.append(error)
-    raise FetchError(" ".join(map(str, failures))) from failures[-1]
 
 
 def download(url: str, folder: Path, remote: Remote, progress: bool = True) -> Path:

@@ -5,7 +5,7 @@ from fastsvm.losses.chosen import chosen_loss as chosen_loss
 from fastsvm.losses.classes import CrammerSinger as CrammerSinger
 from fastsvm.losses.classes import Softmax as Softmax
 from fastsvm.losses.classes import WestonWatkins as WestonWatkins
-from fastsvm.losses.interface import *  # noqa: F403, the one list of what losses have
+from fastsvm.losses.interface import *  # noqa: F403
 from fastsvm.losses.labels import Hinge as Hinge
 from fastsvm.losses.labels import Log as Log
 from fastsvm.losses.labels import ModifiedHuber as ModifiedHuber

@@ -31,44 +31,6 @@ import numpy as np
 
 from fastsvm._compiled.compiler import generic, jit
 
-__all__ = [
-    "LOSSES",
-    "MOST_STEPS",
-    "ROUNDINGS",
-    "Demands",
-    "Loss",
-    "RowAt",
-    "box",
-    "conjugate",
-    "conjugate_curvature",
-    "conjugate_of_classes",
-    "coordinate_update",
-    "cost_of",
-    "demands_of_scores",
-    "feasible",
-    "is_loss",
-    "is_piecewise",
-    "least_curvature",
-    "loss_curvature",
-    "loss_named",
-    "loss_names",
-    "loss_of_classes",
-    "loss_slope",
-    "loss_value",
-    "margin_excess",
-    "nearly",
-    "probabilities",
-    "projected_gradient",
-    "provides_dual",
-    "provides_newton",
-    "provides_probabilities",
-    "register_loss",
-    "targets_and_costs",
-    "update_of_classes",
-    "violation_of_classes",
-    "write_costs",
-]
-
 MOST_STEPS = 200
 """Newton's method, a sequence of its problems or a search for a root ends after few steps, or after so many."""
 

@@ -183,7 +183,7 @@ class _Asked:
         (n, n_features), dtype, blocks = found
         y, weight = self._columns(root, path, n)
         more = {} if weight is None else {"sample_weight": weight.astype(np.float64)}
-        y_dtype = None if y is None else label_type(Matrix.of("y", y), str(path), n)
+        y_dtype = None if y is None else label_type(Matrix("y", y), str(path), n)
 
         def rows() -> Iterator[Rows]:
             place = 0
@@ -314,7 +314,7 @@ class _Asked:
         y_dtype = None
         if columns[1] is not None:
             y = _labels(columns[1])
-            y_dtype = label_type(Matrix.of("y of batch 0", y), "batch 0", begin.shape[0])
+            y_dtype = label_type(Matrix("y of batch 0", y), "batch 0", begin.shape[0])
         dtype = stored_type(begin.dtype)
         names = None if columns[3] is None else tuple(map(str, columns[3]))
         header = Header(begin.shape[1], dtype, y_dtype, sparse=sparse.issparse(begin), feature_names=names)
@@ -341,7 +341,7 @@ class _Asked:
             X = X.astype(header.dtype, copy=False)
             check_finite(X if isinstance(X, np.ndarray) else X.data[None], where, place)
             if y is not None:
-                column = Matrix.of(f"y of {where}", _labels(y))
+                column = Matrix(f"y of {where}", _labels(y))
                 if label_type(column, where, X.shape[0]).kind != np.dtype(header.y_dtype).kind:
                     raise ValueError(f"y of {where} holds {column.dtype}; that of batch 0 is of another kind.")
                 y = labels_of(column, 0, X.shape[0])

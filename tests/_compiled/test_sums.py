@@ -23,7 +23,6 @@ IN_SEQUENCE = {
     "solvers/linear_dual/dense_epochs.py:_process_blocks",  # places that other arrays tell
     "solvers/linear_dual/one_class.py:_exchange_sparse",
     "solvers/linear_primal/sweeps.py:minimise",  # each place has loops of its own
-    "solvers/sgd/private_features.py:_merge",
     "solvers/sgd/sparse_steps.py:_batch_steps",  # whole numbers
     "solvers/sgd/sparse_steps.py:_move_by_feature",
     "sources/windows.py:_permute",

@@ -150,7 +150,7 @@ def digits(server, monkeypatch) -> Server:
         files[f"{prefix}-labels-idx1-ubyte.gz"] = idx(np.arange(n, dtype=np.uint8) % 2)
     server.files = files
     table = tuple(remote(name, content) for name, content in files.items())
-    monkeypatch.setitem(DATASETS, "digits", Dataset((f"{server.url}/",), table, class_names=("even", "odd")))
+    monkeypatch.setitem(DATASETS, "digits", Dataset(f"{server.url}/", table, class_names=("even", "odd")))
     return server
 
 
@@ -168,17 +168,11 @@ def test_fetch(digits, tmp_path, load):
 
 
 def test_fetch_from_another_address(digits, tmp_path, monkeypatch):
-    unreachable = DATASETS["digits"]._replace(addresses=("http://127.0.0.1:9/",))
+    unreachable = DATASETS["digits"]._replace(address="http://127.0.0.1:9/")
     monkeypatch.setitem(DATASETS, "digits", unreachable)
     with pytest.raises(FetchError, match=r"127\.0\.0\.1:9"):
         fetch("digits", tmp_path, progress=False)
     assert all(path.exists() for path in fetch("digits", tmp_path, progress=False, base_url=digits.url))
-
-
-def test_fetch_tries_the_next_address(digits, tmp_path, monkeypatch):
-    both = DATASETS["digits"]._replace(addresses=("http://127.0.0.1:9/", f"{digits.url}/"))
-    monkeypatch.setitem(DATASETS, "digits", both)
-    assert all(path.exists() for path in fetch("digits", tmp_path, progress=False))
 
 
 def test_unknown_name(tmp_path):
@@ -190,4 +184,4 @@ def test_the_table_is_complete():
     for name in ("cifar10", "mnist", "fashion-mnist"):
         for file in DATASETS[name].files:
             assert len(file.md5) == 32 and int(file.md5, 16) and file.size > 0 and "/" not in file.name
-        assert all(address.endswith("/") for address in DATASETS[name].addresses)
+        assert DATASETS[name].address.endswith("/")

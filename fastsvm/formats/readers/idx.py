@@ -7,12 +7,14 @@ integer.
 import math
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import numpy as np
 
-from fastsvm.formats.readers.stream import Matrix, Options, Stream, compressed, head, matrix_in, opened, rows_of
+from fastsvm.formats.readers.stream import Matrix, Options, Stream, compressed, head, opened, rows_of
+from fastsvm.tuning import current_tuning
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _PREFIXES = {"train": "train", "test": "(?:t10k|test)"}
@@ -34,36 +36,41 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
     """Open images and, unless `label` is False, their labels."""
     images_path = _images(path, options.split)
     labels_path = _labels_of(images_path, options.label)
-    with ExitStack() as files:
-        images = _array(files, images_path)
-        if len(images.shape) < 2:
-            raise ValueError(f"{images_path} has one dimension, so it holds labels; name the file of the images.")
-        labels = None if labels_path is None else _array(files, labels_path)
-        if labels is not None:
-            _check_labels(labels, images)
-        yield rows_of(images, labels, options)
+    images = _array(images_path, options)
+    if len(images.shape) < 2:
+        raise ValueError(f"{images_path} has one dimension, so it holds labels; name the file of the images.")
+    labels = None if labels_path is None else _array(labels_path, options)
+    if labels is not None:
+        _check_labels(labels, images)
+    yield rows_of(images, labels, options)
 
 
-def _array(files: ExitStack, path: Path) -> Matrix:
-    """Return the array in a file, which stays open as long as `files`."""
-    stream = files.enter_context(opened(path))
-    magic = stream.read(4)
-    if not _is_magic(magic):
-        raise ValueError(f"{path} is not an IDX file: it starts with the bytes {magic.hex(' ') or '(none)'}.")
-    raw = stream.read(4 * magic[3])
-    if len(raw) < 4 * magic[3]:
-        raise ValueError(f"{path} is truncated: its {magic[3]} dimensions end at byte {4 + len(raw)}.")
-    shape = tuple(np.frombuffer(raw, ">u4").tolist())
-    dtype = np.dtype(_TYPES[magic[2]])
-    if not 0 < math.prod(shape[1:]) <= np.iinfo(np.int32).max or shape[0] == 0:
-        raise ValueError(f"{path} has the dimensions {shape}, which cannot be rows of features.")
-    size, expected = path.stat().st_size, 4 + len(raw) + math.prod(shape) * dtype.itemsize
-    if compressed(path) is None and size != expected:
+def _array(path: Path, options: Options) -> Matrix:
+    """Return the array in a file, which is decompressed first."""
+    with opened(path) as stream:
+        magic = stream.read(4)
+        if not _is_magic(magic):
+            raise ValueError(f"{path} is not an IDX file: it starts with the bytes {magic.hex(' ') or '(none)'}.")
+        raw = stream.read(4 * magic[3])
+        if len(raw) < 4 * magic[3]:
+            raise ValueError(f"{path} is truncated: its {magic[3]} dimensions end at byte {4 + len(raw)}.")
+        shape, dtype = tuple(np.frombuffer(raw, ">u4").tolist()), np.dtype(_TYPES[magic[2]])
+        if not 0 < math.prod(shape[1:]) <= np.iinfo(np.int32).max or shape[0] == 0:
+            raise ValueError(f"{path} has the dimensions {shape}, which cannot be rows of features.")
+        begin, expected, plain = stream.tell(), stream.tell() + math.prod(shape) * dtype.itemsize, path
+        if compressed(path) is not None:
+            with NamedTemporaryFile(dir=options.scratch, delete=False) as file:
+                plain = Path(file.name)
+                file.write(magic + raw)
+                while file.tell() <= expected and (piece := stream.read(current_tuning().storage.piece_bytes)):
+                    file.write(piece)
+    size = plain.stat().st_size
+    if size != expected:
         raise ValueError(
-            f"{path} has {size} bytes, its dimensions {shape} ask for {expected}: it is truncated or damaged; get the "
-            "file again."
+            f"{path} holds {size} bytes, its dimensions {shape} ask for {expected}: it is truncated or damaged; get "
+            "the file again."
         )
-    return matrix_in(stream, str(path), shape, dtype)
+    return Matrix(str(path), np.memmap(plain, dtype, "r", begin, shape))
 
 
 def _check_labels(labels: Matrix, images: Matrix) -> None:

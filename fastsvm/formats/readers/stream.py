@@ -221,52 +221,31 @@ class Options(NamedTuple):
     class_names: tuple[str, ...] | None = None  # They apply to all formats.
     block_bytes: int = StorageTuning().block_bytes  # It is the rough size of a block.
     memory: int = 256 << 20  # So many bytes of memory may be used.
+    scratch: Path = Path()  # Readers may write files to this folder, which is removed later.
 
     def rows(self, row_bytes: int) -> int:
         """Return how many rows of `row_bytes` make a block."""
         return max(1, self.block_bytes // max(1, row_bytes))
 
 
-# --- arrays that are read in successive rows ------------------------------------------------------------
+# --- arrays whose rows are read in turn ------------------------------------------------------------------
 
 
 class Matrix(NamedTuple):
-    """An array in a file that is read in successive rows: `take(first, stop)` returns rows, and calls are in order."""
+    """An array that is in memory, or mapped into it. The axes after the first are the features."""
 
     where: str  # It names the file and the array in messages.
-    shape: tuple[int, ...]  # The axes after the first are the features.
-    dtype: np.dtype
-    take: Callable[[int, int], np.ndarray]
+    array: np.ndarray
 
-    @classmethod
-    def of(cls, where: str, array: np.ndarray) -> "Matrix":
-        """Return an array that is in memory, or mapped into it; rows are copied when they are taken."""
-        return cls(where, array.shape, array.dtype, lambda first, stop: np.array(array[first:stop]))
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self.array.shape
 
-
-def matrix_in(
-    stream: IO[bytes],
-    where: str,
-    shape: tuple[int, ...],
-    dtype: np.dtype,
-) -> Matrix:
-    """Return the array of the rest of a stream, which must have so many rows."""
-    row_bytes = math.prod(shape[1:]) * dtype.itemsize
-
-    def take(first: int, stop: int) -> np.ndarray:
-        raw = stream.read((stop - first) * row_bytes)
-        if len(raw) < (stop - first) * row_bytes:
-            row = first + len(raw) // row_bytes
-            raise ValueError(
-                f"{where} is truncated: it should have {shape[0]} rows and ends in row {row} (counted from 0); get the "
-                "file again."
-            )
-        # Reading to the end compares the checksum of an archive.
-        if stop == shape[0] and stream.read(1):
-            raise ValueError(f"{where} continues after its {shape[0]} rows; the file is damaged.")
-        return np.frombuffer(raw, dtype).reshape(-1, *shape[1:])
-
-    return Matrix(where, shape, dtype, take)
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the array."""
+        return self.array.dtype
 
 
 def rows_of(matrix: Matrix, column: Matrix | None, options: Options, weight: Matrix | None = None) -> Stream:
@@ -294,9 +273,9 @@ def _blocks(matrix: Matrix, column: Matrix | None, weight: Matrix | None, dtype:
     n_samples = matrix.shape[0]
     for first in range(0, n_samples, step):
         stop = min(first + step, n_samples)
-        X = matrix.take(first, stop).reshape(stop - first, -1).astype(dtype, copy=False)
+        X = np.array(matrix.array[first:stop]).reshape(stop - first, -1).astype(dtype, copy=False)
         check_finite(X, matrix.where, first)
-        more = {} if weight is None else {"sample_weight": weight.take(first, stop).astype(np.float64)}
+        more = {} if weight is None else {"sample_weight": weight.array[first:stop].astype(np.float64)}
         if weight is not None:
             check_weights(more["sample_weight"], weight.where, first)
         yield Rows(np.ascontiguousarray(X), None if column is None else labels_of(column, first, stop), more)
@@ -329,7 +308,7 @@ def label_type(column: Matrix, where: str, n_rows: int) -> np.dtype:
 
 def labels_of(column: Matrix, first: int, stop: int) -> np.ndarray:
     """Return the labels of some rows."""
-    y = column.take(first, stop).reshape(-1)
+    y = np.array(column.array[first:stop]).reshape(-1)
     if y.dtype.kind == "S":
         return np.char.decode(y, "utf-8")
     if y.dtype.kind == "U":

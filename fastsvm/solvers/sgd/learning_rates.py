@@ -59,59 +59,21 @@ class Schedule(NamedTuple):
 
 
 Rates = Callable[[Schedule, np.ndarray], np.ndarray]
-SCHEDULES: dict[str, Rates] = {}
-"""Schedules by name."""
-
-
-def register_rate(name: str) -> Callable[[Rates], Rates]:
-    """Return a decorator that registers a schedule as a value of `learning_rate`.
-
-    A schedule is a function of a `Schedule` and an array of step numbers 0, 1, .... It returns the learning rates of
-    these steps. A name that is taken raises ValueError.
-    """
-    if name in SCHEDULES:
-        raise ValueError(f"There is a learning rate {name!r} already: choose another name.")
-
-    def add(rates: Rates) -> Rates:
-        SCHEDULES[name] = rates
-        return rates
-
-    return add
-
-
-@register_rate("auto")
-def _auto(schedule: Schedule, t: np.ndarray) -> np.ndarray:
+SCHEDULES: dict[str, Rates] = {
     # About the smaller of 1/√t, the rate for convex losses, and 1/(αt), the rate under strong convexity.
-    slowing = np.sqrt(1 + _EARLY * t / schedule.steps_per_epoch)
-    return schedule.first / (slowing + schedule.alpha * schedule.first * t)
-
-
-@register_rate("optimal")
-def _optimal(schedule: Schedule, t: np.ndarray) -> np.ndarray:
+    "auto": lambda schedule, t: (
+        schedule.first / (np.sqrt(1 + _EARLY * t / schedule.steps_per_epoch) + schedule.alpha * schedule.first * t)
+    ),
     # Bottou (2012), Stochastic gradient descent tricks.
-    return 1 / (schedule.alpha * t + 1 / schedule.first)
-
-
-@register_rate("pegasos")
-def _pegasos(schedule: Schedule, t: np.ndarray) -> np.ndarray:
+    "optimal": lambda schedule, t: 1 / (schedule.alpha * t + 1 / schedule.first),
     # Shalev-Shwartz et al. (2011), figure 2.
-    return 1 / (schedule.alpha * (t + 1))
-
-
-@register_rate("invscaling")
-def _inverse_scaling(schedule: Schedule, t: np.ndarray) -> np.ndarray:
-    return schedule.first / (t + 1) ** schedule.power
-
-
-@register_rate("constant")
-@register_rate("adaptive")  # the solver divides it when the objective stops falling
-def _constant(schedule: Schedule, t: np.ndarray) -> np.ndarray:
-    return np.full(len(t), schedule.first)
-
-
-@register_rate(BY_FEATURE)  # in multiples of the rate of each feature
-def _by_feature(schedule: Schedule, t: np.ndarray) -> np.ndarray:
-    return np.ones(len(t))
+    "pegasos": lambda schedule, t: 1 / (schedule.alpha * (t + 1)),
+    "invscaling": lambda schedule, t: schedule.first / (t + 1) ** schedule.power,
+    "constant": lambda schedule, t: np.full(len(t), schedule.first),
+    "adaptive": lambda schedule, t: np.full(len(t), schedule.first),  # divided when the objective stops falling
+    BY_FEATURE: lambda schedule, t: np.ones(len(t)),  # in multiples of the rate of each feature
+}
+"""Learning rates by name: functions of a `Schedule` and an array of step numbers 0, 1, ..."""
 
 
 def averaging_weights(t: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ with steps of the same kind. Features that never occur have weights of zero and 
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.solvers.sgd.learning_rates import FeatureRates
 from fastsvm.solvers.sgd.problem import LinearFunction
@@ -55,68 +55,24 @@ def merged_features(source: Source, least_share: float) -> tuple[Source, Private
     if not isinstance(source.block, CSRBlock):
         return None
     block, _ = readable(source.block, np.arange(n))
-    counts = np.zeros(d, np.int32)
-    _count(block, counts)
+    X = sparse.csr_array((block.data, block.indices, block.indptr), shape=(n, d))
+    counts = np.bincount(X.indices, minlength=d)
     shared = np.flatnonzero(counts > 1)
     if d - len(shared) - n < least_share * d:
         return None
     # Those that many rows have lie side by side, where they stay in the processor's cache.
     shared = shared[np.argsort(-np.minimum(counts[shared], _MANY).astype(np.int16), kind="stable")]
-    columns_of = np.full(d, -1, block.indices.dtype)
-    columns_of[shared] = np.arange(len(shared))
-    n_private, starts = int(np.count_nonzero(counts == 1)), np.zeros(n + 1, np.int64)
-    private = PrivateFeatures(d, shared, starts, np.empty(n_private, np.int64), np.empty(n_private))
-    most = len(block.data) - n_private + n
-    merged = CSRBlock(
-        np.empty(most, block.data.dtype),
-        np.empty(most, block.indices.dtype),
-        np.zeros(n + 1, np.int64),
-        len(shared) + n,
-    )
-    n_values, n_merged = _merge(block, columns_of, merged, private)
-    if n_values <= 0:
+    places = np.flatnonzero(counts[X.indices] == 1)
+    rows, values = np.searchsorted(X.indptr, places, side="right") - 1, X.data[places].astype(np.float64)
+    owners, sizes = np.unique(rows, return_counts=True)
+    with np.errstate(over="ignore"):
+        lengths = np.sqrt(np.bincount(rows, np.square(values), n)[owners])
+        merged_values = lengths.astype(X.dtype)
+    if not np.isfinite(merged_values).all():
         return None
-    block = CSRBlock(merged.data[:n_values], merged.indices[:n_values], merged.indptr, len(shared) + n_merged)
-    return MemorySource(block), private._replace(starts=starts[: n_merged + 1])
-
-
-@jit
-def _count(block, counts):
-    """Count the values of each feature."""
-    indices = block.indices
-    for p in range(block.indptr[block.indptr.size - 1]):
-        counts[indices[p]] += 1
-
-
-@jit
-def _merge(block, columns_of, merged, private):
-    """Write the merged rows and what belongs to their private features.
-
-    Returns the numbers of values and of further features; -1 if the length of a row's private features is not finite.
-    """
-    data, indices, indptr = block.data, block.indices, block.indptr
-    new_data, new_indices, new_indptr = merged.data, merged.indices, merged.indptr
-    starts, columns, shares = private.starts, private.columns, private.shares
-    count, owner, at, n_shared = 0, 0, 0, private.shared.size
-    for i in range(indptr.size - 1):
-        first, squares = at, 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            j, x = indices[p], data[p]
-            if columns_of[j] >= 0:
-                new_data[count], new_indices[count] = x, columns_of[j]
-                count += 1
-            else:
-                columns[at], shares[at] = j, x
-                squares += np.float64(x) * np.float64(x)
-                at += 1
-        length = np.sqrt(squares)
-        if not length < np.inf:
-            return -1, 0
-        if at > first:
-            for q in range(first, at):
-                shares[q] = shares[q] / length if length > 0 else 0.0
-            new_data[count], new_indices[count] = length, n_shared + owner
-            count, owner = count + 1, owner + 1
-            starts[owner] = at
-        new_indptr[i + 1] = count
-    return count, owner
+    own = sparse.csr_array((merged_values, (owners, np.arange(len(owners)))), shape=(n, len(owners)))
+    merged = sparse.hstack([X[:, shared], own], format="csr")
+    starts, divisors = np.append(0, np.cumsum(sizes)), np.where(lengths > 0, lengths, 1.0)
+    private = PrivateFeatures(d, shared, starts, X.indices[places], values / np.repeat(divisors, sizes))
+    indices = merged.indices.astype(block.indices.dtype, copy=False)  # SciPy takes wider ones, which are slower
+    return MemorySource(CSRBlock(merged.data, indices, merged.indptr.astype(np.int64), merged.shape[1])), private

@@ -32,7 +32,7 @@ def python2_pickle(pixels: np.ndarray, labels: np.ndarray) -> bytes:
         b"cnumpy\ndtype\n(", text(b"u1"), b"I0\nI1\ntR(I3\n", text(b"|"), b"NNNI-1\nI-1\nI0\ntb",
         b"I00\n", b"T" + len(raw).to_bytes(4, "little") + raw, b"tb",
     ])  # fmt: skip
-    numbers = b"(" + b"".join(b"I%d\n" % label for label in labels) + b"l"
+    numbers = b"](" + b"".join(b"K%c" % label for label in labels) + b"e"
     items = text(b"data") + data + text(b"labels") + numbers + text(b"batch_label") + text(b"one of 6")
     return b"\x80\x02(" + items + b"d."
 
@@ -139,20 +139,20 @@ def test_malicious_pickle_runs_nothing(python, refused):
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         evil = pickle.dumps({b"data": Malicious(mark), b"labels": []}, protocol=protocol)
         (python / "test_batch").write_bytes(evil)
-        assert "asks for" in refused(python, split="test")
+        assert "must hold 'data'" in refused(python, split="test")
     assert not mark.exists()
-
-
-@pytest.mark.parametrize("name", [b"os\nsystem", b"builtins\neval", b"numpy\nload", b"numpy.core.multiarray\nx"])
-def test_other_globals_are_refused(python, refused, name):
-    (python / "test_batch").write_bytes(b"\x80\x02c" + name + b"\n(U\x04truetR.")
-    assert "asks for" in refused(python, split="test")
 
 
 def test_arrays_of_objects_are_refused(python, refused):
     pixels = np.array([[{}]], dtype=object)
     (python / "test_batch").write_bytes(pickle.dumps({b"data": pixels, b"labels": [0]}, protocol=2))
-    assert "cannot be read as a pickle" in refused(python, split="test")
+    assert "must hold 'data'" in refused(python, split="test")
+
+
+def test_arrays_by_columns_are_refused(python, refused):
+    pixels, labels = batch(0)
+    (python / "test_batch").write_bytes(python3_pickle(np.asfortranarray(pixels), labels))
+    assert "must hold 'data'" in refused(python, split="test")
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_truncated_npy(tmp_path, refused, keep):
 @pytest.mark.parametrize("compress", [np.savez, np.savez_compressed])
 def test_npz(tmp_path, converted, compress):
     path = tmp_path / "rows.npz"
-    compress(path, X=X, y=y)
+    compress(path, X=np.asfortranarray(X) if compress is np.savez else X, y=y)
     for memory in (1 << 28, 1):
         stored = converted(path, memory=memory)
         np.testing.assert_array_equal(stored.X, X)
@@ -107,7 +107,7 @@ def test_unfit_archives(tmp_path, refused):
     path = tmp_path / "rows.npz"
     np.savez(path, X=np.array([[{}]], object))
     assert "objects" in refused(path)
-    assert "by columns" in refused(pack(tmp_path, X=np.asfortranarray(X)))
+    pack(tmp_path, X=X)
     path.write_bytes(path.read_bytes()[:-3])
     assert "rows.npz is truncated" in refused(path)
 

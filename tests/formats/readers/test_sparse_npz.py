@@ -40,12 +40,16 @@ def test_a_row_of_many_values_and_indices_in_any_order(tmp_path, converted):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"indptr": np.arange(61)[::-1]}, "damaged: indptr does not rise"),
+        ({"indptr": np.arange(61)[::-1]}, "damaged: index pointer should start with 0"),
+        (
+            {"indptr": np.concatenate([X.indptr[:5], X.indptr[3:-3], X.indptr[-1:]])},
+            "damaged: indptr must be a non-decreasing",
+        ),
         ({"indptr": np.zeros(61, int)}, "its rows have 0 values"),
-        ({"indptr": np.arange(5)}, "have the shapes"),
-        ({"indices": np.full(X.nnz, 9)}, "damaged: it has indices from 9 to 9"),
+        ({"indptr": np.arange(5)}, "damaged: index pointer size 5 should be 61"),
+        ({"indices": np.full(X.nnz, 9)}, "damaged: indices must be < 9"),
         ({"shape": np.array([0, 9])}, "needs rows and columns"),
-        ({"shape": np.arange(3)}, "does not describe a sparse matrix"),
+        ({"shape": np.arange(3)}, "do not describe a sparse matrix"),
         ({"data": np.full(X.nnz, np.nan)}, "row 0, counted from 0, has a value that is not finite"),
         ({"data": X.data + 1j}, "features are real numbers"),
         ({"format": np.array(b"dia")}, "Save X.tocsr"),
