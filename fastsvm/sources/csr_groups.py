@@ -13,6 +13,9 @@ from fastsvm.sources.block import CSRBlock, index_type, look_through
 from fastsvm.sources.hdf5 import HDF5DenseSource, HDF5Source, attribute, place_of, reading
 from fastsvm.sources.tiled import block_bytes, check_unpacked, stored_type
 
+Node = Any
+"""A group or an array of HDF5 or of Zarr, which have the same methods but no type in common."""
+
 
 class CSRGroup(Source):
     """Rows of a group in AnnData's layout: `data`, `indices`, `indptr` and the attribute `shape`.
@@ -25,7 +28,7 @@ class CSRGroup(Source):
 
     @property
     @abstractmethod
-    def node(self) -> Any:
+    def node(self) -> Node:
         """The open group."""
 
     @property
@@ -55,15 +58,15 @@ class CSRGroup(Source):
         if self.origin.first_index is not None:
             self.shape = self.shape[0], max(self.shape[1], n_features)
 
-    def _declared(self, group: Any) -> Any:
+    def _declared(self, group: Node) -> Node:
         """Return the shape that the group declares."""
         return group.attrs.get("shape", ())
 
     @abstractmethod
-    def _packed(self, part: Any) -> tuple[int, ...] | None:
+    def _packed(self, part: Node) -> tuple[int, ...] | None:
         """Return the shape of a chunk of a part whose chunks are compressed, None of another."""
 
-    def _check_parts(self, group: Any) -> None:
+    def _check_parts(self, group: Node) -> None:
         where = f"{self.where} is not a CSR group: "
         for name, kinds in (("data", "biuf"), ("indices", "iu"), ("indptr", "iu")):
             part = group.get(name)
@@ -132,7 +135,7 @@ class HDF5CSRSource(HDF5Source, CSRGroup):
         """Name and file of the group."""
         return f"{self.name} in {self.path}"
 
-    def _declared(self, group: h5py.Group) -> Any:
+    def _declared(self, group: h5py.Group) -> Node:
         return attribute(group, "shape", ())
 
     def _packed(self, part: h5py.Dataset) -> tuple[int, ...] | None:
@@ -142,7 +145,7 @@ class HDF5CSRSource(HDF5Source, CSRGroup):
 class ZarrCSRSource(CSRGroup):
     """Rows of a group of Zarr."""
 
-    def __init__(self, group: Any, path: object) -> None:
+    def __init__(self, group: Node, path: object) -> None:
         self._group, self._place, self.reads = group, f"{group.path or '/'} in {path}", Reads()
         self._inspect()
 
@@ -152,11 +155,11 @@ class ZarrCSRSource(CSRGroup):
         return self._place
 
     @property
-    def node(self) -> Any:
+    def node(self) -> Node:
         """The open group."""
         return self._group
 
-    def _packed(self, part: Any) -> tuple[int, ...]:
+    def _packed(self, part: Node) -> tuple[int, ...]:
         return part.chunks
 
     def _timed(self, read: Callable[[], Kind], start: int, stop: int) -> Kind:
@@ -176,12 +179,14 @@ def hdf5_source(node: h5py.Dataset | h5py.Group) -> HDF5Source:
     return HDF5CSRSource(node)
 
 
-def group_attribute(group: Any, name: str) -> Any:
+def group_attribute(group: Node, name: str) -> Node:
     """Return an attribute of a group of HDF5 or Zarr, None if there is none."""
     return attribute(group, name) if isinstance(group, h5py.Group) else group.attrs.get(name)
 
 
-def rows_of_columns(group: Any, most_bytes: int) -> tuple[tuple[int, int], np.dtype, Iterator[sparse.csr_array]] | None:
+def rows_of_columns(
+    group: Node, most_bytes: int
+) -> tuple[tuple[int, int], np.dtype, Iterator[sparse.csr_array]] | None:
     """Return shape, type and blocks of rows of a matrix that is stored by columns; None if it is stored otherwise.
 
     AnnData's CSC groups and MATLAB's sparse matrices are. Blocks of so many bytes take a pass over the file each.
@@ -201,7 +206,7 @@ def rows_of_columns(group: Any, most_bytes: int) -> tuple[tuple[int, int], np.dt
 
 
 def _row_blocks(
-    group: Any, parts: tuple[Any, Any, np.ndarray], n_rows: int, most_bytes: int
+    group: Node, parts: tuple[Node, Node, np.ndarray], n_rows: int, most_bytes: int
 ) -> Iterator[sparse.csr_array]:
     data, indices, ends = parts
     step = max(1, most_bytes // 64)  # a value that is read takes up to 64 bytes on its way

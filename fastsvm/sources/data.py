@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fastsvm.sources.base import Origin, Source
-from fastsvm.sources.csr_groups import hdf5_source
+from fastsvm.sources.csr_groups import Node, hdf5_source
 from fastsvm.sources.hdf5 import CLOSED, HDF5DenseSource, attribute, check_storage, member, open_file, place_of, reading
 from fastsvm.tuning import current_tuning
 
@@ -139,21 +139,21 @@ class Data:
 # --- parts of files of HDF5 and of Zarr ------------------------------------------------------------------
 
 
-def is_group(node: Any) -> bool:
+def is_group(node: Node) -> bool:
     """Return whether a node of HDF5 or Zarr is a group."""
     return hasattr(node, "keys") and not hasattr(node, "shape")
 
 
-def node_in(root: Any, name: str) -> Any:
+def node_in(root: Node, name: str) -> Node:
     """Return the node with a name in a file of HDF5, or in a group of Zarr."""
     return member(root, name) if isinstance(root, h5py.Group) else root[name]
 
 
-def listed_parts(root: Any, path: object) -> str:
+def listed_parts(root: Node, path: object) -> str:
     """Return names, shapes and types of the arrays in a file, for messages."""
     most = current_tuning().limits.shown
 
-    def walk(group: Any, prefix: str) -> Iterator[str]:
+    def walk(group: Node, prefix: str) -> Iterator[str]:
         for name in group:
             try:
                 node = node_in(group, name)
@@ -169,7 +169,7 @@ def listed_parts(root: Any, path: object) -> str:
     return f"{path} holds {', '.join(found[:most]) or 'nothing'}{more}"
 
 
-def locate(root: Any, name: str, folder: str) -> Any:
+def locate(root: Node, name: str, folder: str) -> Node:
     """Return the node with a name in a file, or in a folder of it as AnnData has them; None if there is none."""
     for path in (name, f"{folder}/{name}"):
         try:
@@ -180,7 +180,7 @@ def locate(root: Any, name: str, folder: str) -> Any:
     return None
 
 
-def column_values(node: Any, where: str, n: int, of: str) -> np.ndarray:
+def column_values(node: Node, where: str, n: int, of: str) -> np.ndarray:
     """Return the n values of a column: a dataset of one dimension, a matrix of one column, or AnnData's categories."""
     if is_group(node):
         return _encoded(node, where, n, of)
@@ -195,7 +195,7 @@ def column_values(node: Any, where: str, n: int, of: str) -> np.ndarray:
     return values.astype(object).astype(str) if values.dtype.kind in "OT" else values
 
 
-def _encoded(group: Any, where: str, n: int, of: str) -> np.ndarray:
+def _encoded(group: Node, where: str, n: int, of: str) -> np.ndarray:
     """Return the values of a group of AnnData: categories and their codes, or values and which of them are missing."""
     if "codes" in group and "categories" in group:
         codes = column_values(node_in(group, "codes"), f"codes of {where}", n, of)
@@ -281,14 +281,14 @@ class HDF5Data(Data):
     def _missing(self, name: object) -> NoReturn:
         raise ValueError(f"{self.path} has no part {name!r}; {listed_parts(self._file, 'it')}.")
 
-    def _node(self, default: str, name: str | None, folder: str) -> Any:
+    def _node(self, default: str, name: str | None, folder: str) -> Node:
         """Return the node of a column: the one with a name, or the default, which may be absent."""
         if name is None:
             return member(self._file, default) if default in self._file else None
         node = locate(self._file, name, folder)
         return self._missing(name) if node is None else node
 
-    def _values(self, node: Any, axis: int = 0) -> np.ndarray | None:
+    def _values(self, node: Node, axis: int = 0) -> np.ndarray | None:
         """Return the values of a column with an entry for each row (axis 0) or feature (axis 1), None for None."""
         if node is None:
             return None
@@ -305,7 +305,7 @@ class HDF5Data(Data):
             raise ValueError(f"{node.name[1:]} in {self.path} must be strings, they are {names.dtype}.")
         return None if names is None else names.astype(object)
 
-    def _origin(self, label: Any) -> Origin:
+    def _origin(self, label: Node) -> Origin:
         rows = self.X.node if hasattr(self.X, "node") else {}
         first, sure = (attribute(rows, name) for name in ("first_index", "first_index_sure"))
         if first not in (None, 0, 1):
@@ -349,11 +349,11 @@ class HDF5Data(Data):
         self._file.close()
 
 
-def _index_of(root: Any, frame: str, n: int) -> Any:
+def _index_of(root: Node, frame: str, n: int) -> Node:
     """Return the node of the index of one of AnnData's tables, `obs` or `var`, if it has n entries; else None."""
     table = node_in(root, frame) if frame in root else None
     name = _text(attribute(table, "_index", "")) if table is not None and is_group(table) else ""
-    node = node_in(cast(Any, table), name) if name and name in cast(Any, table) else None
+    node = node_in(cast(Node, table), name) if name and name in cast(Node, table) else None
     return node if getattr(node, "shape", None) == (n,) else None
 
 

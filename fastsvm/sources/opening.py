@@ -25,25 +25,27 @@ from fastsvm.formats.readers.stream import Header, Matrix, Rows, check_finite, c
 from fastsvm.formats.writer import write
 from fastsvm.memory import parse_memory
 from fastsvm.sources import Data, HDF5Data, SlicedSource, as_source, is_stored, open_hdf5
-from fastsvm.sources.csr_groups import ZarrCSRSource, rows_of_columns
+from fastsvm.sources.csr_groups import Node, ZarrCSRSource, rows_of_columns
 from fastsvm.sources.data import column_values, is_group, listed_parts, locate
 from fastsvm.sources.hdf5 import open_file
 from fastsvm.sources.tiled import stored_type
 
+Given = Any
+"""What a user passes: samples, batches or a column in whatever type, or their name, or an option."""
 _PARTS = "X", "y", "sample_weight"
 _TABLE = {"X": "feature_names", "y": "label", "sample_weight": "sample_weight"}  # options of `convert` for tables
 _ZARR = "zarr.json", ".zgroup", ".zarray"  # A folder or store of Zarr has one of these.
 
 
 def open(
-    where: Any,
-    X: Any = None,
-    y: Any = None,
-    sample_weight: Any = None,
+    where: Given,
+    X: Given = None,
+    y: Given = None,
+    sample_weight: Given = None,
     *,
     memory: str | int = "256MB",
     scratch: str | Path | None = None,
-    **options: Any,
+    **options: Given,
 ) -> Data:
     """Open samples that are in a file, in a folder or in another library, for all estimators.
 
@@ -113,7 +115,7 @@ def open(
     """
     if isinstance(where, Data):
         return where
-    asked = _Asked(X, y, sample_weight, parse_memory(memory), scratch, options)
+    asked = _Asked((X, y, sample_weight), parse_memory(memory), scratch, options)
     if isinstance(where, (str, os.PathLike)):
         return asked.of_path(Path(where))
     if isinstance(where, h5py.File):
@@ -142,7 +144,9 @@ def is_zarr(path: str | Path) -> bool:
 class _Asked:
     """What the user asked for: which parts, how much memory, and the options of text and tables."""
 
-    def __init__(self, X: Any, y: Any, weight: Any, memory: int, scratch: str | Path | None, options: dict) -> None:
+    def __init__(
+        self, X: Given, y: Given, weight: Given, memory: int, scratch: str | Path | None, options: dict
+    ) -> None:
         self.X, self.y, self.weight, self.memory, self.options = X, y, weight, memory, options
         self._folder = Path(tempfile.gettempdir() if scratch is None else scratch)
         if not self._folder.is_dir():
@@ -175,7 +179,7 @@ class _Asked:
             data = self._by_columns(locate(file, names[0] or "X", "layers"), file, path)
         return self._with_arrays(open_hdf5(path, *names) if data is None else data)
 
-    def _by_columns(self, node: Any, root: Any, path: Any) -> Data | None:
+    def _by_columns(self, node: Node, root: Node, path: str | Path) -> Data | None:
         """Pass samples through that are stored by columns; None if they are stored otherwise."""
         found = rows_of_columns(node, self.memory) if is_group(node) else None
         if found is None:
@@ -195,7 +199,7 @@ class _Asked:
 
         return self._scratch(path, Header(n_features, dtype, y_dtype, sparse=True, n_samples=n), rows())
 
-    def of_zarr(self, group: Any, path: Any) -> Data:
+    def of_zarr(self, group: Node, path: str | Path) -> Data:
         """Open an array or a group of Zarr, such as AnnData's."""
         if not is_group(group):
             return self.of_array(group)
@@ -208,7 +212,7 @@ class _Asked:
             data.y, data.sample_weight = self._columns(group, path, len(data))
         return self._with_arrays(data)
 
-    def _columns(self, root: Any, path: Any, n: int) -> list[np.ndarray | None]:
+    def _columns(self, root: Node, path: str | Path, n: int) -> list[np.ndarray | None]:
         """Return the labels and the weights of n samples that have names in a file, None for those that have none."""
         found: list[np.ndarray | None] = []
         for name, part in (("y", self.y), ("sample_weight", self.weight)):
@@ -228,7 +232,7 @@ class _Asked:
             raise ValueError(f"{path} has one array, without a name; X is {self.X!r}.")
         return self.of_array(rows, path)
 
-    def of_array(self, rows: Any, path: Any = None) -> Data:
+    def of_array(self, rows: Given, path: str | Path | None = None) -> Data:
         """Take an array, or what can be sliced as one. Axes after the first are features."""
         path = f"the {type(rows).__name__}" if path is None else path
         if isinstance(rows, np.ndarray):
@@ -238,13 +242,13 @@ class _Asked:
                     "numbers."
                 )
             flat = rows.reshape(len(rows), -1)
-            source = SlicedSource(cast(Any, flat)) if isinstance(rows, np.memmap) else as_source(flat)
+            source = SlicedSource(cast(Given, flat)) if isinstance(rows, np.memmap) else as_source(flat)
         else:
             source = as_source(rows.tocsr() if sparse.issparse(rows) else rows)
         y, weight = (self._beside(part, path) for part in (self.y, self.weight))
         return self._with_arrays(Data(path, source), y, weight)
 
-    def _beside(self, part: Any, path: Any) -> Any:
+    def _beside(self, part: Given, path: str | Path) -> Given:
         """Return a column of samples without names: an array, or the content of a .npy file."""
         if not isinstance(part, (str, os.PathLike)):
             return part
@@ -252,7 +256,7 @@ class _Asked:
         check_input(file)
         return np.load(file, allow_pickle=False)
 
-    def _with_arrays(self, data: Data, y: Any = None, weight: Any = None) -> Data:
+    def _with_arrays(self, data: Data, y: Given = None, weight: Given = None) -> Data:
         """Return a data set with the labels and weights that were passed as arrays."""
         for name, passed, part in (("y", y, self.y), ("sample_weight", weight, self.weight)):
             values = part if passed is None else passed
@@ -284,12 +288,12 @@ class _Asked:
             options.setdefault("last_label", False)  # the last column is a feature unless y names it
 
         def converted(file: Path) -> None:
-            convert(path, file, memory=self.memory, **cast(dict[str, Any], {"shuffle": False} | options))
+            convert(path, file, memory=self.memory, **cast(dict[str, Given], {"shuffle": False} | options))
 
         changed = path.stat().st_mtime_ns
         return self._with_arrays(self._in_scratch(path, converted, changed))
 
-    def of_lazy_frame(self, frame: Any) -> Data:
+    def of_lazy_frame(self, frame: Given) -> Data:
         """Let polars compute a lazy frame into a Parquet file, and pass that through."""
         with scratch_folder(self._folder / "fastsvm-open") as folder:
             frame.sink_parquet(folder / "frame.parquet")
@@ -297,7 +301,7 @@ class _Asked:
         data.path = Path(f"the {type(frame).__name__}")
         return data
 
-    def of_frame(self, frame: Any) -> Data:
+    def of_frame(self, frame: Given) -> Data:
         """Take a table that is in memory."""
         rows, y, weight, names = _parted(frame, self)
         data = Data(f"the {type(frame).__name__}", as_source(_matrix(rows, "the table")), feature_names=names)
@@ -351,10 +355,10 @@ class _Asked:
             yield Rows(X, y, more)
             place += X.shape[0]
 
-    def _scratch(self, name: Any, header: Header, rows: Iterable[Rows]) -> Data:
+    def _scratch(self, name: str | Path, header: Header, rows: Iterable[Rows]) -> Data:
         return self._in_scratch(name, lambda file: write(file, header, rows), 0)
 
-    def _in_scratch(self, name: Any, fill: Callable[[Path], object], changed_ns: int) -> Data:
+    def _in_scratch(self, name: str | Path, fill: Callable[[Path], object], changed_ns: int) -> Data:
         """Return the data set of a scratch file that `fill` writes. It is as old as what it was made from."""
         stack = ExitStack()
         with suppress(OSError):
@@ -379,7 +383,7 @@ class ScratchData(HDF5Data):
     """A data set in a scratch file, which goes when it is closed or its rows are no longer used."""
 
     scratch: Path
-    removal: Any = None
+    removal: Callable | None = None
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state without what only the process that made the file may do: remove it."""
@@ -397,7 +401,7 @@ class ScratchData(HDF5Data):
             self.removal()
 
 
-def _zarr(path: Path) -> Any:
+def _zarr(path: Path) -> Node:
     try:
         import zarr
     except ImportError as error:
@@ -405,7 +409,7 @@ def _zarr(path: Path) -> Any:
     return zarr.open(path, mode="r")
 
 
-def _labels(values: Any) -> np.ndarray:
+def _labels(values: Given) -> np.ndarray:
     """Return labels as an array, words as str."""
     array = np.asarray(values)
     if array.dtype.kind == "T" or (array.dtype == object and all(isinstance(one, str) for one in array.flat)):
@@ -413,7 +417,7 @@ def _labels(values: Any) -> np.ndarray:
     return array
 
 
-def _matrix(rows: Any, where: str) -> np.ndarray | sparse.csr_array:
+def _matrix(rows: Given, where: str) -> np.ndarray | sparse.csr_array:
     """Return rows as an array of two dimensions, or in CSR form; raise ValueError unless they are numbers."""
     if sparse.issparse(rows):
         return rows.tocsr()
@@ -426,7 +430,7 @@ def _matrix(rows: Any, where: str) -> np.ndarray | sparse.csr_array:
     return values.reshape(len(values), -1)
 
 
-def _parted(batch: Any, asked: _Asked) -> tuple[Any, Any, Any, np.ndarray | None]:
+def _parted(batch: Given, asked: _Asked) -> tuple[Given, Given, Given, np.ndarray | None]:
     """Return X, y, the weights and the names of the features of a batch."""
     if hasattr(batch, "column_names") and hasattr(batch, "to_pydict"):  # of pyarrow
         batch = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
