@@ -145,9 +145,9 @@ class _Asked:
     """What the user asked for: which parts, how much memory, and the options of text and tables."""
 
     def __init__(
-        self, X: Given, y: Given, weight: Given, memory: int, scratch: str | Path | None, options: dict
+        self, parts: tuple[Given, Given, Given], memory: int, scratch: str | Path | None, options: dict
     ) -> None:
-        self.X, self.y, self.weight, self.memory, self.options = X, y, weight, memory, options
+        (self.X, self.y, self.weight), self.memory, self.options = parts, memory, options
         self._folder = Path(tempfile.gettempdir() if scratch is None else scratch)
         if not self._folder.is_dir():
             raise FileNotFoundError(f"There is no folder {self._folder} for the scratch file.")
