@@ -13,6 +13,7 @@ from fastsvm import SVC, SVR, NuSVC, OneClassSVM
 from fastsvm.estimators.kernel.one_vs_one import KernelFit
 from fastsvm.multiclass import class_pairs, pair_coefficients
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
+from fastsvm.tuning import changed, tuned
 
 EPS = np.finfo(float).eps
 
@@ -198,7 +199,8 @@ def test_parts_of_a_multiplier_of_equal_rows_are_rounded_one_by_one():
     """They are of 1e11 and of 1e5, so that no float added to the latter is the rest of the sum."""
     X = np.array([[1], [1], [1], [0], [0]], dtype=np.uint8)
     y, weight = np.array([1, 1, 0, 0, 1]), np.array([0.0945954380123, 4.12205972e5, 1.34613044e5, 6.5e2, 2.7e3])
-    model = SVC(kernel="linear", C=1e6).fit(X, y, sample_weight=weight)
+    with tuned(changed({"kernel": {"few_rows_of_bytes": 4}})):
+        model = SVC(kernel="linear", C=1e6).fit(X, y, sample_weight=weight)
     true = worth(model, X, y, weight)
     assert true.violation <= model.kkt_violation_ * (1 + 1e-9)
     assert true.gap <= model.duality_gap_ * (1 + 1e-9)
