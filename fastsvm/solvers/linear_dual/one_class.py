@@ -34,12 +34,14 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
+from fastsvm.linalg.cholesky import factor_of
 from fastsvm.linalg.row_products import is_readable
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.losses import feasible, violation_of
+from fastsvm.losses import MOST_STEPS, feasible, violation_of
 from fastsvm.solvers.linear_dual.augmented_lagrangian import (
     AGAIN,
     Course,
+    gram_of,
     newton_applies,
     newton_epochs,
     solved_within,
@@ -51,11 +53,15 @@ from fastsvm.solvers.linear_dual.problem import (
     CertifiedSolver,
     LinearProblem,
     LinearSettings,
+    newton_direction,
 )
-from fastsvm.solvers.outer_loop import Report
-from fastsvm.sources import Block, CSRBlock, DenseBlock
+from fastsvm.solvers.outer_loop import Limits, Report, drive
+from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource
 
+_RIDGE, _SHARE_LEFT, _MOST_STEPS = 1e-9, 1e-4, 20  # of conjugate gradients, where w = 0 may be the optimum
 _LEAST = 4e-7  # In multiples of s² times the mean ‖x‖², this is less than the objective of rows away from the origin.
+_LONG = 1000  # Exchanges of rows of fewer values take less time than another solver.
+_MOST_PRODUCTS = 20_000  # For each feature, as many products of two rows take less time than exchanges of some rounds.
 
 
 class GivenSum(NamedTuple):
@@ -137,32 +143,76 @@ class GivenSumAscent(CertifiedSolver[GivenSumState]):
         super().__init__(problem, settings._replace(least=least), pool)
         self._sum = GivenSum(problem.demands.costs, problem.total)
         self._newton_applies = settings.tuning.lagrangian and newton_applies(problem, settings.most_values)
+        n, d = problem.source.shape
+        length = problem.source.values_per_row
+        self._is_few = self._newton_applies and n < d and length >= _LONG and n * n * length <= _MOST_PRODUCTS * d
 
     # --- states ------------------------------------------------------------------------------------------
 
     def init(self, dual: np.ndarray | None = None) -> GivenSumState:
         """Return the state at given variables, or at some for which |Σ β_i x_i| is small; the best weights are 0."""
-        choices = self._first() if dual is None or not dual.any() else [self._corrected(dual)]
+        if dual is not None and dual.any():
+            choices = [self._corrected(dual)]
+        else:
+            choices = (self._of_few() if self._is_few else None) or self._first()
         pairs = [(each, self.problem.combination(each, self.pool)) for each in choices]
         begin, position = min(pairs, key=lambda pair: float(np.vdot(pair[1], pair[1])))
         return GivenSumState(begin, position, np.zeros_like(position), np.zeros(1), -self.problem.penalty(position))
 
+    def _of_few(self) -> list[np.ndarray] | None:
+        """Return the solution for rows with the same dot products and as few features, None if values overflow."""
+        problem, settings = self.problem, self.settings
+        block, d = problem.block, problem.source.shape[1]
+        has_zeros = problem.source.values_per_row < d and not problem.scale.size
+        factor = factor_of(gram_of(block if has_zeros else problem.dense(block, d + 1), self.pool))
+        if factor is None:
+            return None
+        source, nothing = MemorySource(DenseBlock(factor)), np.empty(0)
+        few = problem._replace(source=source, shift=nothing, scale=nothing)
+        solver = GivenSumAscent(few, settings._replace(tol=settings.tol / 2), self.pool)  # with a margin
+        state, _, _ = drive(solver, solver.init(), Limits(MOST_STEPS, settings.deadline), lambda *_: False)
+        return [self._corrected(state.dual)]
+
     def _first(self) -> list[np.ndarray]:
         """Return variables at bounds for the rows of the lowest scores by their mean.
 
-        The same share of all costs is another choice where rows are few, or may have no better weights than 0.
+        If their sum of these scores is not positive, w = 0 may be the optimum: `_balanced` is another choice.
         """
         problem, costs, n = self.problem, self._sum.costs, len(self.problem.source)
         even = (self._sum.total / costs.sum() * costs)[:, None]
         rows = np.arange(0, n, max(1, n // PIECE_ROWS))  # some suffice for the mean
-        some = problem._replace(source=problem.source.take(rows), demands=problem.demands.of_rows(rows))
-        mean = (some if len(rows) < n else problem).combination(even[rows], self.pool)
+        if len(rows) < n:
+            some = problem._replace(source=problem.source.take(rows), demands=problem.demands.of_rows(rows))
+            mean = some.combination(even[rows], self.pool)
+        else:
+            mean = problem.combination(even, self.pool)
+            if self._is_zero(mean):
+                return [even]
         scores = self._scores(mean)
         order = np.argsort(scores)
         before = np.cumsum(costs[order]) - costs[order]
         dual = np.empty((n, 1))
         dual[order, 0] = np.clip(self._sum.total - before, 0.0, costs[order])
-        return [dual] if len(rows) < n and scores @ dual[:, 0] > 0 else [dual, even]
+        return [dual] if scores @ dual[:, 0] > 0 else [dual, self._balanced(even)]
+
+    def _is_zero(self, position: np.ndarray) -> bool:
+        """Return whether |Σ β_i x_i| is so small that weights of zero are within tolerance."""
+        return float(np.vdot(position, position)) / 2 <= self.settings.tol * self.settings.least
+
+    def _balanced(self, even: np.ndarray) -> np.ndarray:
+        """Return variables c_i (t + v·(x_i - x̄)) whose sum of the rows is nearly 0, or those within bounds.
+
+        The costs times t, `even`, have the given sum. A constant feature preserves it.
+        """
+        problem, pool, costs, least = self.problem, self.pool, self._sum.costs, self.settings.least
+        gradient = problem.combination(even, pool)[0]
+        if self._is_zero(gradient):
+            return even
+        size = least / (_LEAST * self._sum.total**2)  # the mean ‖x‖²
+        curvatures = costs / (_RIDGE * size * costs.sum())
+        problem, deadline, most = problem._replace(constant=size**0.5), self.settings.deadline, _MOST_STEPS
+        direction = newton_direction(problem, curvatures, gradient, _SHARE_LEFT, pool, deadline, most)
+        return self._corrected(even + curvatures[:, None] * problem.scores(direction[None], pool).T)
 
     def _scores(self, weights: np.ndarray) -> np.ndarray:
         """Return w·x of all rows, in the type of products."""

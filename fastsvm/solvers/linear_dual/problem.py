@@ -281,11 +281,12 @@ def newton_direction(
     share: float,
     pool: Pool,
     deadline: float = np.inf,
+    most: int | None = None,
 ) -> np.ndarray:
     """Return δ, shape (n_weights,), for curvatures D and gradient g, up to `share` of the residual of zero.
 
     The weight of the constant feature is last. The residual may be larger from the moment `deadline` of
-    time.perf_counter on. The direction is NaN if the squares of the rows overflow.
+    time.perf_counter on, or after `most` steps. The direction is NaN if the squares of the rows overflow.
     """
     scale = problem.weighted_squares(curvatures[:, None], pool)[0]
     if not np.isfinite(scale).all():
@@ -294,7 +295,7 @@ def newton_direction(
     residual, is_exact = -scale * gradient, problem.scale.size > 0  # a shift may be much larger than a product
     direction, along, size = np.zeros_like(residual), residual.copy(), float(residual @ residual)
     enough, image, step = share**2 * size, np.empty_like(residual), np.empty_like(residual)
-    for _ in range(len(gradient)):  # in place, because fresh memory takes longer than the sums
+    for _ in range(most or len(gradient)):  # in place, because fresh memory takes longer than the sums
         if size <= enough or time.perf_counter() >= deadline:
             break
         np.multiply(scale, along, out=step)
