@@ -29,6 +29,7 @@ class LinearFacts(NamedTuple):
     by_gap: bool = True  # The tolerance bounds the duality gap, not the violation of the optimality conditions.
     is_watched: bool = False  # Steps are to be seen: by callbacks, in checkpoints, or because few are allowed.
     n_scores: int = 1  # So many scores are learnt.
+    of_splits: bool = False  # Each class is learnt on several parts of the samples.
     fits_gram: bool = False  # Memory holds the Gram matrix of the samples, and no limit of time is set.
 
     @property
@@ -87,7 +88,8 @@ def _newton(facts: LinearFacts, tuning: LinearTuning) -> bool:
     if facts.l1:
         return True
     is_able = tuning.newton and facts.is_plain and facts.resident and provides_newton(type(facts.loss))
-    is_table = facts.n_weights <= tuning.hessian_features + 1 and facts.n_values > tuning.small_values
+    most = tuning.shared_features if facts.of_splits else tuning.hessian_features
+    is_table = facts.n_weights <= most + 1 and facts.n_values > tuning.small_values
     is_short = facts.n_weights <= min(facts.n_samples, tuning.hessian_features + 1)
     is_able = is_able and (tuning.conjugate_gradients or is_short)
     return is_able and not _rounds(facts, tuning) and (not facts.piecewise or (is_table and facts.by_gap))

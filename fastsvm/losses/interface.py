@@ -60,16 +60,22 @@ class Demands(NamedTuple):
 
     `pairs`, shape (n_scores, 2), are the two classes that each score tells apart, the positive one first; rows of
     others cost nothing in it. It is empty if several scores are those of classes against the rest.
+
+    `held`, shape (n, n_splits), tells which rows cost nothing in a split. `folds`, shape (n_scores, 2), are the split
+    of each score and the class that it tells from the rest, -1 if targets are no classes; no splits, no entries.
     """
 
     targets: np.ndarray
     costs: np.ndarray
     balance: np.ndarray
     pairs: np.ndarray = np.empty((0, 2), np.int64)
+    folds: np.ndarray = np.empty((0, 2), np.int64)
+    held: np.ndarray = np.empty((0, 0), np.bool_)
 
     def of_rows(self, rows: np.ndarray | slice) -> "Demands":
         """Return targets and costs of some rows."""
-        return self._replace(targets=self.targets[rows], costs=self.costs[rows])
+        held = self.held[rows] if self.folds.size else self.held
+        return self._replace(targets=self.targets[rows], costs=self.costs[rows], held=held)
 
 
 @jit
@@ -80,6 +86,12 @@ def cost_of(demands: Demands, row: int, c: int) -> tuple[float, float]:
         first, second = target == demands.pairs[c, 0], target == demands.pairs[c, 1]
         target = 1.0 if first else -1.0
         cost *= first or second
+    elif demands.folds.size > 0:
+        split, label = demands.folds[c]
+        cost *= not demands.held[row, split]
+        if label >= 0:
+            target = 1.0 if target == label else -1.0
+            cost *= demands.balance[c] if target > 0 else 1.0
     elif demands.balance.size > 1:
         target = 1.0 if target == c else -1.0
         cost *= demands.balance[c] if target > 0 else 1.0
@@ -89,17 +101,20 @@ def cost_of(demands: Demands, row: int, c: int) -> tuple[float, float]:
 @jit
 def write_costs(demands: Demands, first: int, c: int, targets: np.ndarray, costs: np.ndarray) -> None:
     """Write targets and costs of rows from index `first` on in score `c`, as `cost_of` does with a call for each."""
-    own_targets, own_costs, balance, pairs = demands
-    of_pair, is_one = pairs.size > 0, balance.size == 1
+    own_targets, own_costs, balance, pairs, folds, held = demands
+    of_pair, of_split = pairs.size > 0, folds.size > 0
+    split, label = (folds[c, 0], folds[c, 1]) if of_split else (0, c if balance.size > 1 else -1)
     for place in range(targets.size):
         target, cost = own_targets[first + place], own_costs[first + place]
         if of_pair:
             is_first, is_second = target == pairs[c, 0], target == pairs[c, 1]
             target = 1.0 if is_first else -1.0
             cost *= is_first or is_second
-        elif not is_one:
-            target = 1.0 if target == c else -1.0
+        elif label >= 0:
+            target = 1.0 if target == label else -1.0
             cost *= balance[c] if target > 0 else 1.0
+        if of_split:
+            cost *= not held[first + place, split]
         targets[place], costs[place] = target, cost
 
 
@@ -109,9 +124,12 @@ def targets_and_costs(demands: Demands) -> tuple[np.ndarray, np.ndarray]:
     if demands.pairs.size:
         is_first, is_second = (targets == classes for classes in demands.pairs.T)
         return np.where(is_first, 1.0, -1.0), (is_first | is_second) * costs
-    if k == 1:
-        return targets, costs
-    is_own = targets == np.arange(k)
+    labels = demands.folds[:, 1] if demands.folds.size else np.arange(k)
+    if demands.folds.size:
+        costs = np.where(demands.held[:, demands.folds[:, 0]], 0.0, costs)
+    if k == 1 or labels[0] < 0:
+        return np.repeat(targets, k, axis=1) if k > 1 else targets, costs
+    is_own = targets == labels
     return np.where(is_own, 1.0, -1.0), np.where(is_own, demands.balance * costs, costs)
 
 
@@ -123,6 +141,8 @@ def demands_of_scores(demands: Demands, scores: tuple[int, int]) -> Demands:
     targets, balance = demands.targets - low, demands.balance[low:high]
     if demands.pairs.size:
         return demands._replace(balance=balance, pairs=demands.pairs[low:high])
+    if demands.folds.size:
+        return demands._replace(balance=balance, folds=demands.folds[low:high])
     if high - low > 1:
         return demands._replace(targets=targets, balance=balance)
     is_own, costs = targets == 0, demands.costs

@@ -393,6 +393,10 @@ class LinearTuning(NamedTuple):
     hessian_features: int = 512
     conjugate_gradients: bool = True
     working_sets: bool = True
+    # Splits of so many rows for each weight share a Hessian of so many features in so many Newton steps.
+    rows_of_weight: int = 20
+    shared_features: int = 1144
+    shared_steps: int = 8
     # A Hessian keeps what rows whose curvature hardly changes have added to it.
     kept_hessian: bool = True
     # Steps with an L1 penalty on rows in memory sweep over their columns first, without a Hessian.

@@ -85,7 +85,7 @@ def facts_of(estimator: "BaseLinearSVM", task: Task, loss: Loss, is_watched: boo
         n_samples=n, n_weights=d + 1, resident=source.resident, sparse=source.sparse, loss=loss,
         mean_values=source.values_per_row * n / max(1, d),
         l1=estimator._has_l1_penalty(), one_class=task.share is not None, by_gap=estimator.criterion == "gap",
-        is_watched=is_watched, n_scores=len(task.balance),
+        is_watched=is_watched, n_scores=len(task.balance), of_splits=len(task.folds) > 0,
         fits_gram=n <= d and estimator.max_time is None and needed <= parse_memory(estimator.memory, needed),
     )  # fmt: skip
 
@@ -121,7 +121,7 @@ def demands_of(C: float, task: Task) -> Demands:
                 f"C times the weight of row {row} is {costs[row]:.3g}, too small to compute with: raise C or the "
                 "weights, or leave such rows out with weight 0."
             )
-    return Demands(task.targets, costs, task.balance, task.pairs)
+    return Demands(task.targets, costs, task.balance, task.pairs, task.folds, task.held)
 
 
 def _fingerprint_of(task: Task, problem: LinearProblem, has_l1_penalty: bool) -> str:
@@ -166,6 +166,19 @@ def _with_sizes(settings: LinearSettings, estimator: "BaseLinearSVM", problem: L
     )  # fmt: skip
 
 
+def solver_of(
+    name: str, estimator: "BaseLinearSVM", problem: LinearProblem, settings: LinearSettings, pool: Pool
+) -> Any:
+    """Return the solver with a name of `choice.LINEAR_SOLVERS`."""
+    if name in _BY_EPOCHS:
+        return _BY_EPOCHS[name](problem, _with_sizes(settings, estimator, problem), pool)
+    if name == "newton":
+        penalty = L1() if estimator._has_l1_penalty() else L2()
+        memory = parse_memory(estimator.memory) // settings.tuning.memory_share
+        return ProximalNewton(problem, settings, pool, penalty, memory)
+    return FewSamples(problem, settings, pool, name == "gram")
+
+
 @storable("linear fit")
 class LinearFitState(NamedTuple):
     """Checkpoint of a fit, or its state at the end."""
@@ -203,22 +216,13 @@ class LinearFit:
         self._seed = 0 if self._last is None else self._last.seed
         self._finished = self._consistent = False
         self.records: list[tuple] = []
+        if name in _BY_EPOCHS and self._last is None:
+            self._seed = seed_of(estimator)
         settings = LinearSettings(
-            estimator.tol, criterion=estimator.criterion, deadline=session.deadline, tuning=tuning
+            estimator.tol, self._seed, criterion=estimator.criterion, deadline=session.deadline, tuning=tuning
         )
-        self.solver: Any
-        if name in _BY_EPOCHS:
-            self._seed = seed_of(estimator) if self._last is None else self._seed
-            settings = _with_sizes(settings._replace(seed=self._seed), estimator, problem)
-            self.solver = _BY_EPOCHS[name](problem, settings, pool)
-        elif name == "newton":
-            penalty = L1() if estimator._has_l1_penalty() else L2()
-            self.solver = ProximalNewton(
-                problem, settings, pool, penalty, parse_memory(estimator.memory) // tuning.memory_share
-            )  # fmt: skip
-        else:
-            self.solver = FewSamples(problem, settings, pool, name == "gram")
-        self._windows, self._deadline = (settings.window_rows, problem.source.resident), session.deadline
+        self.solver = solver_of(name, estimator, problem, settings, pool)
+        self._windows, self._deadline = (self.solver.settings.window_rows, problem.source.resident), session.deadline
 
     def initial_state(self) -> Any:
         """Return the state of the last fit, and take over its records, if its problem was the same and did not finish.

@@ -16,7 +16,8 @@ from fastsvm.sources import DenseBlock, MemorySource, Source
 class Task(NamedTuple):
     """What is to be learnt.
 
-    `targets` and `balance` are as `losses.add_losses` takes them, and `pairs` are as `losses.Demands` has them.
+    `targets` and `balance` are as `losses.add_losses` takes them; `pairs`, `folds` and `held` are as `losses.Demands`
+    has them.
     `weights` are those of the rows in the mean, times those of their classes; `total` is the sum of the weights of the
     rows without those of their classes. `share` is that of the weights that the dual variables of a machine of one
     class sum up to, else None.
@@ -30,6 +31,8 @@ class Task(NamedTuple):
     of_classes: bool
     pairs: np.ndarray = np.empty((0, 2), np.int64)
     share: float | None = None
+    folds: np.ndarray = np.empty((0, 2), np.int64)
+    held: np.ndarray = np.empty((0, 0), np.bool_)
 
 
 def task_of_classes(source: Source, labels: np.ndarray, weight: np.ndarray, factors: np.ndarray, coupled: bool) -> Task:

@@ -4,7 +4,7 @@ import inspect
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -19,7 +19,7 @@ from sklearn.utils.validation import _num_samples
 from fastsvm._compiled.compilations import work_clock
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.validation import Column, Samples, TrainingSet
-from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
+from fastsvm.estimators.search.linear_paths import LinearPaths, may_follow
 from fastsvm.estimators.search.shared_fits import KernelGroup, SharedFits, Split, may_share
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.sources import as_source, is_stored
@@ -130,9 +130,10 @@ class SearchData(NamedTuple):
 def evaluate(models: list[BaseEstimator], rows: SearchData, splits: list[Split], rules: Rules) -> Iterator[Scored]:
     """Fit and score all models on all splits; yield the scores in any order."""
     left = {(cell, k) for cell in range(len(models)) for k in range(len(splits))}
-    for scored in _together(models, rows, splits, rules):
-        left.remove((scored.cell, scored.split))
-        yield scored
+    for sharing, kind in ((may_share, SharedFits), (may_follow, LinearPaths)):
+        for scored in _together(models, rows, splits, rules, (sharing, kind)):
+            left.remove((scored.cell, scored.split))
+            yield scored
     common = _Common(dict(enumerate(_within_one_share(models, rules))), rows, splits, rules)
     if _in_this_process(rules, len(left)):
         yield from (_fitted_and_scored(common, *place) for place in sorted(left))
@@ -149,7 +150,7 @@ class _Common:
     splits: list[Split]
     rules: Rules
     data: TrainingSet | None = None
-    checked: KernelMachine | None = None
+    checked: BaseEstimator | None = None
 
     def __sizeof__(self) -> int:
         """Return about the bytes, by which joblib's Dask backend decides and Dask counts."""
@@ -176,28 +177,31 @@ def _within_one_share(models: list[BaseEstimator], rules: Rules) -> list[BaseEst
     return [clone(m).set_params(memory=share) if is_auto else m for m, is_auto in zip(models, automatic, strict=True)]
 
 
-# --- fits that share kernel values -------------------------------------------------------------------------
+# --- fits that share kernel values, or passes over the samples ---------------------------------------------
 
 
-def _together(models: list[BaseEstimator], rows: SearchData, splits: list[Split], rules: Rules) -> Iterator[Scored]:
-    """Yield the scores of fits that can share kernel values. A group of them is a task for a process."""
-    models = _within_one_share(models, rules)
-    sharing = {cell: clone(model) for cell, model in enumerate(models) if may_share(model)}
+def _together(
+    models: list[BaseEstimator], rows: SearchData, splits: list[Split], rules: Rules, way: tuple[Callable, type]
+) -> Iterator[Scored]:
+    """Yield the scores of fits that can share work in some way. A group with one kernel is a task for a process."""
+    (may, kind), here = way, rules._replace(n_jobs=1) if way[1] is LinearPaths else rules
+    models = _within_one_share(models, here)
+    sharing = {cell: clone(model) for cell, model in enumerate(models) if may(model)}
     if not sharing or not set(rows.fit_params) <= {"sample_weight"}:
         return
     checked = clone(next(iter(sharing.values())))
     data = checked._checked(rows.X, rows.y, rows.fit_params.get("sample_weight"))
     with Pool.open(most=threads_within(checked.memory)) as pool:
-        fits = SharedFits(sharing, data, splits, pool)
+        fits = kind(sharing, data, splits, pool)
         try:
             groups = fits.groups()
         except Exception:
             if rules.error_score == "raise":
                 raise
             return  # fits by themselves will tell which of them fail
-        if _in_this_process(rules, len(groups)):
+        if _in_this_process(here, len(groups)):
             for batch in fits.batches(groups):
-                yield from _scores_of_groups(fits, batch, rows, checked, rules)
+                yield from scored_groups(fits, batch, rows, checked, rules)
             return
     common = _Common(sharing, rows, splits, rules, data, checked)
     tasks = (delayed(_group_alone)(common, group) for group in groups)
@@ -211,19 +215,19 @@ def _group_alone(common: _Common, group: KernelGroup) -> list[Scored]:
     assert data is not None and checked is not None
     with Pool.open(most=threads_within(checked.memory)) as pool:
         fits = SharedFits(common.models, data, common.splits, pool)
-        return list(_scores_of_groups(fits, [group], common.rows, checked, common.rules))
+        return list(scored_groups(fits, [group], common.rows, checked, common.rules))
 
 
-def _scores_of_groups(
-    fits: SharedFits, groups: list[KernelGroup], rows: SearchData, checked: KernelMachine, rules: Rules
-) -> Iterator[Scored]:
+def scored_groups(fits: Any, groups: list, rows: SearchData, checked: BaseEstimator, rules: Rules) -> Iterator[Scored]:
     """Yield the scores of groups; of one, none of those after an error, which a fit by itself will meet again."""
-    is_begun = False
+    is_begun, tests = False, {}
     try:
         for part, model, seconds in fits.fit(groups, rules.train_score):
             begin, split, is_begun = work_clock(), fits.splits[part.split], True
             model.__dict__.update(vars(checked) | vars(model))  # number and names of features
-            X, y = rows.to_score(model, split)
+            if part.split not in tests:
+                tests[part.split] = rows.to_score(model, split)
+            X, y = tests[part.split]
             model.decided = X, model.of_test
             test, decided = _scored(rules, model, X, y, rows.weight(split.test)), _decided(rules, model, X)
             train = None
@@ -237,7 +241,7 @@ def _scores_of_groups(
         if rules.error_score == "raise":
             raise
         for group in groups if len(groups) > 1 and not is_begun else ():
-            yield from _scores_of_groups(fits, [group], rows, checked, rules)
+            yield from scored_groups(fits, [group], rows, checked, rules)
 
 
 # --- fits by themselves ------------------------------------------------------------------------------------

@@ -348,7 +348,7 @@ class SharedFits:
         for part in parts:
             model = self.models[part.model]
             others = model.get_params(deep=False) | dict.fromkeys(model.follows)
-            path_of_part = next((path for path in paths if path[1] == part.split and _equal(path[0], others)), None)
+            path_of_part = next((path for path in paths if path[1] == part.split and are_equal(path[0], others)), None)
             if path_of_part is None:
                 paths.append(path_of_part := (others, part.split, []))
             path_of_part[2].append(part)
@@ -412,6 +412,6 @@ def _same(group: KernelGroup, kernel: Kernel | Callable | None, standardization:
     return is_same and group.standardization is standardization
 
 
-def _equal(one: dict, other: dict) -> bool:
+def are_equal(one: dict, other: dict) -> bool:
     """Return whether two sets of parameters are equal; class weights are compared by their entries."""
     return all(value is other[name] or bool(np.all(value == other[name])) for name, value in one.items())

@@ -33,9 +33,11 @@ from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.search.automatic import Journal, automatic_grid, walk
 from fastsvm.estimators.search.calibration import METHODS, OVR, SPLITS, Calibration
+from fastsvm.estimators.search.certified import certified, check_certifiable
 from fastsvm.estimators.search.evaluation import Rules, Score, SearchData, evaluate
 from fastsvm.estimators.search.out_of_fold import OutOfFold
 from fastsvm.estimators.search.shared_fits import Split
+from fastsvm.estimators.search.walk import AXES
 from fastsvm.messages import tell
 from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import MemorySource, check_finite, columns_of, of_open_file
@@ -47,6 +49,8 @@ _RULES = {
     "return_train_score": boolean,
     "calibration": optional(one_of(*METHODS)),
     "verbose": either(boolean, number(integral=True, least=0)),
+    "guarantee": optional(number(above=0)),
+    "max_cells": number(integral=True, least=1),
 }
 
 
@@ -69,8 +73,9 @@ class SVCSearch(PublicEstimator, GridSearchCV):
     gradient. Test scores use the same kernel values. Each fit meets its `tol`, of the kernel values that are cached.
 
     Fits share kernel values if the solver is "smo" or "coordinate", there is no `learning_rate`, `max_iter` or
-    `max_time`, and the kernel is not "precomputed". All other estimators are fitted one by one, and so are fits for
-    which the memory is too small, or whose parameters are not feasible on their split.
+    `max_time`, and the kernel is not "precomputed". Linear machines without `standardize`, `max_time`, `warm_start` and
+    balanced classes are fitted on all splits at once, in the same passes over the samples, of files too. All others are
+    fitted one by one, and so are fits for which the memory is too small, or whose parameters do not suit their split.
 
     A search that chooses values begins with coarse steps: C of 1/4 to 64, and gamma of 1/8 to 8 times the inverse of
     the median squared distance of samples. It moves to better cells by factors of 16, 4 and 2 in C, of 8, 2.8 and 1.7
@@ -94,7 +99,8 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         the one that selects the best model. None is the estimator's own `score`.
     refit : bool, str or callable, default=True
         Whether to fit a model with the best parameters to all samples. With several scores, the name of the one that
-        selects the best. A function gets `cv_results_` and returns the index of the best cell.
+        selects the best. A function gets `cv_results_` and returns the index of the best cell. "one_standard_error"
+        takes the simplest cell within a standard error of the best: the least C (largest nu, alpha), then gamma.
     n_jobs : int or None, default=None
         Number of processes, by joblib. All fits with the same kernel values are one task. None is 1, in which each fit
         uses all threads; -1 is one for each processor.
@@ -107,6 +113,12 @@ class SVCSearch(PublicEstimator, GridSearchCV):
     calibration : {"sigmoid", "isotonic", "temperature"} or None, default=None
         How decision values of the best model become probabilities, as the `method` of `CalibratedClassifier`; from
         `oof_decision_`, without more fits. Of several classes it needs `decision_function_shape="ovr"`.
+    guarantee : float or None, default=None
+        Prove that no C within the range of `param_grid` has an error, one minus the mean accuracy, lower by more than
+        this than the best, such as 0.001 for a tenth of a point. Values of C are added until the proof is complete. For
+        a `LinearSVC` or `LogisticRegression` with penalty "l2", and a grid of C alone. Its fits have a `tol` of 1e-9.
+    max_cells : int, default=100
+        Largest number of values of C with `guarantee`, or as many as the `memory` of the estimator holds.
 
     Attributes
     ----------
@@ -121,6 +133,10 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         Mean test score of the best cell. Missing if `refit` is a function.
     best_score_error_ : float
         Standard error of `best_score_`, by the scores of the splits.
+    best_at_edge_ : dict of str to str
+        Parameters whose best value is the "least" or "largest" of three or more: beyond it may be a better one.
+    guaranteed_error_ : float
+        With `guarantee`: what is proved. No C of the range has a lower error, for exact fits.
     oof_decision_ : ndarray of shape (n_samples,) or (n_samples, n_classes), or None
         Decision values of the best cell, or predictions of a regressor, each by a fit that has not seen the sample. The
         mean of several, if several splits test it; nan if none does. None if a split lacks a class, or the estimator
@@ -172,12 +188,15 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         return_train_score: bool = False,
         calibration: str | None = None,
         verbose: bool | int = False,
+        guarantee: float | None = None,
+        max_cells: int = 100,
     ) -> None:
         super().__init__(
             estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
             pre_dispatch=pre_dispatch, error_score=error_score, return_train_score=return_train_score,
         )  # fmt: skip
         self.calibration = calibration
+        self.guarantee, self.max_cells = guarantee, max_cells
 
     @property
     def n_features_in_(self) -> int:
@@ -193,9 +212,8 @@ class SVCSearch(PublicEstimator, GridSearchCV):
 
     def _plain(self) -> GridSearchCV:
         """Return scikit-learn's search with the same parameters."""
-        parameters = self.get_params(deep=False)
-        del parameters["calibration"]
-        return GridSearchCV(**parameters | {"estimator": self._given()})
+        given = self.get_params(deep=False) | {"estimator": self._given()}
+        return GridSearchCV(**{name: given[name] for name in given.keys() - {"calibration", "guarantee", "max_cells"}})
 
     @drafted
     @one_threaded_blas
@@ -242,8 +260,11 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         splits = [Split.of(*split) for split in cv.split(rows.to_split(), rows.y, groups)]
         if not splits:
             raise ValueError(f"cv={self.cv!r} gives no splits.")
+        if self.guarantee is not None:
+            check_certifiable(self, models, rows)
         loaded = rows.loaded(self._given())
-        chosen, more, metric = None, {}, self.refit if isinstance(self.refit, str) else "score"
+        chosen, more = None, {}
+        metric = self.refit if isinstance(self.refit, str) and self.refit != "one_standard_error" else "score"
         decided = OutOfFold(splits, metric)
         begin = work_clock()
         with progress_bar(shown=self.verbose, total=len(models) * len(splits), unit="fit", desc="SVCSearch") as bar:
@@ -252,6 +273,11 @@ class SVCSearch(PublicEstimator, GridSearchCV):
                     self._given(), grid, loaded, splits, rules, decided, bar, self._journal
                 )
                 more = {"n_resources": n_samples}
+            elif self.guarantee is not None:
+                path, found = certified(models, loaded, splits, rules, (self.guarantee, self.max_cells))
+                fits = [decided.take(fit) for fit in found]
+                cells = [{"C": model.C} for model in path.models.values()]
+                self.guaranteed_error_ = path.bound
             else:
                 fits = []
                 for fit in evaluate(models, loaded, splits, rules):
@@ -356,10 +382,13 @@ class SVCSearch(PublicEstimator, GridSearchCV):
             self._check_refit_for_multimetric(score)
             metric = self.refit
         if self.refit or metric:
-            if chosen is None or callable(self.refit):
+            if self.refit == "one_standard_error":
+                chosen = _simplest(results)
+            elif chosen is None or callable(self.refit):
                 chosen = int(self._select_best_index(self.refit, metric, results))
             self.best_index_ = chosen
             self.best_params_ = results["params"][self.best_index_]
+            self.best_at_edge_ = _edges(results["params"], self.best_params_)
             if not callable(self.refit):
                 self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
                 each = [results[f"split{k}_test_{metric}"][self.best_index_] for k in range(self.n_splits_)]
@@ -371,3 +400,29 @@ class SVCSearch(PublicEstimator, GridSearchCV):
             self.refit_time_ = work_clock() - begin
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_
+
+
+def _simplest(results: dict[str, Column]) -> int:
+    """Return the index of the simplest cell within a standard error of the best of all that have all samples."""
+    each = np.array([results[name] for name in results if name.startswith("split") and name.endswith("_test_score")])
+    size = np.asarray(results.get("n_resources", np.zeros(each.shape[1])))
+    mean = np.where((size == size.max()) & np.isfinite(each).all(axis=0), each.mean(axis=0), -np.inf)
+    best = int(mean.argmax())
+    error = np.std(each[:, best], ddof=1) / len(each) ** 0.5 if len(each) > 1 else 0.0
+
+    def closeness(cell: int) -> list[float]:
+        """Return how closely a cell fits its samples, by one parameter after another; then how bad it is."""
+        values = {name.rpartition("__")[2]: value for name, value in results["params"][cell].items()}
+        known = [(axis.factor, values[name]) for name, axis in AXES.items() if isinstance(values.get(name), Real)]
+        return [float(value) if factor > 1 else -float(value) for factor, value in known] + [-mean[cell]]
+
+    return int(min(np.flatnonzero(mean >= mean[best] - error).tolist(), key=closeness))
+
+
+def _edges(cells: list[dict], best: dict) -> dict[str, str]:
+    """Return which parameters of the best cell have the least or the largest of all their values, if these are many."""
+    tried = {name: {cell[name] for cell in cells if isinstance(cell.get(name), Real)} for name in best}
+    ends = {name: (min(values), max(values)) for name, values in tried.items() if len(values) > 2}
+    return {
+        name: "least" if best[name] == low else "largest" for name, (low, _) in ends.items() if best[name] in ends[name]
+    }

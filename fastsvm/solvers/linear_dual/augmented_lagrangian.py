@@ -56,6 +56,7 @@ from fastsvm.losses import (
     conjugate,
     conjugate_curvature,
     coordinate_update,
+    feasible,
     loss_value,
     nearly,
     projected_gradient,
@@ -566,15 +567,20 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
         self._tol = 0.0 if is_exact else settings.tol / 2  # with a margin
 
     def init(self, dual: np.ndarray | None = None) -> FewSamplesState:
-        """Return the state at zero."""
+        """Return the state at zero, or at given dual variables."""
         (n, d), k = self.problem.source.shape, self.n_scores
-        return FewSamplesState(np.zeros((k, d + 1)), np.zeros((n, k)), np.full(k, np.inf))
+        dual = np.zeros((n, k)) if dual is None else feasible(self.problem.loss, self.problem.demands, dual)
+        return FewSamplesState(np.zeros((k, d + 1)), dual, np.full(k, np.inf))
 
-    def start_of(self, state: object) -> None:
-        """Return None: a solution takes no more time from zero."""
+    def start_of(self, state: object) -> np.ndarray | None:
+        """Return the dual variables of a fit of the same rows, None where a solution takes no more time from zero."""
+        if not isinstance(state, FewSamplesState) or self._tol == 0 or self._on_gram:
+            return None
+        return state.dual if state.dual.shape == (len(self.problem.source), self.n_scores) else None
 
-    def kept(self, state: FewSamplesState, finished: bool) -> None:
-        """Return None, for the same reason."""
+    def kept(self, state: FewSamplesState, finished: bool) -> FewSamplesState | None:
+        """Return the state if a fit along a path begins there."""
+        return state if len(self.problem.demands.folds) else None
 
     def step(self, state: FewSamplesState, most_steps: int) -> tuple[FewSamplesState, Report]:
         """Solve the problem, or return the state as it is if the solution is not within tolerance."""
@@ -582,9 +588,9 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
         width = n if self._on_gram else d + 1
         work = self.n_scores * n * width * newton_epochs(min(n, width))
         if work <= settings.tuning.short_work:  # starting a thread would take as long
-            after, certificate = self._solved(np.zeros(1, np.int64))
+            after, certificate = self._solved(state.dual, np.zeros(1, np.int64))
         else:
-            after, certificate = stoppable(self._solved, settings.deadline)
+            after, certificate = stoppable(lambda stop: self._solved(state.dual, stop), settings.deadline)
         gap = self.gap_of(certificate)
         if not (self.is_within(certificate) and math.isfinite(gap)):
             return state, Report(np.inf, 0.0, 1, within=False, converged=False, stalled=True)
@@ -592,10 +598,10 @@ class FewSamples(CertifiedSolver[FewSamplesState]):
         return after, Report(gap, float(certificate.dual.sum()), 1, True, True, False)
 
     @np.errstate(all="ignore")
-    def _solved(self, stop: np.ndarray) -> tuple[FewSamplesState, Certificate]:
-        """Return the solution and its certificate; steps end once the number in `stop` is not 0."""
+    def _solved(self, start: np.ndarray, stop: np.ndarray) -> tuple[FewSamplesState, Certificate]:
+        """Return the solution from a start, and its certificate; steps end once the number in `stop` is not 0."""
         rows, course = self._with_constant(), Course(self._tol, most_epochs=MOST_STEPS, stop=stop)
-        dual = np.zeros((self.n_scores, rows.shape[0]))
+        dual = np.array(start.T, np.float64, order="C")
         if self._on_gram:
             solution, certificate = self._solved_on_gram(rows, dual, course)
         else:

@@ -144,7 +144,7 @@ def moments_of(problem: LinearProblem, width: int, most: int = SAMPLED_ROWS) -> 
     """Return the moments of rows with `width` weights, of which at most `most` are sampled."""
     demands, k = problem.demands, problem.n_scores
     used, class_costs = demands.costs > 0, np.zeros(k)
-    if k > 1 and not problem.loss.of_classes and not demands.pairs.size:
+    if k > 1 and not (problem.loss.of_classes or demands.pairs.size or demands.folds.size):
         class_costs += np.bincount(demands.targets[used].astype(np.int64), demands.costs[used], k)
     n_rows, squares, sample = 0, np.zeros(0), np.zeros((0, width))
     if problem.source.sparse:

@@ -17,7 +17,8 @@ Working set
 
 Model
     The Hessian is kept as a matrix (`quadratic_model`), and the minimum is found without the rows (`penalties`). With
-    an L1 penalty on rows in memory, steps sweep over their columns first (`sweeps`), each in one compiled call.
+    an L1 penalty on rows in memory, steps sweep over their columns first (`sweeps`), each in one compiled call. The
+    folds of a cross-validation share the mean of their Hessians in the first steps.
 
 Many features
     With the penalty ½‖w‖² and many features, the direction δ comes from conjugate gradients: a product with the matrix
@@ -142,12 +143,13 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         self.penalty, self.n_weights = penalty, problem.source.shape[1] + 1
         most = int(np.sqrt(memory / (8 * self.n_scores)))
         self._most_features = max(1, min(most, _MOST_FEATURES))
-        few = min(self._most_features, settings.tuning.hessian_features + 1, len(problem.source))
+        whole = settings.tuning.shared_features if len(problem.demands.folds) else settings.tuning.hessian_features
+        few = min(self._most_features, whole + 1, len(problem.source))
         too_many = penalty.l1_ratio == 0 and self.n_weights > few
         self._of_directions = _with_readable_rows(problem) if too_many else None
         by_columns = penalty.l1_ratio and settings.tuning.columns
         n_features, tuning = self.n_weights - (problem.constant == 0), settings.tuning
-        is_short = n_features <= tuning.hessian_features + 1 or not tuning.working_sets
+        is_short = n_features <= whole + 1 or not tuning.working_sets
         self._is_whole = n_features <= self._most_features and is_short  # all features are in a working set
         self._columns = columns_of(problem, memory, tuning.small_values) if by_columns else None
         self._certified: LinearPrimalState | None = None  # `certificate` is that of this state.
@@ -156,6 +158,8 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
         size = max(PIECE_ROWS // self.n_scores, PIECE_ROWS // PANEL)
         self._pieces = [(k, a, b) for k, (a, b) in enumerate(spans(n, size))]
         self._n_curved = np.zeros(self.n_scores, np.int64)  # So many rows have a curvature in the last model.
+        is_alike = penalty.l1_ratio == 0 and n >= settings.tuning.rows_of_weight * self.n_weights
+        self._n_shared = settings.tuning.shared_steps if is_alike and len(problem.demands.folds) else 0
 
     # --- states ------------------------------------------------------------------------------------------
 
@@ -311,7 +315,9 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
 
     def _models(self, state: LinearPrimalState, active: np.ndarray) -> tuple[QuadraticModel, ...]:
         """Return models at the weights of a state, those of `active` scores updated by a pass over the rows."""
-        models = list(state.models) or [empty_model(np.empty(0, np.int64), 0)] * self.n_scores
+        models = list(state.models)
+        if not models or state.epoch == self._n_shared:  # from now on, each fold has a Hessian of its own
+            models = [empty_model(np.empty(0, np.int64), 0)] * self.n_scores
         scores, curvatures = state.scores, self._curvatures[: len(active)]
         for k, c in enumerate(active):
             self._write_curvatures(scores[c], c, curvatures[k])
@@ -319,11 +325,15 @@ class ProximalNewton(CertifiedSolver[LinearPrimalState]):
             features = self._working_set(state, c, models[c].features)
             if features is not models[c].features:
                 models[c] = empty_model(features, scores.shape[1])
-        deadline = self.settings.deadline
-        some, tuning = [models[c] for c in active], self.settings.tuning
-        updated = update_models(self.problem, some, curvatures, self.pool, tuning, deadline)
-        for c, model in zip(active, updated, strict=True):
-            models[c] = model
+        labels = self.problem.demands.folds[:, 1] if state.epoch < self._n_shared else np.arange(self.n_scores)
+        kinds, first = np.unique(labels[active], return_index=True)
+        if len(kinds) < len(active):
+            curvatures = np.array([curvatures[labels[active] == kind].mean(axis=0) for kind in kinds])
+        some, settings = [models[c] for c in active[first]], self.settings
+        updated = update_models(self.problem, some, curvatures, self.pool, settings.tuning, settings.deadline)
+        for kind, model in zip(kinds, updated, strict=True):
+            for c in np.flatnonzero(labels == kind):
+                models[c] = model
         return tuple(models)
 
     def _write_curvatures(self, scores: np.ndarray, c: int, out: np.ndarray) -> None:

@@ -5,15 +5,18 @@ import pytest
 from scipy import sparse
 from searches import both
 from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedSplit, ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from fastsvm import SVC, SVCSearch, kernels, open_hdf5
+from fastsvm import SVC, NuSVC, SVCSearch, kernels, open_hdf5
 from fastsvm.estimators.kernel import one_vs_one
 from fastsvm.estimators.search import shared_fits
 
@@ -347,3 +350,41 @@ def test_many_classes_of_few_samples_are_fitted_by_themselves(monkeypatch):
     search = SVCSearch(param_grid={"C": [0.1, 10.0]}, cv=2).fit(X, y)
     other = GridSearchCV(SVC(), {"C": [0.1, 10.0]}, cv=2).fit(X, y)
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
+
+
+# --- the choice -----------------------------------------------------------------------------------------------
+
+
+def test_the_simplest_cell_within_a_standard_error():
+    X, y = make_classification(150, 5, n_informative=4, n_redundant=0, n_classes=3, flip_y=0.2, random_state=1)
+    grid = {"C": [0.25, 0.5, 1, 2, 4], "gamma": [0.05, 0.1, 0.2]}
+    best, simple = (SVCSearch(SVC(), grid, refit=refit).fit(X, y) for refit in (True, "one_standard_error"))
+    results, cells = simple.cv_results_, simple.cv_results_["params"]
+    mean = results["mean_test_score"]
+    near = np.flatnonzero(mean >= best.best_score_ - best.best_score_error_)
+    assert simple.best_index_ in near and simple.best_score_ == mean[simple.best_index_] <= best.best_score_
+    assert simple.best_params_ == min((cells[k] for k in near), key=lambda cell: (cell["C"], cell["gamma"]))
+    assert simple.best_params_ != best.best_params_ and simple.oof_decision_.shape == (150, 3)
+    assert simple.best_params_["C"] == simple.best_estimator_.C
+
+
+def test_the_simplest_cell_of_a_walk_and_of_a_pipeline_has_all_samples(digits):
+    X, y = digits
+    walked = SVCSearch(cv=3, refit="one_standard_error").fit(X, y % 2)
+    sizes = walked.cv_results_["n_resources"]
+    assert sizes[walked.best_index_] == sizes.max()
+    nu = SVCSearch(make_pipeline(StandardScaler(), NuSVC()), {"nusvc__nu": [0.05, 0.06]}, cv=3)
+    assert nu.set_params(refit="one_standard_error").fit(X, y % 2).best_params_ == {"nusvc__nu": 0.06}
+    bad = SVCSearch(SVC(), GRID, cv=2, scoring=["accuracy", "f1"], refit="one_standard_error")
+    with pytest.raises(ValueError, match="refit"):
+        bad.fit(X, y % 2)
+
+
+def test_values_at_the_edge_are_named(iris):
+    X, y = iris
+    found = SVCSearch(SVC(), {"C": [1e-3, 1e-2, 1e-1], "gamma": [1e-3, 0.1, 100], "tol": [1e-3, 1e-4]}).fit(X, y)
+    assert found.best_at_edge_ == {"C": "largest"} and found.best_params_["gamma"] == 0.1
+    assert SVCSearch(SVC(), {"C": [1, 10, 1e4], "kernel": ["rbf", "linear"]}).fit(X, y).best_at_edge_ in (
+        {},
+        {"C": "least"},
+    )
