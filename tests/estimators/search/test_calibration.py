@@ -101,7 +101,7 @@ def test_weights_and_groups_are_those_of_scikit_learn(name, method):
     assert np.abs(heavy.predict_proba(X) - ours.predict_proba(X)).max() > 1e-2
 
 
-@pytest.mark.parametrize("name", TOGETHER)
+@pytest.mark.parametrize("name", sorted(TOGETHER))
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("n", [300, 2400])
 def test_folds_on_the_rows_of_the_fit_are_the_fits_of_their_samples(name, y, n):
