@@ -191,18 +191,31 @@ def rows_of_columns(
 
     AnnData's CSC groups and MATLAB's sparse matrices are. Blocks of so many bytes take a pass over the file each.
     """
-    if group_attribute(group, "encoding-type") == "csc_matrix":
-        names, n_rows, n_columns = ("data", "indices", "indptr"), *map(int, group_attribute(group, "shape"))
-    elif group_attribute(group, "MATLAB_sparse") is not None:
-        names, n_rows = ("data", "ir", "jc"), int(group_attribute(group, "MATLAB_sparse"))
-        n_columns = group["jc"].shape[0] - 1
-    else:
+    shape, n_rows = group_attribute(group, "shape"), group_attribute(group, "MATLAB_sparse")
+    names, where = ("data", "indices", "indptr"), f"{group.name} is not a sparse matrix: "
+    if n_rows is not None:
+        names = "data", "ir", "jc"
+    elif group_attribute(group, "encoding-type") != "csc_matrix":
         return None
-    data, indices, ends = (group[name] for name in names)
+    parts = [group.get(name) for name in names]
+    if n_rows is not None and parts[0] is None:  # MATLAB stores no values of a matrix of zeros
+        parts[:2] = [np.empty(0), np.empty(0, np.int64)]
+    for name, part, kinds in zip(names, parts, ("biuf", "iu", "iu"), strict=True):
+        if part is None or not hasattr(part, "shape") or len(part.shape) != 1 or part.dtype.kind not in kinds:
+            raise ValueError(
+                f"{where}{name} must hold {'numbers' if kinds == 'biuf' else 'integers'} in one dimension."
+            )
+    data, indices, ends = parts
+    sizes = np.atleast_1d(shape if n_rows is None else (int(n_rows), ends.shape[0] - 1))
+    if sizes.shape != (2,) or sizes.dtype.kind not in "iu" or (sizes < 0).any():
+        raise ValueError(f"{where}its attribute shape must be two whole numbers, found {shape}.")
     ends = np.asarray(ends[:]).astype(np.int64)
-    if len(ends) != n_columns + 1 or ends[0] != 0 or (np.diff(ends) < 0).any() or ends[-1] != data.shape[0]:
-        raise ValueError(f"{group.name} is damaged: the ends of its columns must rise from 0 to {data.shape[0]}.")
-    return (n_rows, n_columns), stored_type(data.dtype), _row_blocks(group, (data, indices, ends), n_rows, most_bytes)
+    if len(ends) != sizes[1] + 1 or ends[0] != 0 or (np.diff(ends) < 0).any() or ends[-1] != data.shape[0]:
+        raise ValueError(f"{where}the ends of its columns must rise from 0 to {data.shape[0]}.")
+    if indices.shape != data.shape:
+        raise ValueError(f"{where}it has {data.shape[0]} values but {indices.shape[0]} row numbers.")
+    dtype = stored_type(data.dtype)
+    return (int(sizes[0]), int(sizes[1])), dtype, _row_blocks(group, (data, indices, ends), int(sizes[0]), most_bytes)
 
 
 def _row_blocks(
@@ -215,7 +228,9 @@ def _row_blocks(
     for start, stop in runs:
         rows = np.asarray(indices[start:stop])
         if len(rows) and not 0 <= rows.min() <= rows.max() < n_rows:
-            raise ValueError(f"{group.name} is damaged: a row number is {rows.max()}, there are {n_rows} rows.")
+            raise ValueError(
+                f"{group.name} is damaged: its row numbers are {rows.min()} to {rows.max()}, there are {n_rows} rows."
+            )
         counts += np.bincount(rows, minlength=n_rows)
     totals = np.cumsum(counts)
     first = 0
@@ -231,7 +246,12 @@ def _row_blocks(
         shape = last - first, len(ends) - 1
         if found:
             values, places, columns = (np.concatenate(part) for part in zip(*found, strict=True))
-            yield sparse.csr_array((values, (places, columns)), shape=shape)
+            wide = values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
+            block = sparse.csr_array((wide, (places, columns)), shape=shape)  # which adds up what is repeated
+            summed, block.data = block.data, block.data.astype(stored_type(data.dtype))
+            if summed.dtype.kind == "i" and (block.data != summed).any():
+                raise ValueError(f"{group.name} repeats entries whose sum does not fit {data.dtype}.")
+            yield block
         else:
             yield sparse.csr_array(shape, dtype=data.dtype)
         first = last

@@ -3,18 +3,31 @@
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import h5py
 import numpy as np
 from numpy.typing import DTypeLike
 
 from fastsvm.sources.base import Origin, Source
-from fastsvm.sources.csr_groups import Node, hdf5_source
-from fastsvm.sources.hdf5 import CLOSED, HDF5DenseSource, attribute, check_storage, member, open_file, place_of, reading
+from fastsvm.sources.csr_groups import Node, group_attribute, hdf5_source
+from fastsvm.sources.hdf5 import (
+    CLOSED,
+    MATLAB,
+    HDF5DenseSource,
+    HDF5Source,
+    attribute,
+    check_storage,
+    member,
+    open_file,
+    place_of,
+    reading,
+)
 from fastsvm.tuning import current_tuning
 
 Self = TypeVar("Self", bound="Data")
+_CATEGORIES = "categories"  # the attribute that refers to the names of codes
+_DEEPEST = 4  # Messages list parts in so many groups within each other.
 
 
 class Columns(NamedTuple):
@@ -44,13 +57,13 @@ class Data:
         Sample weights, in memory. None if there are none.
     feature_names : ndarray of str objects, shape (n_features,), or None, default=None
         Names of the features; None if there are none.
+    ids : ndarray of shape (n_samples,) or None, default=None
+        Values that identify the rows. None if there are none.
 
     Attributes
     ----------
     class_names : list of str or None
         Names of the classes 0, 1, ...; None if there are none.
-    ids : ndarray of shape (n_samples,) or None
-        Values that identify the rows. None if there are none.
 
     Examples
     --------
@@ -62,7 +75,6 @@ class Data:
     """
 
     class_names: list[str] | None = None
-    _ids: np.ndarray | None = None
 
     def __init__(
         self,
@@ -71,8 +83,9 @@ class Data:
         y: np.ndarray | None = None,
         sample_weight: np.ndarray | None = None,
         feature_names: np.ndarray | None = None,
+        ids: np.ndarray | None = None,
     ) -> None:
-        self.path, self.X, self.y, self.sample_weight = Path(path), X, y, sample_weight
+        self.path, self.X, self.y, self.sample_weight, self._ids = Path(path), X, y, sample_weight, ids
         self.X.feature_names = self.feature_names = feature_names
 
     @property
@@ -157,11 +170,12 @@ def listed_parts(root: Node, path: object) -> str:
         for name in group:
             try:
                 node = node_in(group, name)
-            except (ValueError, KeyError):  # a link that is not followed
+            except (ValueError, KeyError, RuntimeError):  # a link that is not followed
                 continue
             if is_group(node):
-                yield from walk(node, f"{prefix}{name}/")
-            elif hasattr(node, "dtype"):
+                if prefix.count("/") < _DEEPEST:  # a group may contain itself
+                    yield from walk(node, f"{prefix}{name}/")
+            elif hasattr(node, "dtype") and hasattr(node, "shape"):
                 yield f"{prefix}{name} {node.shape} {node.dtype}"
 
     found = list(islice(walk(root, ""), most + 1))
@@ -175,7 +189,7 @@ def locate(root: Node, name: str, folder: str) -> Node:
         try:
             if path in root:
                 return node_in(root, path)
-        except (TypeError, KeyError):  # an array on the way
+        except (TypeError, KeyError, RuntimeError):  # an array on the way, or a link that leads nowhere
             continue
     return None
 
@@ -190,7 +204,10 @@ def column_values(node: Node, where: str, n: int, of: str) -> np.ndarray:
         raise ValueError(f"{where} must have shape ({n},), one entry for each {of} of X; it {problem}.")
     if isinstance(node, h5py.Dataset):
         check_storage(node)
-        return read_column(node).reshape(-1)
+        values = read_column(node).reshape(-1)
+        if _CATEGORIES in node.attrs:  # as AnnData wrote them before its version 0.8
+            values = _named(values, read_column(node.file[node.attrs[_CATEGORIES]]), values < 0, where)
+        return values
     values = np.asarray(node[:]).reshape(-1)
     return values.astype(object).astype(str) if values.dtype.kind in "OT" else values
 
@@ -208,10 +225,15 @@ def _encoded(group: Node, where: str, n: int, of: str) -> np.ndarray:
         codes = np.arange(n)
     else:
         raise ValueError(f"{where} must have shape ({n},), one entry for each {of} of X; it is a group.")
+    return _named(codes, values, missing, where)
+
+
+def _named(codes: np.ndarray, values: np.ndarray, missing: np.ndarray, where: str) -> np.ndarray:
+    """Return the values of codes; raise ValueError if some are missing."""
     if missing.any():
         raise ValueError(
-            f"{where} has no value in {missing.sum():,} of {n:,} rows, first in row {int(np.argmax(missing))} (counted "
-            "from 0): open the rows without this column, and pass y and data[rows] of those that have one."
+            f"{where} has no value in {missing.sum():,} of {len(codes):,} rows, first in row {int(np.argmax(missing))} "
+            "(counted from 0): open the rows without this column, and pass y and data[rows] of those that have one."
         )
     if len(codes) and codes.max() >= len(values):
         raise ValueError(f"{where} is damaged: its codes go up to {codes.max()}, there are {len(values)} categories.")
@@ -260,11 +282,11 @@ class HDF5Data(Data):
             label = self._node("y", y, "obs")
             names = None if label is None else attribute(label, "class_names")
             weight = self._values(self._node("sample_weight", sample_weight, "obs"))
-            super().__init__(path, source, self._values(label), weight, self._feature_names())
+            super().__init__(path, source, self._values(label), weight, self._feature_names(source))
             self.class_names = None if names is None else [_text(name) for name in names]
             self.X.origin = self._origin(label)
 
-    def _source(self, name: str | None) -> Source:
+    def _source(self, name: str | None) -> HDF5Source:
         node = locate(self._file, "X" if name is None else name, "layers")
         if node is None and name is None:
             raise ValueError(
@@ -276,7 +298,9 @@ class HDF5Data(Data):
         for part in [member(node, one) for one in node] if isinstance(node, h5py.Group) else [node]:
             if isinstance(part, h5py.Dataset):
                 check_storage(part)
-        return HDF5DenseSource(node, flat=True) if name is not None and not is_group(node) else hdf5_source(node)
+        if isinstance(node, h5py.Dataset) and (name is not None or MATLAB in node.attrs):
+            return HDF5DenseSource(node, flat=True)
+        return hdf5_source(node)
 
     def _missing(self, name: object) -> NoReturn:
         raise ValueError(f"{self.path} has no part {name!r}; {listed_parts(self._file, 'it')}.")
@@ -296,13 +320,13 @@ class HDF5Data(Data):
         values = column_values(node, place_of(node), n, of)
         return values if self._taken is None or axis == 1 else values[self._taken]
 
-    def _feature_names(self) -> np.ndarray | None:
+    def _feature_names(self, source: HDF5Source) -> np.ndarray | None:
         node = self._node("feature_names", None, "")
         if node is None:
-            node = _index_of(self._file, "var", self._width)
+            return names_of(self._file, source.node, source.shape)[0]
         names = self._values(node, axis=1)
         if names is not None and names.dtype.kind != "U":
-            raise ValueError(f"{node.name[1:]} in {self.path} must be strings, they are {names.dtype}.")
+            raise ValueError(f"feature_names in {self.path} must be strings, they are {names.dtype}.")
         return None if names is None else names.astype(object)
 
     def _origin(self, label: Node) -> Origin:
@@ -328,7 +352,10 @@ class HDF5Data(Data):
         """Values that identify the rows, from the dataset `id` or the index of AnnData, read anew, or None."""
         with reading(self.path):
             node = self._node("id", None, "")
-            return self._values(_index_of(self._file, "obs", self._n_stored) if node is None else node)
+            if node is not None:
+                return self._values(node)
+            values = names_of(self._file, None, (self._n_stored, self._width))[1]
+            return values if values is None or self._taken is None else values[self._taken]
 
     def _some(self, numbers: np.ndarray) -> "HDF5Data":
         some = super()._some(numbers)
@@ -349,12 +376,24 @@ class HDF5Data(Data):
         self._file.close()
 
 
-def _index_of(root: Node, frame: str, n: int) -> Node:
-    """Return the node of the index of one of AnnData's tables, `obs` or `var`, if it has n entries; else None."""
+def names_of(root: Node, rows: Node, shape: tuple[int, int]) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the names of the features, and those of the rows, that AnnData stores in a file, None for none.
+
+    Features have names if `rows` are AnnData's X or one of its layers.
+    """
+    path = "" if rows is None else rows.name.strip("/")
+    names = _index_of(root, "var", shape[1]) if path == "X" or path.startswith("layers/") else None
+    return None if names is None else names.astype(object), _index_of(root, "obs", shape[0])
+
+
+def _index_of(root: Node, frame: str, n: int) -> np.ndarray | None:
+    """Return the index of one of AnnData's tables, `obs` or `var`, if it has n entries; else None."""
     table = node_in(root, frame) if frame in root else None
-    name = _text(attribute(table, "_index", "")) if table is not None and is_group(table) else ""
-    node = node_in(cast(Node, table), name) if name and name in cast(Node, table) else None
-    return node if getattr(node, "shape", None) == (n,) else None
+    if table is None or not is_group(table):
+        return None
+    name = _text(group_attribute(table, "_index") or "")
+    node = node_in(table, name) if name and name in table else None
+    return column_values(node, f"the index of {frame}", n, "row") if getattr(node, "shape", None) == (n,) else None
 
 
 def columns_of(X: object) -> Columns:

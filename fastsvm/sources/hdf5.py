@@ -25,7 +25,7 @@ _REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])  
 _LOCKED, _WRITTEN = "unable to lock file", "already open for write"  # words of HDF5
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 CLOSED = "The HDF5 file is closed: open it again, for example with fastsvm.open_hdf5(path)."
-_MATLAB = "MATLAB_class"  # the attribute of datasets that MATLAB stored
+MATLAB = "MATLAB_class"  # the attribute of datasets that MATLAB stored
 _DIGESTED_RUNS, _DIGESTED_ROWS = 16, 64  # The digest of a file has the values of so many runs of so many rows.
 
 
@@ -296,7 +296,7 @@ class HDF5DenseSource(HDF5Source, TiledSource):
     """
 
     def __init__(self, node: h5py.Dataset | h5py.Group, flat: bool = False) -> None:
-        self._flat, self._reversed = flat, flat and bool(node) and _MATLAB in node.attrs
+        self._flat, self._reversed = flat, flat and bool(node) and MATLAB in node.attrs
         super().__init__(node)
 
     def _inspect(self) -> None:

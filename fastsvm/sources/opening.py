@@ -4,12 +4,14 @@ HDF5, Zarr, .npy, and arrays that can be sliced are read in parts where they are
 that a program makes are passed through once into a scratch file of HDF5.
 """
 
+import math
 import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from itertools import chain
+from numbers import Real
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,17 +24,19 @@ from fastsvm.formats.conversion import convert
 from fastsvm.formats.readers import FORMATS, recognise
 from fastsvm.formats.readers.numpy_arrays import is_npy
 from fastsvm.formats.readers.stream import Header, Matrix, Rows, check_finite, check_weights, label_type, labels_of
+from fastsvm.formats.readers.table_columns import LABELS
 from fastsvm.formats.writer import write
 from fastsvm.memory import parse_memory
 from fastsvm.sources import Data, HDF5Data, SlicedSource, as_source, is_stored, open_hdf5
 from fastsvm.sources.csr_groups import Node, ZarrCSRSource, rows_of_columns
-from fastsvm.sources.data import column_values, is_group, listed_parts, locate
+from fastsvm.sources.data import column_values, is_group, listed_parts, locate, names_of
 from fastsvm.sources.hdf5 import open_file
 from fastsvm.sources.tiled import stored_type
 
 Given = Any
 """What a user passes: samples, batches or a column in whatever type, or their name, or an option."""
 _PARTS = "X", "y", "sample_weight"
+_OF_OTHERS: list[ExitStack] = []
 _TABLE = {"X": "feature_names", "y": "label", "sample_weight": "sample_weight"}  # options of `convert` for tables
 _ZARR = "zarr.json", ".zgroup", ".zarray"  # A folder or store of Zarr has one of these.
 
@@ -114,6 +118,8 @@ def open(
     True
     """
     if isinstance(where, Data):
+        if X is not None or y is not None or sample_weight is not None or options:
+            raise TypeError("These samples are open already: pass their file, or set their y and sample_weight.")
         return where
     asked = _Asked((X, y, sample_weight), parse_memory(memory), scratch, options)
     if isinstance(where, (str, os.PathLike)):
@@ -129,11 +135,19 @@ def open(
         return asked.of_array(where)
     if hasattr(where, "columns") or hasattr(where, "column_names"):
         return asked.of_frame(where)
+    if hasattr(where, "__array__") or _is_rows(where):
+        return asked.of_array(np.asarray(where))
     if callable(where):
         where = where()
     if not isinstance(where, Iterable):
         raise TypeError(f"fastsvm.open takes a path, an array, a table or batches; found {type(where).__name__}.")
     return asked.of_batches(where)
+
+
+def _is_rows(where: Given) -> bool:
+    """Return whether a list is one of rows of numbers, not of batches."""
+    is_list = isinstance(where, list) and len(where) > 0 and isinstance(where[0], (list, tuple))
+    return is_list and all(isinstance(value, Real) for value in where[0])
 
 
 def is_zarr(path: str | Path) -> bool:
@@ -174,6 +188,8 @@ class _Asked:
     # --- samples that stay where they are ------------------------------------------------------------------
 
     def _of_hdf5(self, path: Path) -> Data:
+        if not isinstance(self.X, str | None):
+            raise TypeError(f"X must be the name of a part of {path}, it is a {type(self.X).__name__}.")
         names = [part if isinstance(part, str) else None for part in (self.X, self.y, self.weight)]
         with open_file(path) as file:
             data = self._by_columns(locate(file, names[0] or "X", "layers"), file, path)
@@ -187,6 +203,8 @@ class _Asked:
         (n, n_features), dtype, blocks = found
         y, weight = self._columns(root, path, n)
         more = {} if weight is None else {"sample_weight": weight.astype(np.float64)}
+        names, ids = names_of(root, node, (n, n_features))
+        more |= {} if ids is None else {"id": ids}
         y_dtype = None if y is None else label_type(Matrix("y", y), str(path), n)
 
         def rows() -> Iterator[Rows]:
@@ -197,7 +215,9 @@ class _Asked:
                 labels = None if y is None else y[some].astype(y_dtype, copy=False)
                 yield Rows(block, labels, {name: values[some] for name, values in more.items()})
 
-        return self._scratch(path, Header(n_features, dtype, y_dtype, sparse=True, n_samples=n), rows())
+        header = Header(n_features, dtype, y_dtype, sparse=True, n_samples=n)
+        header = header._replace(feature_names=None if names is None else tuple(map(str, names)))
+        return self._scratch(path, header, rows())
 
     def of_zarr(self, group: Node, path: str | Path) -> Data:
         """Open an array or a group of Zarr, such as AnnData's."""
@@ -208,8 +228,10 @@ class _Asked:
             raise ValueError(f"{path} has no part {self.X or 'X'!r}; {listed_parts(group, 'it')}.")
         data = self._by_columns(node, group, path)
         if data is None:
-            data = Data(path, ZarrCSRSource(node, path) if is_group(node) else SlicedSource(node))
-            data.y, data.sample_weight = self._columns(group, path, len(data))
+            source = ZarrCSRSource(node, path) if is_group(node) else SlicedSource(node, flat=True)
+            names, ids = names_of(group, node, source.shape)
+            y, weight = self._columns(group, path, len(source))
+            data = Data(path, source, y, weight, names, ids)
         return self._with_arrays(data)
 
     def _columns(self, root: Node, path: str | Path, n: int) -> list[np.ndarray | None]:
@@ -228,21 +250,23 @@ class _Asked:
             rows = np.load(path, mmap_mode="r")
         except (ValueError, EOFError, OSError) as error:
             raise ValueError(f"{path} is damaged, or holds objects: {error}.") from error
-        if self.X is not None:
-            raise ValueError(f"{path} has one array, without a name; X is {self.X!r}.")
         return self.of_array(rows, path)
 
     def of_array(self, rows: Given, path: str | Path | None = None) -> Data:
         """Take an array, or what can be sliced as one. Axes after the first are features."""
         path = f"the {type(rows).__name__}" if path is None else path
+        if self.X is not None:
+            raise ValueError(f"{path} has no names; X is {self.X!r}.")
         if isinstance(rows, np.ndarray):
             if rows.ndim < 2 or rows.dtype.kind not in "biuf":
                 raise ValueError(
                     f"{path} has shape {rows.shape} and type {rows.dtype}; samples need two dimensions or more, and "
                     "numbers."
                 )
-            flat = rows.reshape(len(rows), -1)
-            source = SlicedSource(cast(Given, flat)) if isinstance(rows, np.memmap) else as_source(flat)
+            is_mapped = isinstance(rows, np.memmap)
+            source = SlicedSource(cast(Given, rows), flat=True) if is_mapped else as_source(_flat(rows, str(path)))
+        elif len(getattr(rows, "shape", ())) > 2:
+            source = SlicedSource(rows, flat=True)
         else:
             source = as_source(rows.tocsr() if sparse.issparse(rows) else rows)
         y, weight = (self._beside(part, path) for part in (self.y, self.weight))
@@ -252,7 +276,8 @@ class _Asked:
         """Return a column of samples without names: an array, or the content of a .npy file."""
         if not isinstance(part, (str, os.PathLike)):
             return part
-        file = Path(part) if Path(part).is_file() or not isinstance(path, Path) else path.parent / part
+        beside = Path(path).parent / part
+        file = beside if isinstance(path, Path) and beside.is_file() else Path(part)
         check_input(file)
         return np.load(file, allow_pickle=False)
 
@@ -265,7 +290,8 @@ class _Asked:
             values = _labels(values)
             if values.shape not in ((len(data),), (len(data), 1)):
                 raise ValueError(f"{name} has shape {values.shape}; {data.path} has {len(data)} samples.")
-            setattr(data, name, values.reshape(-1))
+            rows = data.source_row  # of samples that were shuffled on the way
+            setattr(data, name, values.reshape(-1) if rows is None else values.reshape(-1)[rows])
         return data
 
     # --- samples that are passed through a scratch file ----------------------------------------------------
@@ -313,45 +339,49 @@ class _Asked:
         first = next(iterator, None)
         if first is None:
             raise ValueError(f"The {type(batches).__name__} has no batches.")
-        columns = _parted(first, self)
-        begin = _matrix(columns[0], "batch 0")
-        y_dtype = None
-        if columns[1] is not None:
-            y = _labels(columns[1])
-            y_dtype = label_type(Matrix("y of batch 0", y), "batch 0", begin.shape[0])
-        dtype = stored_type(begin.dtype)
-        names = None if columns[3] is None else tuple(map(str, columns[3]))
-        header = Header(begin.shape[1], dtype, y_dtype, sparse=sparse.issparse(begin), feature_names=names)
-        rows = self._rows(chain([first], iterator), header)
+        begin, y, weight, names = _parted(first, self)
+        X = _matrix(begin, "batch 0")
+        y_dtype = None if y is None else label_type(Matrix("y of batch 0", _labels(y)), "batch 0", X.shape[0])
+        features = None if names is None else tuple(map(str, names))
+        header = Header(X.shape[1], stored_type(X.dtype), y_dtype, sparse=sparse.issparse(X), feature_names=features)
+        rows = self._rows(chain([first], iterator), header, weight is not None)
         return self._with_arrays(self._scratch(f"the {type(batches).__name__}", header, rows))
 
-    def _rows(self, batches: Iterable, header: Header) -> Iterator[Rows]:
+    def _rows(self, batches: Iterable, header: Header, has_weights: bool) -> Iterator[Rows]:
         """Yield the rows of batches, which must be like the first."""
         place = 0
         for number, batch in enumerate(batches):
             where = f"batch {number}"
-            X, y, weight, _ = _parted(batch, self)
-            X = _matrix(X, where)
+            X, y, weight, names = _parted(batch, self)
+            X, order = _matrix(X, where), None if names is None else tuple(map(str, names))
             if X.shape[1] != header.n_features or sparse.issparse(X) != header.sparse:
                 kind = "sparse" if sparse.issparse(X) else "dense"
                 raise ValueError(
                     f"{where} is {kind} with {X.shape[1]} features; batch 0 is "
                     f"{'sparse' if header.sparse else 'dense'} with {header.n_features}."
                 )
-            if not np.can_cast(X.dtype, header.dtype, "same_kind"):
-                raise ValueError(f"{where} holds {X.dtype}; batch 0 holds {header.dtype}. Convert them to one type.")
-            if (y is None) != (header.y_dtype is None):
-                raise ValueError(f"{where} has {'no' if y is None else 'labels, batch 0 has no'} labels.")
-            X = X.astype(header.dtype, copy=False)
-            check_finite(X if isinstance(X, np.ndarray) else X.data[None], where, place)
+            if order != header.feature_names:
+                if order is None or header.feature_names is None or set(order) != set(header.feature_names):
+                    raise ValueError(f"{where} has the columns {order}; batch 0 has {header.feature_names}.")
+                X = X[:, [order.index(name) for name in header.feature_names]]
+            for name, value, is_there in (("labels", y, header.y_dtype is not None), ("weights", weight, has_weights)):
+                if (value is not None) != is_there:
+                    raise ValueError(f"{where} has {'no ' if is_there else ''}{name}, unlike batch 0.")
+            X = _of_type(X, header.dtype, where)
+            values = X if isinstance(X, np.ndarray) else X.data
+            if values.dtype.kind == "f" and not np.isfinite(values).all():
+                check_finite(X if isinstance(X, np.ndarray) else X.toarray(), where, place)
             if y is not None:
                 column = Matrix(f"y of {where}", _labels(y))
                 if label_type(column, where, X.shape[0]).kind != np.dtype(header.y_dtype).kind:
                     raise ValueError(f"y of {where} holds {column.dtype}; that of batch 0 is of another kind.")
                 y = labels_of(column, 0, X.shape[0])
-            more = {} if weight is None else {"sample_weight": np.asarray(weight, np.float64).reshape(-1)}
-            for values in more.values():
-                check_weights(values, where, place)
+            more = {}
+            if weight is not None:
+                more["sample_weight"] = np.asarray(weight, np.float64)
+                if more["sample_weight"].shape != (X.shape[0],):
+                    raise ValueError(f"{where} has {X.shape[0]} rows, and weights of shape {np.shape(weight)}.")
+                check_weights(more["sample_weight"], where, place)
             yield Rows(X, y, more)
             place += X.shape[0]
 
@@ -368,15 +398,25 @@ class _Asked:
             try:
                 fill(file)
             except ValueError as error:
-                raise type(error)(str(error).replace(str(file), str(name))) from error
+                words = [one.replace(str(file), str(name)) if isinstance(one, str) else one for one in error.args]
+                error.args = tuple(words)
+                raise
             os.utime(file, ns=(changed_ns, changed_ns))  # a fit that is resumed compares times
             data = ScratchData(h5py.File(file, "r"))
             data.scratch = file
         except BaseException:
             stack.close()
             raise
-        data.path, data.removal = Path(name), weakref.finalize(data.X, stack.close)
+        data.path, data.removal = Path(name), weakref.finalize(data.X, _close, stack, os.getpid())
         return data
+
+
+def _close(stack: ExitStack, process: int) -> None:
+    """Remove a scratch file, if this is the process that made it, and no fork of it."""
+    if os.getpid() == process:
+        stack.close()
+    else:
+        _OF_OTHERS.append(stack)  # which would close what is in it when nothing refers to it
 
 
 class ScratchData(HDF5Data):
@@ -406,11 +446,16 @@ def _zarr(path: Path) -> Node:
         import zarr
     except ImportError as error:
         raise ValueError(f"Reading {path} needs zarr. Install it with: pip install 'fastsvm[zarr]'") from error
-    return zarr.open(path, mode="r")
+    try:
+        return zarr.open(path, mode="r")
+    except Exception as error:  # of any kind, as for JSON that is damaged
+        raise ValueError(f"{path} cannot be read by zarr: {type(error).__name__}: {error}") from error
 
 
 def _labels(values: Given) -> np.ndarray:
     """Return labels as an array, words as str."""
+    if np.ma.is_masked(values):
+        raise ValueError("The labels contain masked values; fill or remove them.")
     array = np.asarray(values)
     if array.dtype.kind == "T" or (array.dtype == object and all(isinstance(one, str) for one in array.flat)):
         return array.astype(object).astype(str)
@@ -421,13 +466,34 @@ def _matrix(rows: Given, where: str) -> np.ndarray | sparse.csr_array:
     """Return rows as an array of two dimensions, or in CSR form; raise ValueError unless they are numbers."""
     if sparse.issparse(rows):
         return rows.tocsr()
-    values = np.asarray(rows)
+    values = rows if isinstance(rows, np.ndarray) else np.asarray(rows)
     if values.dtype.kind not in "biuf" or values.ndim < 2:
         raise ValueError(
             f"{where} has shape {values.shape} and type {values.dtype}; samples need two dimensions or more, and "
             "numbers. Name the columns of labels and weights by y and sample_weight, and encode words as numbers."
         )
-    return values.reshape(len(values), -1)
+    return _flat(values, where)
+
+
+def _flat(values: np.ndarray, where: str) -> np.ndarray:
+    if np.ma.is_masked(values):
+        raise ValueError(f"{where} contains masked values; fill or remove them.")
+    return values.reshape(len(values), math.prod(values.shape[1:]))
+
+
+def _of_type(X: Given, dtype: np.dtype, where: str) -> np.ndarray | sparse.csr_array:
+    """Return rows in the type of the first batch; raise ValueError if that changes a value."""
+    cast = X.astype(dtype)
+    ours, theirs = (one if isinstance(one, np.ndarray) else one.data for one in (cast, X))
+    if not np.can_cast(X.dtype, dtype) and not np.array_equal(ours, theirs, equal_nan=theirs.dtype.kind == "f"):
+        raise ValueError(
+            f"{where} holds {X.dtype}, batch 0 holds {dtype}, in which values would change. Convert them to one type."
+        )
+    return cast
+
+
+def _n_axes(values: Given) -> int:
+    return len(values.shape) if hasattr(values, "shape") else np.ndim(values)
 
 
 def _parted(batch: Given, asked: _Asked) -> tuple[Given, Given, Given, np.ndarray | None]:
@@ -436,11 +502,17 @@ def _parted(batch: Given, asked: _Asked) -> tuple[Given, Given, Given, np.ndarra
         batch = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
     columns = list(batch) if isinstance(batch, Mapping) else list(getattr(batch, "columns", ()))
     if not columns or sparse.issparse(batch):
-        if isinstance(batch, (tuple, list)) and len(batch) in (2, 3) and hasattr(batch[0], "__len__"):
+        if asked.X is not None or isinstance(asked.y, str) or isinstance(asked.weight, str):
+            raise ValueError("Batches of arrays have no columns, so that X, y and sample_weight cannot name any.")
+        if isinstance(batch, (tuple, list)) and len(batch) in (2, 3) and _n_axes(batch[0]) > 1:
             return batch[0], batch[1], batch[2] if len(batch) == 3 else None, None
         return batch, None, None, None
     label, weight = (part if isinstance(part, str) else None for part in (asked.y, asked.weight))
-    label = label or ("y" if "y" in columns and asked.y is None else None)
+    if asked.y is None:
+        usual = [name for name in columns if str(name).lower() in LABELS]
+        label = usual[0] if len(usual) == 1 else None
+    if asked.weight is None:
+        weight = "sample_weight" if "sample_weight" in columns else None
     features = [name for name in columns if name not in (label, weight)]
     if asked.X is not None:
         features = [asked.X] if isinstance(asked.X, str) else list(asked.X)

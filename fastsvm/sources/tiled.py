@@ -4,6 +4,7 @@ A tile that is compressed is unpacked as a whole, whatever part of it is read. S
 of these are a small part of the memory. Else one pass copies them to a scratch file. Parts of other tiles are read.
 """
 
+import math
 import tempfile
 import threading
 import weakref
@@ -210,23 +211,24 @@ class Sliceable(Protocol):
 
 
 class SlicedSource(TiledSource):
-    """Rows of an object for which `is_sliceable` is true, such as an array of Zarr; slices become arrays."""
+    """Rows of an object that is sliced, such as an array of Zarr; with `flat`, axes after the first are features."""
 
     ahead = True
 
-    def __init__(self, array: Sliceable) -> None:
+    def __init__(self, array: Sliceable, flat: bool = False) -> None:
         self._array, self._lock = array, threading.Lock()
-        if len(array.shape) != 2:
+        if len(array.shape) != 2 and not (flat and len(array.shape) > 2):
             raise ValueError(f"{self.place} must have 2 dimensions, it has shape {tuple(array.shape)}.")
         dtype = _type_of(array)
         if dtype is None or dtype.kind not in "biuf":
             raise ValueError(f"{self.place} must hold numbers, it holds {array.dtype}.")
-        self.shape, self.dtype = (int(array.shape[0]), int(array.shape[1])), stored_type(dtype)
+        self.shape, self.dtype = (int(array.shape[0]), math.prod(map(int, array.shape[1:]))), stored_type(dtype)
         chunks = getattr(array, "chunks", None)
         if not isinstance(chunks, tuple):
             self._set_tiles(None, is_packed=False)
-        else:  # numbers, or the lengths of all chunks along each axis
-            self._set_tiles((int(np.max(chunks[0])), int(np.max(chunks[1]))), is_packed=True)
+        else:  # numbers, or the lengths of all chunks along each axis; of more axes, columns do not follow each other
+            columns = int(np.max(chunks[1])) if len(array.shape) == 2 else self.shape[1]
+            self._set_tiles((int(np.max(chunks[0])), columns), is_packed=True)
 
     @property
     def place(self) -> str:
@@ -242,10 +244,12 @@ class SlicedSource(TiledSource):
     def _copy(self, start: int, stop: int, columns: tuple[int, int], out: np.ndarray) -> None:
         with self._lock:  # the object may not know of threads
             rows = slice(start, stop)
-            values = self._array[rows] if out.shape[1] == self.shape[1] else self._array[rows, slice(*columns)]
+            is_whole = out.shape[1] == self.shape[1] or len(self._array.shape) > 2
+            values = self._array[rows] if is_whole else self._array[rows, slice(*columns)]
             if np.ma.is_masked(values):
                 raise ValueError(f"{self.place} contains masked values in rows {start} to {stop}; fill or remove them.")
-            out[:] = np.asarray(values)
+            values = np.asarray(values)
+            out[:] = values if values.ndim == 2 else values.reshape(stop - start, self.shape[1])[:, slice(*columns)]
 
 
 def check_unpacked(place: str, tile: tuple[int, ...], nbytes: int, memory: int, tuning: StorageTuning) -> None:

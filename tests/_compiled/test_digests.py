@@ -178,11 +178,11 @@ def test_edits_of_the_compiler_change_digests_and_nothing_else_does(package):
 AFTER_PRODUCTS = """
 from scipy import sparse
 from fastsvm._compiled.code_cache import digest
-from fastsvm.solvers.sgd import private_features
+from fastsvm.linalg import inverted_index
 from fastsvm.sources.block import CSRBlock
 rows = sparse.csr_matrix([[1.0]])
 rows @ rows  # SciPy remembers the type of the product by a hash of text, which differs in each process
-print(digest(private_features._count, [CSRBlock]))
+print(digest(inverted_index._fill, [CSRBlock]))
 """
 
 

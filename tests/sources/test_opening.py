@@ -1,6 +1,7 @@
 """Samples that are anywhere: the same rows, labels and weights as those that were stored."""
 
 import gc
+import os
 import pickle
 
 import h5py
@@ -310,4 +311,147 @@ def test_what_holds_no_samples(tmp_path):
 def test_dask_array():
     da = pytest.importorskip("dask.array")
     with fastsvm.open(da.from_array(X, chunks=(16, 5)), y=Y) as data:
+        check(data)
+
+
+def test_labels_follow_rows_that_are_shuffled(tmp_path):
+    np.savez(tmp_path / "rows.npz", X=X)
+    with fastsvm.open(tmp_path / "rows.npz", y=Y, shuffle=True) as data:
+        rows = data.source_row
+        assert (rows != np.arange(N)).any()
+        np.testing.assert_array_equal(data.y, Y[rows])
+        np.testing.assert_array_equal(rows_of(data), X[rows])
+
+
+def test_columns_of_batches_go_by_name():
+    pandas = pytest.importorskip("pandas")
+    first = pandas.DataFrame({"a": [1.0, 2], "b": [10.0, 20], "label": [0, 1]})
+    with fastsvm.open([first, first[["b", "label", "a"]]]) as data:
+        np.testing.assert_array_equal(rows_of(data), [[1, 10], [2, 20], [1, 10], [2, 20]])
+        assert data.y.tolist() == [0, 1, 0, 1]
+    with pytest.raises(ValueError, match=r"batch 1 has the columns \('a', 'c'\)"):
+        fastsvm.open([first, first.rename(columns={"b": "c"})])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("int8", [[300]]), ("uint8", [[256]]), ("float16", [[1e-9]]), ("float32", [[2**24 + 1]])],
+)
+def test_values_of_later_batches_must_fit(first, second):
+    with pytest.raises(ValueError, match=r"batch 1 holds .*, in which values would change"):
+        fastsvm.open([np.ones((2, 1), first), np.array(second)])
+    with fastsvm.open([np.ones((2, 1), first), np.ones((1, 1), np.int64)]) as data:
+        np.testing.assert_array_equal(rows_of(data), np.ones((3, 1)))
+
+
+def test_weights_of_batches_are_those_of_their_rows():
+    with pytest.raises(ValueError, match=r"batch 0 has 60 rows, and weights of shape \(59,\)"):
+        fastsvm.open([(X, Y, WEIGHT[1:])])
+    with pytest.raises(ValueError, match="batch 1 has no weights, unlike batch 0"):
+        fastsvm.open([(X, Y, WEIGHT), (X, Y)])
+
+
+def test_empty_batches_and_lists_of_rows():
+    with fastsvm.open([(X[:0], Y[:0]), (X, Y), (X[:0], Y[:0])]) as data:
+        check(data)
+    with fastsvm.open([X[:2].tolist(), X[2:].tolist()]) as data:
+        np.testing.assert_array_equal(rows_of(data), X)
+    with fastsvm.open(X.tolist(), y=Y) as data:
+        check(data)
+
+
+def test_a_variable_of_matlab_that_is_named_x(tmp_path):
+    square = np.arange(16.0).reshape(4, 4)
+    with h5py.File(tmp_path / "own.mat", "w") as file:
+        file["X"] = square.T
+        file["X"].attrs["MATLAB_class"] = np.bytes_("double")
+    with fastsvm.open(tmp_path / "own.mat") as data:
+        np.testing.assert_array_equal(rows_of(data), square)
+
+
+def test_categories_of_old_files(tmp_path):
+    names, codes = np.unique(Y, return_inverse=True)
+    with h5py.File(tmp_path / "old.h5ad", "w") as file:
+        file["X"], file["obs/kind"] = X, codes.astype(np.int8)
+        file["obs/__categories/kind"] = names.astype(object)
+        file["obs/kind"].attrs["categories"] = file["obs/__categories/kind"].ref
+    with fastsvm.open(tmp_path / "old.h5ad", y="kind") as data:
+        check(data)
+
+
+def test_what_cannot_be_used_is_refused(tmp_path):
+    with h5py.File(tmp_path / "own.h5", "w") as file:
+        file["X"], file["loop"] = X, h5py.SoftLink("/")
+        file["kind"] = np.dtype("f8")
+    with fastsvm.open(X, y=Y) as data, pytest.raises(TypeError, match="open already"):
+        fastsvm.open(data, y=Y)
+    with pytest.raises(TypeError, match="must be the name of a part"):
+        fastsvm.open(tmp_path / "own.h5", X=["a"])
+    with pytest.raises(ValueError, match="Batches of arrays have no columns"):
+        fastsvm.open([(X, Y)], y="label")
+    with pytest.raises(ValueError, match="has no names"):
+        fastsvm.open(X, X="a")
+    with pytest.raises(ValueError, match=r"no part 'none'; it holds X \(60, 5\) float64"):
+        fastsvm.open(tmp_path / "own.h5", y="none")
+    with pytest.raises(ValueError, match="masked"):
+        fastsvm.open(np.ma.masked_equal(X, 0))
+
+
+def test_errors_of_the_users_generator_stay():
+    def batches():
+        yield X, Y
+        b"\xff".decode()
+
+    with pytest.raises(UnicodeDecodeError):
+        fastsvm.open(batches)
+
+
+def test_columns_that_repeat_entries(tmp_path):
+    with h5py.File(tmp_path / "own.h5", "w") as file:
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": "csc_matrix", "shape": (2, 1)})
+        group["data"], group["indices"], group["indptr"] = np.array([100, 100], np.int8), [0, 0], [0, 2]
+    with pytest.raises(ValueError, match="repeats entries whose sum does not fit int8"):
+        fastsvm.open(tmp_path / "own.h5", y=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("shape", (2, 1, 1), "shape must be two whole numbers"),
+        ("data", None, "data must hold numbers"),
+        ("indices", [0.5], "indices must hold integers"),
+        ("indices", [0, 1], "1 values but 2 row numbers"),
+        ("indices", [-1], "row numbers are -1 to -1"),
+        ("indptr", [0, 2], "must rise from 0 to 1"),
+    ],
+)
+def test_columns_that_are_damaged(name, values, words, tmp_path):
+    parts = {"shape": (2, 1), "data": [1.0], "indices": [0], "indptr": [0, 1], name: values}
+    with h5py.File(tmp_path / "own.h5", "w") as file:
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": "csc_matrix", "shape": parts.pop("shape")})
+        for part, given in parts.items():
+            if given is not None:
+                group[part] = given
+    with pytest.raises(ValueError, match=words):
+        fastsvm.open(tmp_path / "own.h5", y=[0, 1])
+
+
+def test_images_of_zarr_are_rows(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    stored = zarr.create_array(tmp_path / "images.zarr", shape=(N, 5, 1), chunks=(16, 3, 1), dtype=X.dtype)
+    stored[:] = X[:, :, None]
+    with fastsvm.open(tmp_path / "images.zarr", y=Y) as data:
+        check(data)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_leaves_the_scratch_file(tmp_path):
+    with fastsvm.open([(X, Y)], scratch=tmp_path) as data:
+        if (child := os.fork()) == 0:
+            data.removal()
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert data.scratch.exists()
         check(data)

@@ -260,7 +260,7 @@ def warn_of_targets(name: str, kernel: Kernel | None, y: np.ndarray, upper: np.n
     with np.errstate(over="ignore"):
         spread = float(y[upper > 0].std())
     reach = float(upper.sum()) / 2  # as many of the coefficients are positive as negative
-    if spread > max(reach, _FAR * upper.max()) and getattr(kernel, "translation_invariant", False):
+    if np.inf > spread > max(reach, _FAR * upper.max()) and getattr(kernel, "translation_invariant", False):
         warn_caller(
             f"The targets vary too much for C: their standard deviation is {spread:.3g}, and coefficients of at most "
             f"{upper.max():.3g} change a prediction of {name} by {reach:.3g} at most. Raise C and epsilon, or divide "

@@ -12,7 +12,7 @@ import numpy as np
 from fastsvm.formats.readers.stream import Header, Options, Rows, check_finite, check_weights
 from fastsvm.tuning import current_tuning
 
-_LABELS = ("label", "labels", "target", "class", "y")
+LABELS = ("label", "labels", "target", "class", "y")
 """Usual names of a column of labels, in lower case."""
 _WEIGHT, _PERHAPS_WEIGHTS = "sample_weight", ("weight", "weights", "sample_weights")
 """The name of a column of weights, and names that features may have, too."""
@@ -179,7 +179,7 @@ def _label(
     of_model = [k for k in columns if table.names is not None and table.names[k] == options.model_label]
     if len(of_model) == 1:
         return of_model[0], f"{_title(table.names, of_model[0])}, as in the training"
-    usual = [k for k in table.named(_LABELS) if k in columns]
+    usual = [k for k in table.named(LABELS) if k in columns]
     if len(usual) > 1:
         candidates = " and ".join(_title(table.names, k) for k in usual)
         raise ValueError(f"{table.path}: {candidates} may hold the labels. Name one with label=.")

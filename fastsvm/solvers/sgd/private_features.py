@@ -56,6 +56,8 @@ def merged_features(source: Source, least_share: float) -> tuple[Source, Private
         return None
     block, _ = readable(source.block, np.arange(n))
     X = sparse.csr_array((block.data, block.indices, block.indptr), shape=(n, d))
+    if X.nnz == 0:
+        return None
     counts = np.bincount(X.indices, minlength=d)
     shared = np.flatnonzero(counts > 1)
     if d - len(shared) - n < least_share * d:
