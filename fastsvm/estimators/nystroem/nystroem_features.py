@@ -22,6 +22,7 @@ from fastsvm.estimators.fitting.validation import (
     check_rows,
     check_training_set,
     forget,
+    keep,
     seed,
 )
 from fastsvm.estimators.kernel.kernel_parameter import KernelLike
@@ -93,17 +94,7 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.standardize = standardize
-        self.memory = memory
-        self.random_state = random_state
-        self.verbose = verbose
+        keep(self, locals())
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse rows are taken, and float32 stays."""

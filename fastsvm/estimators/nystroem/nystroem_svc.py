@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.validation import Rule, boolean, check_ties, one_of
+from fastsvm.estimators.fitting.validation import Rule, boolean, check_ties, keep, one_of
 from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
@@ -89,32 +89,7 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | int = False,
     ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.loss = loss
-        self.multi_class = multi_class
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.memory = memory
-        self.scratch_folder = scratch_folder
-        self.standardize = standardize
-        self.refine = refine
-        self.bounds = bounds
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+        keep(self, locals())
 
     def _exact_machine(self, memory: int, seconds: float) -> SVC:
         shape = "ovo" if self.multi_class == "ovo" else "ovr"
