@@ -59,6 +59,19 @@ class DistributedEstimator(BaseEstimator):
         "converged", or why the fit ended before: "max_iter", "max_time", "stalled".
     workers_ : dict of str to dict
         What each worker did, by address: rows, and seconds of reading, computing and waiting. Lost ones are left out.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from sklearn.datasets import load_iris
+    >>> from fastsvm.dask import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rows, labels = da.from_array(X, chunks=(50, 4)), da.from_array(y, chunks=50)
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):
+    ...     model = SVC(standardize=True).fit(rows, labels)
+    >>> bool(model.to_local().score(X, y) > 0.9)
+    True
     """
 
     _local: type[BaseEstimator]
@@ -235,7 +248,8 @@ def made_from(local: type, without: Iterable[str]) -> Callable[[_Estimator], _Es
         if cls.__doc__ and local.__doc__:  # python -OO has none
             about, attributes = (described(local, part) | described(cls, part) for part in ("Parameters", "Attributes"))
             attributes = {name: text for name, text in attributes.items() if name not in left_out}
-            cls.__doc__ = documentation(cls, list(parameters)[1:], about, attributes)
+            text = documentation(cls, list(parameters)[1:], about, attributes)
+            cls.__doc__ = text.replace("import SVC\n", f"import {cls.__name__}\n").replace(" SVC(", f" {cls.__name__}(")
         return cls
 
     return make

@@ -51,8 +51,10 @@ def documentation(cls: type, names: Sequence[str], parameters: Mapping[str, str]
     (_, summary), *rest = _sections(cls.__doc__ or "").items()
     sections = {"Parameters": "\n".join(parameters[name] for name in names)}
     sections["Attributes"] = "\n".join(attributes[name] for name in sorted(attributes))
+    sections["References"] = ""  # which come before the examples
     for base in _described_by(cls)[::-1]:
-        sections |= {title: text for title, text in _sections(base.__doc__ or "").items() if title == "References"}
+        own = _sections(base.__doc__ or "").items()
+        sections |= {title: text for title, text in own if title in ("References", "Examples")}
     sections |= {title: text for title, text in rest if title not in sections}
     return _joined(summary, sections)
 
@@ -70,6 +72,7 @@ def documented_by(shared: type) -> Callable[[_Function], _Function]:
             sections = {"Parameters": "\n".join(parameters[name] for name in names)}
             sections["Returns"] = own.get("Returns", common.get("Returns", ""))
             sections["Raises"] = "\n".join(filter(None, (own.get("Raises"), common.get("Raises"))))
+            own = {title: common[title] for title in ("Examples",) if title in common} | own
             function.__doc__ = _joined(
                 summary, sections | {title: own[title] for title in own if title not in sections}
             )
