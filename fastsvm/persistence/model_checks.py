@@ -53,7 +53,7 @@ def check_fitted(model: BaseEstimator) -> None:
     for name, rule in _RULES.items():
         _holds(attributes, name, name not in attributes or rule.holds(attributes[name]), rule.words)
     for name, value in attributes.items():
-        if is_fitted_name(name) and name != "exact_machine_":
+        if is_fitted_name(name):
             _check_plain(name, value)
     if "feature_names_in_" in attributes:
         _array(attributes, "feature_names_in_", (attributes["n_features_in_"],), "OU")
@@ -138,22 +138,6 @@ def _check_landmark_model(model: NystroemMachine, attributes: Attributes) -> Non
     _check_rows(attributes, "coef_", (n_scores, m[0]), "d")
     _array(attributes, "intercept_", (n_scores,), "d")
     _check_kernel(model, attributes, d)
-    if "exact_machine_" in attributes:
-        _check_machine(model, attributes["exact_machine_"], n_classes, d)
-
-
-def _check_machine(model: NystroemMachine, machine: object, n_classes: int, d: int) -> None:
-    """Raise ValueError unless an exact machine predicts the same classes, or numbers, of samples with d features."""
-    if not isinstance(machine, KernelMachine):
-        raise ValueError(f"exact_machine_ is {_brief(machine)}")
-    check_fitted(machine)
-    classes, shape = getattr(machine, "classes_", None), "ovo" if model._learns_pairs(n_classes) else "ovr"
-    of_classes = isinstance(model, LinearClassifier)
-    is_same = classes is not None and np.array_equal(classes, np.arange(n_classes)) if of_classes else classes is None
-    if not is_same or machine.n_features_in_ != d:
-        raise ValueError("exact_machine_ has other classes or features")
-    if n_classes > 2 and machine.decision_function_shape != shape:
-        raise ValueError(f"exact_machine_ has the decision_function_shape {machine.decision_function_shape!r}")
 
 
 def _check_kernel(model: BaseEstimator, attributes: Attributes, d: int) -> None:

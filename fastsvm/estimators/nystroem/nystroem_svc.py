@@ -57,7 +57,7 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
     True
     """
 
-    _refined_loss = "hinge"
+    _exact_kind = SVC
 
     def __init__(
         self,
@@ -83,17 +83,12 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
         memory: str | int = "auto",
         scratch_folder: str | None = None,
         standardize: bool = False,
-        refine: str | None = None,
         bounds: bool = False,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | int = False,
     ) -> None:
         keep(self, locals())
-
-    def _exact_machine(self, memory: int, seconds: float) -> SVC:
-        shape = "ovo" if self.multi_class == "ovo" else "ovr"
-        return SVC(**self._kernel_parameters(memory, seconds), decision_function_shape=shape)
 
     def _own_rules(self) -> dict[str, Rule]:
         losses = {"loss": one_of("hinge", "squared_hinge")}

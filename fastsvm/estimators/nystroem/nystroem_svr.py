@@ -33,7 +33,7 @@ class NystroemSVR(NystroemMachine, BaseLinearRegressor):
     True
     """
 
-    _refined_loss = "epsilon_insensitive"
+    _exact_kind = SVR
 
     def __init__(
         self,
@@ -56,16 +56,12 @@ class NystroemSVR(NystroemMachine, BaseLinearRegressor):
         memory: str | int = "auto",
         scratch_folder: str | None = None,
         standardize: bool = False,
-        refine: str | None = None,
         bounds: bool = False,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | int = False,
     ) -> None:
         keep(self, locals())
-
-    def _exact_machine(self, memory: int, seconds: float) -> SVR:
-        return SVR(**self._kernel_parameters(memory, seconds), epsilon=self.epsilon)
 
     def _own_rules(self) -> dict[str, Rule]:
         losses = {"loss": one_of("epsilon_insensitive", "squared_epsilon_insensitive")}
