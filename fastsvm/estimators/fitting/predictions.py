@@ -36,7 +36,27 @@ class Answer:
     """
 
 
-class Classifier(ClassifierMixin):
+class Scored:
+    """A model whose predictions are compared with labels or targets."""
+
+    @documented_by(Answer)
+    def score(self, X: Samples, y: Column = None, sample_weight: Column = None) -> float:
+        """Return the share of samples whose class is predicted correctly, or R² of a regression.
+
+        Returns
+        -------
+        float
+            At most 1; an accuracy is at least 0.
+
+        Raises
+        ------
+        ValueError
+            If there are no labels or targets.
+        """
+        return super().score(X, required_labels(X, y), sample_weight)  # type: ignore[misc]
+
+
+class Classifier(Scored, ClassifierMixin):
     """Classes that the decision values elect."""
 
     _decided_by: Callable[..., list[np.ndarray]]
@@ -89,24 +109,8 @@ class Classifier(ClassifierMixin):
         self._check_votes()
         return self._decided_by(X, self._labels)[0]
 
-    @documented_by(Answer)
-    def score(self, X: Samples, y: Column = None, sample_weight: Column = None) -> float:
-        """Return the share of samples whose class is predicted correctly.
 
-        Returns
-        -------
-        float
-            Accuracy, 0 to 1.
-
-        Raises
-        ------
-        ValueError
-            If there are no labels.
-        """
-        return super().score(X, required_labels(X, y), sample_weight)
-
-
-class Regressor(RegressorMixin):
+class Regressor(Scored, RegressorMixin):
     """Predictions are the values of the decision function."""
 
     of_classes: ClassVar[bool] = False
@@ -129,22 +133,6 @@ class Regressor(RegressorMixin):
             Predictions.
         """
         return self._decided_by(X, _of_one_function)[0]
-
-    @documented_by(Answer)
-    def score(self, X: Samples, y: Column = None, sample_weight: Column = None) -> float:
-        """Return R², the share of the variance of y that is explained.
-
-        Returns
-        -------
-        float
-            At most 1.
-
-        Raises
-        ------
-        ValueError
-            If there are no targets.
-        """
-        return super().score(X, required_labels(X, y), sample_weight)
 
 
 class OutlierDetector(OutlierMixin):
