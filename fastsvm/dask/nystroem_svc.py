@@ -15,7 +15,7 @@ from fastsvm.dask.svc import geometry_of_shards
 from fastsvm.dask.tasks import counting, threads_of
 from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.kernel_parameter import PRIVATE_ATTRIBUTES
-from fastsvm.estimators.nystroem import nystroem_svc
+from fastsvm.estimators.nystroem import nystroem_svm
 from fastsvm.estimators.nystroem.landmarks import FeatureMap, choose
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
 from fastsvm.low_rank import NystroemMap
@@ -37,7 +37,7 @@ class _Landmarks(NamedTuple):
 _WITHOUT = {"scratch_folder", "warm_start", "solver_", "bounds", "exact_bounds_", "memory"}
 
 
-@made_from(nystroem_svc.NystroemSVC, _WITHOUT)
+@made_from(nystroem_svm.NystroemSVC, _WITHOUT)
 class NystroemSVC(DecisionMixin, DistributedLinearSVM):
     """Kernel support vector classification with landmarks, on the workers of a Dask cluster.
 

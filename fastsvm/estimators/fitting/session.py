@@ -22,14 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fastsvm._compiled.compilations import stopwatch
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.documentation import PublicEstimator
-from fastsvm.estimators.fitting.validation import (
-    Attributes,
-    Column,
-    Samples,
-    TrainingSet,
-    check_training_set,
-    forget,
-)
+from fastsvm.estimators.fitting.validation import Attributes, Column, Samples, TrainingSet, check_training_set, forget
 from fastsvm.messages import tell
 from fastsvm.solvers.outer_loop import StopReason
 
