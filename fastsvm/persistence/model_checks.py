@@ -59,8 +59,6 @@ def check_fitted(model: BaseEstimator) -> None:
         _array(attributes, "feature_names_in_", (attributes["n_features_in_"],), "OU")
     if isinstance(model, KernelMachine):
         _check_kernel_model(model, attributes)
-    elif isinstance(model, NystroemMachine):
-        _check_landmark_model(model, attributes)
     else:
         _check_linear_model(model, attributes)
 
@@ -128,18 +126,6 @@ def _check_kernel_model(model: KernelMachine, attributes: Attributes) -> None:
         _check_rows(attributes, "support_vectors_", (n, d), "biuf")
 
 
-def _check_landmark_model(model: NystroemMachine, attributes: Attributes) -> None:
-    n_classes, d = _classes(attributes) if isinstance(model, LinearClassifier) else 2, attributes["n_features_in_"]
-    n_scores, m = 1 if n_classes == 2 else n_classes, np.shape(_require(attributes, "components_"))[:1]
-    if model._learns_pairs(n_classes):
-        n_scores = n_classes * (n_classes - 1) // 2
-    _holds(attributes, "components_", m and m[0] > 0, "rows of landmarks")
-    _check_rows(attributes, "components_", (m[0], d), "biuf")
-    _check_rows(attributes, "coef_", (n_scores, m[0]), "d")
-    _array(attributes, "intercept_", (n_scores,), "d")
-    _check_kernel(model, attributes, d)
-
-
 def _check_kernel(model: BaseEstimator, attributes: Attributes, d: int) -> None:
     """Raise ValueError unless kernel values of samples with d features can be computed."""
     for name in ("_gamma", "_sq_norm", "_centred_sq_norm"):
@@ -168,23 +154,30 @@ def _check_rows(attributes: Attributes, name: str, shape: tuple[int, int], kinds
 
 
 def _check_linear_model(model: BaseEstimator, attributes: Attributes) -> None:
-    d = attributes["n_features_in_"]
-    if isinstance(model, LinearClassifier):
-        n_classes = _classes(attributes)
-        n_scores = 1 if n_classes == 2 else n_classes
-        _check_rows(attributes, "coef_", (n_scores, d), "d")
+    """Raise ValueError unless scores are computed of features, or of kernel values with landmarks."""
+    d, has_landmarks = attributes["n_features_in_"], isinstance(model, NystroemMachine)
+    n_classes = _classes(attributes) if isinstance(model, LinearClassifier) else 2
+    n_scores, n_columns = 1 if n_classes == 2 else n_classes, d
+    if has_landmarks:
+        if model._learns_pairs(n_classes):
+            n_scores = n_classes * (n_classes - 1) // 2
+        n_columns = next(iter(np.shape(_require(attributes, "components_"))), 0)
+        _holds(attributes, "components_", n_columns > 0, "rows of landmarks")
+        _check_rows(attributes, "components_", (n_columns, d), "biuf")
+        _check_kernel(model, attributes, d)
+    is_of_one_class = isinstance(model, OutlierDetector)
+    has_rows = has_landmarks or is_of_one_class or isinstance(model, LinearClassifier)
+    if has_rows or sparse.issparse(attributes.get("coef_")):
+        _check_rows(attributes, "coef_", (n_scores, n_columns), "d")
     else:
-        n_scores, is_of_one_class = 1, isinstance(model, OutlierDetector)
-        if is_of_one_class or sparse.issparse(attributes.get("coef_")):
-            _check_rows(attributes, "coef_", (1, d), "d")
-        else:
-            _array(attributes, "coef_", (d,), "d")
-        if is_of_one_class:
-            _array(attributes, "offset_", (1,), "d")
+        _array(attributes, "coef_", (d,), "d")
+    if is_of_one_class:
+        _array(attributes, "offset_", (1,), "d")
     _array(attributes, "intercept_", (n_scores,), "d")
-    _check_standardization(model, attributes, d)
-    if (attributes.get("_scale") is None) != (attributes.get("_shift") is None):
-        raise ValueError("_shift and _scale must be both present or both missing")
+    if not has_landmarks:
+        _check_standardization(model, attributes, d)
+        if (attributes.get("_scale") is None) != (attributes.get("_shift") is None):
+            raise ValueError("_shift and _scale must be both present or both missing")
 
 
 def _check_standardization(model: BaseEstimator, attributes: Attributes, d: int) -> None:

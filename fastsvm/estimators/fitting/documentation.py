@@ -34,6 +34,21 @@ class PublicEstimator:
     _doc_link_template = "https://fastsvm.github.io/fastsvm/reference/generated/fastsvm.{estimator_name}.html"
 
 
+class Fit:
+    """What the methods `fit` have in common.
+
+    Returns
+    -------
+    estimator
+        The estimator itself.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not usable; the message says what was found.
+    """
+
+
 def documented(cls: _Estimator) -> _Estimator:
     """Complete the docstring of an estimator by what its bases say, also of other parameters."""
     if cls.__doc__:  # python -OO has none

@@ -85,12 +85,6 @@ class Classifier(Scored, ClassifierMixin):
         """
         return self._decided_by(X, self._as_decisions)[0]
 
-    @of_one_model
-    def _decided(self, X: Samples) -> tuple[np.ndarray, np.ndarray]:
-        """Return the classes and the decision values of samples, from one pass."""
-        labels, decisions = self._decided_by(X, self._labels, self._as_decisions)
-        return labels, decisions
-
     @documented_by(Answer)
     @of_one_model
     def predict(self, X: Samples) -> np.ndarray:
@@ -115,12 +109,6 @@ class Regressor(Scored, RegressorMixin):
 
     of_classes: ClassVar[bool] = False
     _decided_by: Callable[..., list[np.ndarray]]
-
-    @of_one_model
-    def _decided(self, X: Samples) -> tuple[np.ndarray, np.ndarray]:
-        """Return the predictions twice: they are the decision values."""
-        predicted = self.predict(X)
-        return predicted, predicted
 
     @documented_by(Answer)
     @of_one_model
