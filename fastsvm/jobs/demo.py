@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import h5py
 import numpy as np
@@ -50,18 +50,11 @@ X = X.astype("uint8")
 SVC().fit(X, y).predict(X)
 """
 
+# Images are rotated by an angle, sheared and scaled, with these standard deviations. Then pixels are shifted by so many
+# of the original at most: all alike, and by an elastic field, which is smooth over one part in so many of a side.
+_ANGLE_SHEAR_SCALE, _SHIFT, _ELASTIC, _SMOOTH = (0.12, 0.1, 0.06), 0.6, 0.5, 6
+
 _Result = TypeVar("_Result")
-
-
-class _Deformation(NamedTuple):
-    """How far images are deformed."""
-
-    angle: float = 0.12  # It is the standard deviation, in radians.
-    shear: float = 0.1  # It is the standard deviation, as that of the scale.
-    scale: float = 0.06
-    shift: float = 0.6  # A pixel is shifted by so many pixels of the original, at most.
-    elastic: float = 0.5  # So is it by an elastic field.
-    smooth: int = 6  # An elastic field is smooth over one part in so many of a side.
 
 
 def demo(
@@ -176,19 +169,19 @@ def enlarged(images: np.ndarray, side: int) -> np.ndarray:
 
 def deformed(images: np.ndarray, n: int, side: int, seed: int, progress: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Return n deformed images as rows of side² bytes, and the numbers of their originals, of values from 0 to 1."""
-    rng, width, most = np.random.default_rng(seed), images.shape[1], _Deformation()
+    rng, width = np.random.default_rng(seed), images.shape[1]
     grid = _grid(side, width)
     rows, originals = np.empty((n, side * side), np.uint8), np.arange(n) % len(images)
     for i in progress_bar(range(n), shown=progress, desc="deforming images", unit=" images"):
-        angle, shear, scale = rng.normal(0, most[:3])
+        angle, shear, scale = rng.normal(0, _ANGLE_SHEAR_SCALE)
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         affine = (1 + scale) * turn @ np.array([[1, shear], [0, 1]])
         middle = (width - 1) / 2
-        shift = rng.uniform(-most.shift, most.shift, 2)[:, None, None]
+        shift = rng.uniform(-_SHIFT, _SHIFT, 2)[:, None, None]
         points = np.tensordot(affine, grid - middle, 1) + middle + shift
         noise = rng.uniform(-1, 1, (2, side, side))
-        field = ndimage.gaussian_filter(noise, (0, side / most.smooth, side / most.smooth))  # a smooth field of shifts
-        rows[i] = _drawn(images[originals[i]], points + field * (most.elastic / np.abs(field).max()))
+        field = ndimage.gaussian_filter(noise, (0, side / _SMOOTH, side / _SMOOTH))  # a smooth field of shifts
+        rows[i] = _drawn(images[originals[i]], points + field * (_ELASTIC / np.abs(field).max()))
     return rows, originals
 
 
