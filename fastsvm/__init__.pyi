@@ -10,8 +10,7 @@ from fastsvm.estimators.linear.logistic_regression import LogisticRegression
 from fastsvm.estimators.linear.sgd_classifier import SGDClassifier
 from fastsvm.estimators.linear.sgd_regressor import SGDRegressor
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
-from fastsvm.estimators.nystroem.nystroem_svc import NystroemSVC
-from fastsvm.estimators.nystroem.nystroem_svr import NystroemSVR
+from fastsvm.estimators.nystroem.nystroem_svm import NystroemSVC, NystroemSVR
 from fastsvm.estimators.search.calibration import CalibratedClassifier
 from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.exchange.model_text import load_libsvm, save_libsvm

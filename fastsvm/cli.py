@@ -327,7 +327,7 @@ def _demo(options: argparse.Namespace) -> Json:
 
     report = demo(options.folder, progress=True, tell=say)
     if options.json:
-        return report._asdict()
+        return vars(report)
     for line in table(report):
         print(line)
     return {}

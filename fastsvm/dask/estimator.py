@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from fastsvm.dask.prediction import PredictionsOnCluster, decision_function, predict, score
 from fastsvm.dask.rows import ClusterFit, ShardFacts, joined_facts, load_shards
 from fastsvm.dask.tasks import Tasks
-from fastsvm.estimators.fitting.documentation import described, documentation, documented_by
+from fastsvm.estimators.fitting.documentation import Fit, described, documentation, documented_by
 from fastsvm.estimators.fitting.session import FitSession, drafted, of_one_model
 from fastsvm.estimators.fitting.validation import check_parameters, class_weights, forget, number, optional
 
@@ -59,6 +59,19 @@ class DistributedEstimator(BaseEstimator):
         "converged", or why the fit ended before: "max_iter", "max_time", "stalled".
     workers_ : dict of str to dict
         What each worker did, by address: rows, and seconds of reading, computing and waiting. Lost ones are left out.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from sklearn.datasets import load_iris
+    >>> from fastsvm.dask import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rows, labels = da.from_array(X, chunks=(50, 4)), da.from_array(y, chunks=50)
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):
+    ...     model = SVC(standardize=True).fit(rows, labels)
+    >>> bool(model.to_local().score(X, y) > 0.9)
+    True
     """
 
     _local: type[BaseEstimator]
@@ -66,6 +79,7 @@ class DistributedEstimator(BaseEstimator):
     _warn: staticmethod  # It warns if a fit did not converge.
     client: Client | None
 
+    @documented_by(Fit)
     @drafted
     def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:
         """Fit the model.
@@ -81,16 +95,6 @@ shape (n_samples, n_features)
         sample_weight : as y, or None
             Factors of the samples' losses. Samples of weight 0 are left out. None takes those of files that have
             "sample_weight".
-
-        Returns
-        -------
-        estimator
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable; the message says what was found.
         """
         self._check_parameters()
         forget(self)
@@ -235,7 +239,8 @@ def made_from(local: type, without: Iterable[str]) -> Callable[[_Estimator], _Es
         if cls.__doc__ and local.__doc__:  # python -OO has none
             about, attributes = (described(local, part) | described(cls, part) for part in ("Parameters", "Attributes"))
             attributes = {name: text for name, text in attributes.items() if name not in left_out}
-            cls.__doc__ = documentation(cls, list(parameters)[1:], about, attributes)
+            text = documentation(cls, list(parameters)[1:], about, attributes)
+            cls.__doc__ = text.replace("import SVC\n", f"import {cls.__name__}\n").replace(" SVC(", f" {cls.__name__}(")
         return cls
 
     return make

@@ -15,7 +15,7 @@ from fastsvm.dask.svc import geometry_of_shards
 from fastsvm.dask.tasks import counting, threads_of
 from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.kernel_parameter import PRIVATE_ATTRIBUTES
-from fastsvm.estimators.nystroem import nystroem_svc
+from fastsvm.estimators.nystroem import nystroem_svm
 from fastsvm.estimators.nystroem.landmarks import FeatureMap, choose
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
 from fastsvm.low_rank import NystroemMap
@@ -34,10 +34,10 @@ class _Landmarks(NamedTuple):
     attributes: Attributes  # They are those of the fitted `NystroemSVC` about landmarks.
 
 
-_WITHOUT = {"scratch_folder", "warm_start", "solver_", "bounds", "exact_bounds_", "refine", "exact_machine_", "memory"}
+_WITHOUT = {"scratch_folder", "warm_start", "solver_", "bounds", "exact_bounds_", "memory"}
 
 
-@made_from(nystroem_svc.NystroemSVC, _WITHOUT)
+@made_from(nystroem_svm.NystroemSVC, _WITHOUT)
 class NystroemSVC(DecisionMixin, DistributedLinearSVM):
     """Kernel support vector classification with landmarks, on the workers of a Dask cluster.
 
@@ -62,19 +62,6 @@ class NystroemSVC(DecisionMixin, DistributedLinearSVM):
     ----------
     Williams and Seeger (2001), Using the Nyström method to speed up kernel machines, NIPS. Smith, Forte, Ma, Takac,
     Jordan and Jaggi (2018), CoCoA: a general framework for communication-efficient distributed optimization, JMLR 18.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from distributed import Client
-    >>> from sklearn.datasets import make_moons
-    >>> from fastsvm.dask import NystroemSVC
-    >>> X, y = make_moons(1000, noise=0.1, random_state=0)
-    >>> rows, labels = da.from_array(X, chunks=(500, 2)), da.from_array(y, chunks=500)
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):
-    ...     model = NystroemSVC(C=10, gamma=1.0, random_state=0).fit(rows, labels)
-    >>> bool(model.to_local().score(X, y) > 0.98)
-    True
     """
 
     _of_rows = PRIVATE_ATTRIBUTES

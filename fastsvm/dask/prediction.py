@@ -31,6 +31,21 @@ class PredictionsOnCluster:
     ------
     ValueError
         If X does not have the features of the fit, or, once it is computed, is not finite.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import load_iris
+    >>> import fastsvm.dask
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model, rows = fastsvm.SVC().fit(X, y), da.from_array(X, chunks=(50, 4))
+    >>> bool((fastsvm.dask.predict(model, rows).compute() == model.predict(X)).all())
+    True
+    >>> fastsvm.dask.decision_function(model, rows).shape, fastsvm.dask.score(model, rows, y) > 0.9
+    ((150, 3), True)
+    >>> landmarks = fastsvm.NystroemFeatures(n_components=20).fit(X)
+    >>> fastsvm.dask.transform(landmarks, rows).shape == (150, landmarks.rank_)
+    True
     """
 
 
@@ -42,17 +57,6 @@ def predict(model: BaseEstimator, X: object) -> da.Array | np.ndarray:
     -------
     dask array of shape (n_samples,)
         Predictions, computed by the workers when they are asked for.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from sklearn.datasets import load_iris
-    >>> import fastsvm.dask
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = fastsvm.SVC().fit(X, y)
-    >>> found = fastsvm.dask.predict(model, da.from_array(X, chunks=(50, 4)))
-    >>> bool((found.compute() == model.predict(X)).all())
-    True
     """
     return _by_block(_local(model), X, "predict")
 
@@ -70,16 +74,6 @@ def decision_function(model: BaseEstimator, X: object) -> da.Array | np.ndarray:
     -------
     dask array of float64
         In the shape of the model's `decision_function`, computed by the workers when it is asked for.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from sklearn.datasets import load_iris
-    >>> import fastsvm.dask
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = fastsvm.SVC().fit(X, y)
-    >>> fastsvm.dask.decision_function(model, da.from_array(X, chunks=(50, 4))).shape
-    (150, 3)
     """
     return _by_block(_local(model), X, "decision_function")
 
@@ -97,18 +91,6 @@ def transform(model: BaseEstimator, X: object) -> da.Array | np.ndarray:
     -------
     dask array of shape (n_samples, n_features_out)
         Computed by the workers when it is asked for.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> import fastsvm.dask
-    >>> X, _ = load_iris(return_X_y=True)
-    >>> scaler = StandardScaler().fit(X)
-    >>> found = fastsvm.dask.transform(scaler, da.from_array(X, chunks=(50, 4)))
-    >>> bool((found.compute() == scaler.transform(X)).all())
-    True
     """
     return _by_block(_local(model), X, "transform")
 
@@ -131,16 +113,6 @@ def score(model: BaseEstimator, X: object, y: object = None, sample_weight: obje
     ------
     ValueError
         If there is no y.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from sklearn.datasets import load_iris
-    >>> import fastsvm.dask
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = fastsvm.SVC().fit(X, y)
-    >>> fastsvm.dask.score(model, da.from_array(X, chunks=(50, 4)), y) == model.score(X, y)
-    True
     """
     model = _local(model)
     if not dask.is_dask_collection(X):

@@ -119,20 +119,6 @@ class SGDClassifier(DecisionMixin, DistributedLinearSVM):
     ----------
     Zinkevich, Weimer, Smola and Li (2010), Parallelized stochastic gradient descent, NIPS. Stich (2019), Local SGD
     converges fast and communicates little, ICLR.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> import numpy as np
-    >>> from distributed import Client
-    >>> from fastsvm.dask import SGDClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 200)
-    >>> X = da.from_array(rng.normal(size=(200, 3)) + y[:, None], chunks=(100, 3))
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):
-    ...     model = SGDClassifier(alpha=0.01, random_state=0).fit(X, da.from_array(y, chunks=100))
-    >>> model.to_local().predict([[3.0, 3.0, 3.0]])
-    array([1])
     """
 
     _warn = staticmethod(warn_of_sgd)

@@ -88,19 +88,6 @@ class SVC(DecisionMixin, DistributedEstimator):
     ----------
     Fan, Chen and Lin (2005), Working set selection using second order information for training support vector
     machines, JMLR 6.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from distributed import Client
-    >>> from sklearn.datasets import load_iris
-    >>> from fastsvm.dask import SVC
-    >>> X, y = load_iris(return_X_y=True)
-    >>> rows, labels = da.from_array(X, chunks=(50, 4)), da.from_array(y, chunks=50)
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):
-    ...     model = SVC(C=10).fit(rows, labels)
-    >>> model.converged_, bool(model.to_local().score(X, y) > 0.97)
-    (True, True)
     """
 
     learning_rate = None  # as the warning asks

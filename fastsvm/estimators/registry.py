@@ -9,8 +9,7 @@ from fastsvm.estimators.linear.linear_svr import LinearSVR
 from fastsvm.estimators.linear.logistic_regression import LogisticRegression
 from fastsvm.estimators.linear.sgd_classifier import SGDClassifier
 from fastsvm.estimators.linear.sgd_regressor import SGDRegressor
-from fastsvm.estimators.nystroem.nystroem_svc import NystroemSVC
-from fastsvm.estimators.nystroem.nystroem_svr import NystroemSVR
+from fastsvm.estimators.nystroem.nystroem_svm import NystroemSVC, NystroemSVR
 
 ESTIMATORS = {
     "svc": SVC,

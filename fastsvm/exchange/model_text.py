@@ -7,7 +7,7 @@ fitted: what comes back is the one that minimises the objective of the text's so
 
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -29,28 +29,21 @@ _LIBSVM, _LIBLINEAR = b"svm_type", b"solver_type"
 ONE_CLASS = "ONECLASS_SVM"
 
 
-class LinearSolver(NamedTuple):
-    """The estimator that minimises the same objective as a solver of LIBLINEAR."""
-
-    estimator: type[BaseEstimator]
-    parameters: Attributes
-
-
-SOLVERS = {
-    "L2R_LR": LinearSolver(LogisticRegression, {"penalty": "l2"}),
-    "L2R_L2LOSS_SVC_DUAL": LinearSolver(LinearSVC, {"loss": "squared_hinge"}),
-    "L2R_L2LOSS_SVC": LinearSolver(LinearSVC, {"loss": "squared_hinge"}),
-    "L2R_L1LOSS_SVC_DUAL": LinearSolver(LinearSVC, {"loss": "hinge"}),
-    "MCSVM_CS": LinearSolver(LinearSVC, {"multi_class": "crammer_singer"}),
-    "L1R_L2LOSS_SVC": LinearSolver(LinearSVC, {"loss": "squared_hinge", "penalty": "l1"}),
-    "L1R_LR": LinearSolver(LogisticRegression, {"penalty": "l1"}),
-    "L2R_LR_DUAL": LinearSolver(LogisticRegression, {"penalty": "l2"}),
-    "L2R_L2LOSS_SVR": LinearSolver(LinearSVR, {"loss": "squared_epsilon_insensitive"}),
-    "L2R_L2LOSS_SVR_DUAL": LinearSolver(LinearSVR, {"loss": "squared_epsilon_insensitive"}),
-    "L2R_L1LOSS_SVR_DUAL": LinearSolver(LinearSVR, {"loss": "epsilon_insensitive"}),
-    ONE_CLASS: LinearSolver(LinearOneClassSVM, {}),
+SOLVERS: dict[str, tuple[type[BaseEstimator], Attributes]] = {
+    "L2R_LR": (LogisticRegression, {"penalty": "l2"}),
+    "L2R_L2LOSS_SVC_DUAL": (LinearSVC, {"loss": "squared_hinge"}),
+    "L2R_L2LOSS_SVC": (LinearSVC, {"loss": "squared_hinge"}),
+    "L2R_L1LOSS_SVC_DUAL": (LinearSVC, {"loss": "hinge"}),
+    "MCSVM_CS": (LinearSVC, {"multi_class": "crammer_singer"}),
+    "L1R_L2LOSS_SVC": (LinearSVC, {"loss": "squared_hinge", "penalty": "l1"}),
+    "L1R_LR": (LogisticRegression, {"penalty": "l1"}),
+    "L2R_LR_DUAL": (LogisticRegression, {"penalty": "l2"}),
+    "L2R_L2LOSS_SVR": (LinearSVR, {"loss": "squared_epsilon_insensitive"}),
+    "L2R_L2LOSS_SVR_DUAL": (LinearSVR, {"loss": "squared_epsilon_insensitive"}),
+    "L2R_L1LOSS_SVR_DUAL": (LinearSVR, {"loss": "epsilon_insensitive"}),
+    ONE_CLASS: (LinearOneClassSVM, {}),
 }
-"""Solvers by their names in the text."""
+"""The estimator that minimises the same objective, and its parameters, by the name of a solver in the text."""
 
 
 def is_libsvm_text(path: str | Path) -> bool:
@@ -211,7 +204,7 @@ def _read_linear(path: str | Path, n_features: int | None) -> BaseEstimator:
     header = lines.header(readers, "w", "the weights")
     n_classes = _checked(lines, header)
     name, d, bias = header["solver_type"], header["nr_feature"], header["bias"]
-    solver, n_scores = SOLVERS[name], n_classes if n_classes > 2 or name == "MCSVM_CS" else 1
+    (kind, parameters), n_scores = SOLVERS[name], n_classes if n_classes > 2 or name == "MCSVM_CS" else 1
     weights = _weights(lines, d + (bias >= 0), n_scores)
     intercept = np.zeros(n_scores) if bias < 0 else bias * weights[d]
     if n_features is not None and n_features < d:
@@ -222,7 +215,7 @@ def _read_linear(path: str | Path, n_features: int | None) -> BaseEstimator:
     classes = None
     if name == ONE_CLASS:
         intercept = intercept - header["rho"]
-    if issubclass(solver.estimator, ClassifierMixin):
+    if issubclass(kind, ClassifierMixin):
         order = np.argsort(header["label"])
         classes = header["label"][order]
         if n_scores > 1:
@@ -232,9 +225,9 @@ def _read_linear(path: str | Path, n_features: int | None) -> BaseEstimator:
         if n_scores == len(classes) == 2:
             coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
     of_bias = {"fit_intercept": bias > 0} | ({"intercept_scaling": bias} if bias > 0 else {})
-    defaults = solver.estimator().get_params()
-    parameters = solver.parameters | {name: value for name, value in of_bias.items() if name in defaults}
-    model = linear_model(solver.estimator, parameters, coef, intercept + 0.0, classes)
+    defaults = kind().get_params()
+    parameters = parameters | {name: value for name, value in of_bias.items() if name in defaults}
+    model = linear_model(kind, parameters, coef, intercept + 0.0, classes)
     model._origin = Origin(1, sure=True)
     return model
 
@@ -249,7 +242,7 @@ def _checked(lines: TextLines, header: Header) -> int:
     """Return the number of classes, 2 for machines without. The labels must be as many, and different."""
     lines.require(header, ["solver_type", "nr_class", "nr_feature", "bias"])
     name, n_classes = header["solver_type"], header["nr_class"]
-    if not issubclass(SOLVERS[name].estimator, ClassifierMixin):
+    if not issubclass(SOLVERS[name][0], ClassifierMixin):
         lines.require(header, ["rho"] if name == ONE_CLASS else [])
         return 2
     lines.require(header, ["label"])

@@ -429,10 +429,6 @@ def _kernel_of_sklearn(kernel: str | Callable) -> tuple[str | Callable, dict[str
 
 def _landmarks_to_sklearn(model: BaseEstimator) -> BaseEstimator:
     """Return the pipeline that has the same scores: of `StandardScaler` if samples are, `Nystroem` and the machine."""
-    if hasattr(model, "exact_machine_"):
-        raise ValueError(
-            "The pipeline would predict with the landmarks, not with exact_machine_: fit with refine=None."
-        )
     if hasattr(model, "classes_") and model._learns_pairs(len(model.classes_)):
         return _kernel_to_sklearn(_machine_of_pairs(model))
     kernel: Any = resolve_kernel(model, model._gamma)

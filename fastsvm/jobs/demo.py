@@ -8,12 +8,12 @@ Bottou 2007, Training invariant support vector machines using selective sampling
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from types import SimpleNamespace
+from typing import TypeVar
 
 import h5py
 import numpy as np
@@ -50,44 +50,11 @@ X = X.astype("uint8")
 SVC().fit(X, y).predict(X)
 """
 
+# Images are rotated by an angle, sheared and scaled, with these standard deviations. Then pixels are shifted by so many
+# of the original at most: all alike, and by an elastic field, which is smooth over one part in so many of a side.
+_ANGLE_SHEAR_SCALE, _SHIFT, _ELASTIC, _SMOOTH = (0.12, 0.1, 0.06), 0.6, 0.5, 6
+
 _Result = TypeVar("_Result")
-
-
-class _Deformation(NamedTuple):
-    """How far images are deformed."""
-
-    angle: float = 0.12  # It is the standard deviation, in radians.
-    shear: float = 0.1  # It is the standard deviation, as that of the scale.
-    scale: float = 0.06
-    shift: float = 0.6  # A pixel is shifted by so many pixels of the original, at most.
-    elastic: float = 0.5  # So is it by an elastic field.
-    smooth: int = 6  # An elastic field is smooth over one part in so many of a side.
-
-
-class DemoReport(NamedTuple):
-    """The result of the demo. Names with `reference` are of scikit-learn; megabytes are 10⁶ bytes."""
-
-    folder: str
-    n_training: int
-    n_test: int
-    n_features: int
-    n_originals: int  # The training images are deformations of so many images.
-    memory_mb: float  # It is the memory budget of the fit.
-    kernel_matrix_mb: float  # The whole kernel matrix would take so much.
-    compile_seconds: float  # Code that was not cached was compiled in this time.
-    first_answer_seconds: float  # A new Python imports, fits the small digits and predicts them in this time.
-    reference_first_answer_seconds: float
-    fit_seconds: float  # It is the time of the fit from the file.
-    reference_seconds: float  # It is the time of scikit-learn's fit in memory.
-    times_faster: float  # It is the ratio of both.
-    accuracy: float  # It is that of the model loaded from its file, on the test images.
-    reference_accuracy: float
-    plain_accuracy: float  # It is that of a model of the originals alone.
-    objective: float  # Dual objectives are computed in float64 from both models; larger is better.
-    reference_objective: float
-    kkt_violation: float  # It is the largest violation of the optimality conditions, which `tol` bounds.
-    tol: float
-    same_predictions: float  # Both models predict the same digit for this share of the test images.
 
 
 def demo(
@@ -95,8 +62,11 @@ def demo(
     n_training: int = 20_000,
     progress: bool = False,
     tell: Callable[[str], None] = lambda words: None,
-) -> DemoReport:
-    """Train on deformed digits in files in `folder`, None for a new temporary one, and compare with scikit-learn."""
+) -> SimpleNamespace:
+    """Train on deformed digits in files in `folder`, None for a new temporary one, and compare with scikit-learn.
+
+    Names of results with `reference` are of scikit-learn; megabytes are 10⁶ bytes.
+    """
     folder = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="fastsvm-demo-"))
     _check_own(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -111,9 +81,8 @@ def demo(
 
     compiled = COMPILATIONS.seconds
     with open_hdf5(folder / "train.h5") as data:
-        with _clock("first fit", progress):
-            SVC(memory=_MEMORY, **of_bytes).fit(data)  # which compiles
-            plain = SVC(**of_bytes).fit(enlarged(images, _SIDE), labels)
+        SVC(memory=_MEMORY, **of_bytes).fit(data)  # which compiles
+        plain = SVC(**of_bytes).fit(enlarged(images, _SIDE), labels)
         tell(f"training on {n_training:,} images from {folder / 'train.h5'}, in {_MEMORY}")
         model, seconds = _timed(SVC(memory=_MEMORY, verbose=progress, **of_bytes).fit, data)
     save(model, folder / "model.fastsvm")
@@ -121,27 +90,26 @@ def demo(
         predicted = load(folder / "model.fastsvm").predict(test)
 
     tell(f"training scikit-learn's SVC on the same images; fastsvm took {seconds:.2f} s")
-    with _clock("scikit-learn", progress):
-        reference, reference_seconds = _timed(ReferenceSVC(**_PARAMETERS).fit, X / 255, y)
+    reference, reference_seconds = _timed(ReferenceSVC(**_PARAMETERS).fit, X / 255, y)
     expected = reference.predict(X_test / 255)
-    return DemoReport(
+    return SimpleNamespace(
         folder=str(folder),
         n_training=n_training,
         n_test=len(y_test),
         n_features=X.shape[1],
         n_originals=len(images),
-        memory_mb=parse_memory(_MEMORY) / 1e6,
+        memory_mb=parse_memory(_MEMORY) / 1e6,  # of the fit
         kernel_matrix_mb=n_training**2 * 8 / 1e6,
         compile_seconds=COMPILATIONS.seconds - compiled,
         first_answer_seconds=_seconds_to_first_answer("fastsvm"),
         reference_first_answer_seconds=_seconds_to_first_answer("sklearn.svm"),
-        fit_seconds=seconds,
+        fit_seconds=seconds,  # from the file; scikit-learn fits in memory
         reference_seconds=reference_seconds,
         times_faster=reference_seconds / seconds,
-        accuracy=float(np.mean(predicted == y_test)),
+        accuracy=float(np.mean(predicted == y_test)),  # of the model loaded from its file
         reference_accuracy=float(np.mean(expected == y_test)),
-        plain_accuracy=plain.score(X_test, y_test),
-        objective=_objective(model, X),
+        plain_accuracy=plain.score(X_test, y_test),  # of a model of the originals alone
+        objective=_objective(model, X),  # the dual one: larger is better
         reference_objective=_objective(reference, X),
         kkt_violation=model.kkt_violation_,
         tol=model.tol,
@@ -180,25 +148,6 @@ def _seconds_to_first_answer(module: str) -> float:
     return _timed(lambda: subprocess.run(program, check=True, capture_output=True))[1]
 
 
-@contextmanager
-def _clock(words: str, progress: bool) -> Iterator[None]:
-    """Show the time that passes, on a terminal: what is called here cannot tell how far it is."""
-    ended = threading.Event()
-    with progress_bar(shown=progress, desc=words, bar_format="{desc}: {elapsed}") as bar:
-
-        def tick() -> None:
-            while not ended.wait(0.5):
-                bar.refresh()
-
-        thread = threading.Thread(target=tick, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
-
 def _objective(model: SVC | ReferenceSVC, X: np.ndarray) -> float:
     """Return the dual objective of a fitted model of either library, summed over the pairs of classes, in float64."""
     pairs: csr_matrix = pair_coefficients(model.dual_coef_, model.n_support_)
@@ -220,19 +169,19 @@ def enlarged(images: np.ndarray, side: int) -> np.ndarray:
 
 def deformed(images: np.ndarray, n: int, side: int, seed: int, progress: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Return n deformed images as rows of side² bytes, and the numbers of their originals, of values from 0 to 1."""
-    rng, width, most = np.random.default_rng(seed), images.shape[1], _Deformation()
+    rng, width = np.random.default_rng(seed), images.shape[1]
     grid = _grid(side, width)
     rows, originals = np.empty((n, side * side), np.uint8), np.arange(n) % len(images)
     for i in progress_bar(range(n), shown=progress, desc="deforming images", unit=" images"):
-        angle, shear, scale = rng.normal(0, most[:3])
+        angle, shear, scale = rng.normal(0, _ANGLE_SHEAR_SCALE)
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         affine = (1 + scale) * turn @ np.array([[1, shear], [0, 1]])
         middle = (width - 1) / 2
-        shift = rng.uniform(-most.shift, most.shift, 2)[:, None, None]
+        shift = rng.uniform(-_SHIFT, _SHIFT, 2)[:, None, None]
         points = np.tensordot(affine, grid - middle, 1) + middle + shift
         noise = rng.uniform(-1, 1, (2, side, side))
-        field = ndimage.gaussian_filter(noise, (0, side / most.smooth, side / most.smooth))  # a smooth field of shifts
-        rows[i] = _drawn(images[originals[i]], points + field * (most.elastic / np.abs(field).max()))
+        field = ndimage.gaussian_filter(noise, (0, side / _SMOOTH, side / _SMOOTH))  # a smooth field of shifts
+        rows[i] = _drawn(images[originals[i]], points + field * (_ELASTIC / np.abs(field).max()))
     return rows, originals
 
 
@@ -250,7 +199,7 @@ def _drawn(image: np.ndarray, points: np.ndarray) -> np.ndarray:
 # --- the result as text -----------------------------------------------------------------------------------------------
 
 
-def table(r: DemoReport) -> Iterator[str]:
+def table(r: SimpleNamespace) -> Iterator[str]:
     """Yield the lines of a result."""
     same = f"{100 * r.same_predictions:.1f} % the same predictions"
     first, its_first = r.first_answer_seconds, r.reference_first_answer_seconds
@@ -259,12 +208,7 @@ def table(r: DemoReport) -> Iterator[str]:
         ("", "fastsvm", "scikit-learn", ""),
         ("fit", f"{r.fit_seconds:.2f} s", f"{r.reference_seconds:.2f} s", f"{r.times_faster:.0f} times faster"),
         (f"{r.n_test} test images", f"{100 * r.accuracy:.1f} %", f"{100 * r.reference_accuracy:.1f} %", same),
-        (
-            "dual objective",
-            f"{r.objective:.3f}",
-            f"{r.reference_objective:.3f}",
-            f"{apart:.0e} apart, in float64",
-        ),
+        ("dual objective", f"{r.objective:.3f}", f"{r.reference_objective:.3f}", f"{apart:.0e} apart, in float64"),
         ("", "", "", ""),
         ("memory", f"{r.memory_mb:.0f} MB", "", f"the kernel matrix would take {r.kernel_matrix_mb:,.0f} MB"),
         ("largest violation", f"{r.kkt_violation:.1e}", "", f"of the optimality conditions; tol is {r.tol:g}: exact"),

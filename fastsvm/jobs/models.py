@@ -93,8 +93,6 @@ def _widened(model: BaseEstimator, n_features: int) -> BaseEstimator:
         widened.shape_fit_ = (model.shape_fit_[0], n_features)
     if hasattr(model, "estimator_"):
         widened.estimator_ = _widened(model.estimator_, n_features)
-    if hasattr(model, "exact_machine_"):
-        widened.exact_machine_ = _widened(model.exact_machine_, n_features)
     return widened
 
 

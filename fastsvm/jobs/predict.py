@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import h5py
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from fastsvm._compiled.compilations import stopwatch
 from fastsvm.displays._samples import confusion_counts, names_of
@@ -120,11 +120,14 @@ def _score(
 
 
 def _decided(model: BaseEstimator, rows: Source) -> tuple[np.ndarray, np.ndarray]:
-    """Return predictions and decision values, with the columns of probabilities after them."""
-    if not isinstance(model, CalibratedClassifier):
+    """Return predictions and decision values, from one pass, with the columns of probabilities after them."""
+    if is_regressor(model):
+        return (predicted := model.predict(rows)), predicted
+    if not is_classifier(model):
         return model._decided(rows)
-    labels, *columns = model._decided_by(rows, model._labels, model._as_decisions, model._probabilities)
-    return labels, np.column_stack(columns)
+    forms = [model._probabilities] if isinstance(model, CalibratedClassifier) else []
+    labels, decisions, *more = model._decided_by(rows, model._labels, model._as_decisions, *forms)
+    return labels, np.column_stack([decisions, *more]) if more else decisions
 
 
 def _block_rows(model: BaseEstimator) -> int:

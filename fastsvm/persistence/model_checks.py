@@ -53,14 +53,12 @@ def check_fitted(model: BaseEstimator) -> None:
     for name, rule in _RULES.items():
         _holds(attributes, name, name not in attributes or rule.holds(attributes[name]), rule.words)
     for name, value in attributes.items():
-        if is_fitted_name(name) and name != "exact_machine_":
+        if is_fitted_name(name):
             _check_plain(name, value)
     if "feature_names_in_" in attributes:
         _array(attributes, "feature_names_in_", (attributes["n_features_in_"],), "OU")
     if isinstance(model, KernelMachine):
         _check_kernel_model(model, attributes)
-    elif isinstance(model, NystroemMachine):
-        _check_landmark_model(model, attributes)
     else:
         _check_linear_model(model, attributes)
 
@@ -128,34 +126,6 @@ def _check_kernel_model(model: KernelMachine, attributes: Attributes) -> None:
         _check_rows(attributes, "support_vectors_", (n, d), "biuf")
 
 
-def _check_landmark_model(model: NystroemMachine, attributes: Attributes) -> None:
-    n_classes, d = _classes(attributes) if isinstance(model, LinearClassifier) else 2, attributes["n_features_in_"]
-    n_scores, m = 1 if n_classes == 2 else n_classes, np.shape(_require(attributes, "components_"))[:1]
-    if model._learns_pairs(n_classes):
-        n_scores = n_classes * (n_classes - 1) // 2
-    _holds(attributes, "components_", m and m[0] > 0, "rows of landmarks")
-    _check_rows(attributes, "components_", (m[0], d), "biuf")
-    _check_rows(attributes, "coef_", (n_scores, m[0]), "d")
-    _array(attributes, "intercept_", (n_scores,), "d")
-    _check_kernel(model, attributes, d)
-    if "exact_machine_" in attributes:
-        _check_machine(model, attributes["exact_machine_"], n_classes, d)
-
-
-def _check_machine(model: NystroemMachine, machine: object, n_classes: int, d: int) -> None:
-    """Raise ValueError unless an exact machine predicts the same classes, or numbers, of samples with d features."""
-    if not isinstance(machine, KernelMachine):
-        raise ValueError(f"exact_machine_ is {_brief(machine)}")
-    check_fitted(machine)
-    classes, shape = getattr(machine, "classes_", None), "ovo" if model._learns_pairs(n_classes) else "ovr"
-    of_classes = isinstance(model, LinearClassifier)
-    is_same = classes is not None and np.array_equal(classes, np.arange(n_classes)) if of_classes else classes is None
-    if not is_same or machine.n_features_in_ != d:
-        raise ValueError("exact_machine_ has other classes or features")
-    if n_classes > 2 and machine.decision_function_shape != shape:
-        raise ValueError(f"exact_machine_ has the decision_function_shape {machine.decision_function_shape!r}")
-
-
 def _check_kernel(model: BaseEstimator, attributes: Attributes, d: int) -> None:
     """Raise ValueError unless kernel values of samples with d features can be computed."""
     for name in ("_gamma", "_sq_norm", "_centred_sq_norm"):
@@ -184,23 +154,30 @@ def _check_rows(attributes: Attributes, name: str, shape: tuple[int, int], kinds
 
 
 def _check_linear_model(model: BaseEstimator, attributes: Attributes) -> None:
-    d = attributes["n_features_in_"]
-    if isinstance(model, LinearClassifier):
-        n_classes = _classes(attributes)
-        n_scores = 1 if n_classes == 2 else n_classes
-        _check_rows(attributes, "coef_", (n_scores, d), "d")
+    """Raise ValueError unless scores are computed of features, or of kernel values with landmarks."""
+    d, has_landmarks = attributes["n_features_in_"], isinstance(model, NystroemMachine)
+    n_classes = _classes(attributes) if isinstance(model, LinearClassifier) else 2
+    n_scores, n_columns = 1 if n_classes == 2 else n_classes, d
+    if has_landmarks:
+        if model._learns_pairs(n_classes):
+            n_scores = n_classes * (n_classes - 1) // 2
+        n_columns = next(iter(np.shape(_require(attributes, "components_"))), 0)
+        _holds(attributes, "components_", n_columns > 0, "rows of landmarks")
+        _check_rows(attributes, "components_", (n_columns, d), "biuf")
+        _check_kernel(model, attributes, d)
+    is_of_one_class = isinstance(model, OutlierDetector)
+    has_rows = has_landmarks or is_of_one_class or isinstance(model, LinearClassifier)
+    if has_rows or sparse.issparse(attributes.get("coef_")):
+        _check_rows(attributes, "coef_", (n_scores, n_columns), "d")
     else:
-        n_scores, is_of_one_class = 1, isinstance(model, OutlierDetector)
-        if is_of_one_class or sparse.issparse(attributes.get("coef_")):
-            _check_rows(attributes, "coef_", (1, d), "d")
-        else:
-            _array(attributes, "coef_", (d,), "d")
-        if is_of_one_class:
-            _array(attributes, "offset_", (1,), "d")
+        _array(attributes, "coef_", (d,), "d")
+    if is_of_one_class:
+        _array(attributes, "offset_", (1,), "d")
     _array(attributes, "intercept_", (n_scores,), "d")
-    _check_standardization(model, attributes, d)
-    if (attributes.get("_scale") is None) != (attributes.get("_shift") is None):
-        raise ValueError("_shift and _scale must be both present or both missing")
+    if not has_landmarks:
+        _check_standardization(model, attributes, d)
+        if (attributes.get("_scale") is None) != (attributes.get("_shift") is None):
+            raise ValueError("_shift and _scale must be both present or both missing")
 
 
 def _check_standardization(model: BaseEstimator, attributes: Attributes, d: int) -> None:

@@ -25,7 +25,6 @@ from fastsvm.sources import Origin
 FORMAT = "fastsvm-model"
 VERSION = 2
 _CSR = ("data", "indices", "indptr")
-_MACHINE = "exact_machine_"
 _MODEL, _RESULTS, _CALIBRATION = "best_estimator_.", "cv_results_.", "calibration."
 _VALUES = (bool, int, float, str, type(None), np.generic)
 _OF_SEARCH = ("best_index_", "best_score_", "refit_time_", "n_splits_", "multimetric_")
@@ -112,10 +111,7 @@ def _content(model: BaseEstimator) -> Content:
     } | ({"origin": model._origin} if hasattr(model, "_origin") else {})
     arrays: dict[str, np.ndarray] = {}
     for key, value in vars(model).items():
-        if key == _MACHINE:
-            header[key], of_machine = _content(value)
-            arrays |= {f"{key}.{name}": array for name, array in of_machine.items()}
-        elif is_fitted_name(key):
+        if is_fitted_name(key):
             _part(key, value, header, arrays)
     return header, arrays
 
@@ -194,11 +190,7 @@ def _model(header: Attributes, arrays: dict[str, np.ndarray]) -> BaseEstimator:
         parameters["kernel"] = _kernel_object(parameters["kernel"])
     if not isinstance(parameters.get("random_state"), int | None):
         raise ValueError(f"the parameter random_state is {parameters['random_state']!r}")
-    machine = {}
-    if _MACHINE in header:
-        arrays, of_machine = _divided(arrays, f"{_MACHINE}.")
-        machine[_MACHINE] = _model(header[_MACHINE], of_machine)
-    attributes = header["attributes"] | _whole(header, arrays) | machine
+    attributes = header["attributes"] | _whole(header, arrays)
     if isinstance(parameters.get("landmarks"), dict):
         parameters["landmarks"] = attributes["components_"]
     model = kind(**parameters)

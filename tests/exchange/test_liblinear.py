@@ -39,9 +39,9 @@ def test_models_of_liblinear_predict_as_in_liblinear_also_after_being_saved(name
     np.testing.assert_allclose(liblinear_decisions(text, ROWS)[1], expected, rtol=1e-12, atol=1e-14)
     path.write_text(text)
     model = fastsvm.load_libsvm(path)
-    solver = SOLVERS[text.split()[1]]
-    assert type(model) is solver.estimator
-    assert solver.parameters.items() <= model.get_params().items()
+    kind, parameters = SOLVERS[text.split()[1]]
+    assert type(model) is kind
+    assert parameters.items() <= model.get_params().items()
     compare(model, text, ROWS)
     assert model.stop_reason_ == "imported" and not hasattr(model, "objective_")
     fastsvm.save(model, path)

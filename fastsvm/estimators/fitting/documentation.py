@@ -34,6 +34,21 @@ class PublicEstimator:
     _doc_link_template = "https://fastsvm.github.io/fastsvm/reference/generated/fastsvm.{estimator_name}.html"
 
 
+class Fit:
+    """What the methods `fit` have in common.
+
+    Returns
+    -------
+    estimator
+        The estimator itself.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not usable; the message says what was found.
+    """
+
+
 def documented(cls: _Estimator) -> _Estimator:
     """Complete the docstring of an estimator by what its bases say, also of other parameters."""
     if cls.__doc__:  # python -OO has none
@@ -51,8 +66,10 @@ def documentation(cls: type, names: Sequence[str], parameters: Mapping[str, str]
     (_, summary), *rest = _sections(cls.__doc__ or "").items()
     sections = {"Parameters": "\n".join(parameters[name] for name in names)}
     sections["Attributes"] = "\n".join(attributes[name] for name in sorted(attributes))
+    sections["References"] = ""  # which come before the examples
     for base in _described_by(cls)[::-1]:
-        sections |= {title: text for title, text in _sections(base.__doc__ or "").items() if title == "References"}
+        own = _sections(base.__doc__ or "").items()
+        sections |= {title: text for title, text in own if title in ("References", "Examples")}
     sections |= {title: text for title, text in rest if title not in sections}
     return _joined(summary, sections)
 
@@ -70,6 +87,7 @@ def documented_by(shared: type) -> Callable[[_Function], _Function]:
             sections = {"Parameters": "\n".join(parameters[name] for name in names)}
             sections["Returns"] = own.get("Returns", common.get("Returns", ""))
             sections["Raises"] = "\n".join(filter(None, (own.get("Raises"), common.get("Raises"))))
+            own = {title: common[title] for title in ("Examples",) if title in common} | own
             function.__doc__ = _joined(
                 summary, sections | {title: own[title] for title in own if title not in sections}
             )

@@ -36,7 +36,27 @@ class Answer:
     """
 
 
-class Classifier(ClassifierMixin):
+class Scored:
+    """A model whose predictions are compared with labels or targets."""
+
+    @documented_by(Answer)
+    def score(self, X: Samples, y: Column = None, sample_weight: Column = None) -> float:
+        """Return the share of samples whose class is predicted correctly, or R² of a regression.
+
+        Returns
+        -------
+        float
+            At most 1; an accuracy is at least 0.
+
+        Raises
+        ------
+        ValueError
+            If there are no labels or targets.
+        """
+        return super().score(X, required_labels(X, y), sample_weight)  # type: ignore[misc]
+
+
+class Classifier(Scored, ClassifierMixin):
     """Classes that the decision values elect."""
 
     _decided_by: Callable[..., list[np.ndarray]]
@@ -65,12 +85,6 @@ class Classifier(ClassifierMixin):
         """
         return self._decided_by(X, self._as_decisions)[0]
 
-    @of_one_model
-    def _decided(self, X: Samples) -> tuple[np.ndarray, np.ndarray]:
-        """Return the classes and the decision values of samples, from one pass."""
-        labels, decisions = self._decided_by(X, self._labels, self._as_decisions)
-        return labels, decisions
-
     @documented_by(Answer)
     @of_one_model
     def predict(self, X: Samples) -> np.ndarray:
@@ -89,34 +103,12 @@ class Classifier(ClassifierMixin):
         self._check_votes()
         return self._decided_by(X, self._labels)[0]
 
-    @documented_by(Answer)
-    def score(self, X: Samples, y: Column = None, sample_weight: Column = None) -> float:
-        """Return the share of samples whose class is predicted correctly.
 
-        Returns
-        -------
-        float
-            Accuracy, 0 to 1.
-
-        Raises
-        ------
-        ValueError
-            If there are no labels.
-        """
-        return super().score(X, required_labels(X, y), sample_weight)
-
-
-class Regressor(RegressorMixin):
+class Regressor(Scored, RegressorMixin):
     """Predictions are the values of the decision function."""
 
     of_classes: ClassVar[bool] = False
     _decided_by: Callable[..., list[np.ndarray]]
-
-    @of_one_model
-    def _decided(self, X: Samples) -> tuple[np.ndarray, np.ndarray]:
-        """Return the predictions twice: they are the decision values."""
-        predicted = self.predict(X)
-        return predicted, predicted
 
     @documented_by(Answer)
     @of_one_model
@@ -129,22 +121,6 @@ class Regressor(RegressorMixin):
             Predictions.
         """
         return self._decided_by(X, _of_one_function)[0]
-
-    @documented_by(Answer)
-    def score(self, X: Samples, y: Column = None, sample_weight: Column = None) -> float:
-        """Return R², the share of the variance of y that is explained.
-
-        Returns
-        -------
-        float
-            At most 1.
-
-        Raises
-        ------
-        ValueError
-            If there are no targets.
-        """
-        return super().score(X, required_labels(X, y), sample_weight)
 
 
 class OutlierDetector(OutlierMixin):

@@ -21,15 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm._compiled.compilations import stopwatch
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import PublicEstimator
-from fastsvm.estimators.fitting.validation import (
-    Attributes,
-    Column,
-    Samples,
-    TrainingSet,
-    check_training_set,
-    forget,
-)
+from fastsvm.estimators.fitting.documentation import Fit, PublicEstimator, documented_by
+from fastsvm.estimators.fitting.validation import Attributes, Column, Samples, TrainingSet, check_training_set, forget
 from fastsvm.messages import tell
 from fastsvm.solvers.outer_loop import StopReason
 
@@ -230,6 +223,7 @@ class IterativeEstimator(PublicEstimator, CallbackSupportMixin):
     of_classes: ClassVar[bool] = True
     has_targets: ClassVar[bool] = True
 
+    @documented_by(Fit)
     @drafted
     @with_callbacks
     @one_threaded_blas
@@ -249,15 +243,8 @@ shape (n_samples, n_features)
             Factors of C for each sample; without the parameter `C`, of the upper bounds of dual variables. Samples of
             weight 0 are left out.
 
-        Returns
-        -------
-        estimator
-            The estimator itself.
-
         Raises
         ------
-        ValueError
-            If a parameter or the data are not usable; the message says what was found.
         OSError
             If samples on disk cannot be read, or a scratch file cannot be written.
         """

@@ -174,6 +174,11 @@ def required_labels(X: Samples, y: Column) -> Column:
     return y
 
 
+def keep(estimator: BaseEstimator, arguments: Attributes) -> None:
+    """Set the parameters of an estimator, of which its constructor passes `locals()`."""
+    vars(estimator).update({name: value for name, value in arguments.items() if name != "self"})
+
+
 def forget(estimator: BaseEstimator) -> None:
     """Delete all fitted attributes of a draft, so that the new model has no part of the one before."""
     for name in [name for name in vars(estimator) if name[-1] == "_" != name[0]]:

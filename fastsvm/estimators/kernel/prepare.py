@@ -35,7 +35,7 @@ from fastsvm.kernel_matrix.rows_on_demand import SmallKernel, has_rows_on_demand
 from fastsvm.solvers.kernel_dual.problem import Problems
 from fastsvm.solvers.outer_loop import Limits
 from fastsvm.sources import Source
-from fastsvm.tuning import KernelTuning, current_tuning
+from fastsvm.tuning import KernelTuning
 
 # A row of a two-class problem has a number, label, bound, multiplier, and three of its coefficient.
 _PROBLEM_BYTES = np.dtype("7f8").itemsize
@@ -183,23 +183,6 @@ def plan_shared(estimator: MachineParameters, gram: Gram, n: int, per_sample: in
         if division.shared and shared >= (whole if workers > 1 else whole // 2):
             return division._replace(shared=False, tile_bytes=shared)
     return None
-
-
-def check_memory(source: Source, n: int, n_classes: int, budget: int) -> None:
-    """Raise ValueError if the memory does not suffice for a fit of `n` of the samples, whatever their kernel.
-
-    `n_classes` is 0 for numbers.
-    """
-    real, row_bytes = np.dtype(np.float64).itemsize, source.row_bytes
-    if not source.sparse and source.dtype != np.uint8:
-        row_bytes = real * source.shape[1]
-    need = Need(
-        n_rows=n, row_bytes=row_bytes, value_bytes=real,
-        problem_bytes=_problem_bytes(n_classes, n, 1 if n_classes else 2),
-        stored_bytes=source.stored_bytes * n // max(1, len(source)), n_stored_rows=n,
-        copied_bytes=0, block_rows=min(source.block_rows, n),
-    )  # fmt: skip
-    plan(budget, need, None, current_tuning().kernel)
 
 
 def _problem_bytes(n_classes: int, n: int, per_sample: int) -> int:

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.estimators.fitting.documentation import documented, documented_by
+from fastsvm.estimators.fitting.documentation import Fit, documented, documented_by
 from fastsvm.estimators.fitting.predictions import Answer
 from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.fitting.session import drafted, of_one_model
@@ -22,6 +22,7 @@ from fastsvm.estimators.fitting.validation import (
     check_rows,
     check_training_set,
     forget,
+    keep,
     seed,
 )
 from fastsvm.estimators.kernel.kernel_parameter import KernelLike
@@ -93,17 +94,7 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.standardize = standardize
-        self.memory = memory
-        self.random_state = random_state
-        self.verbose = verbose
+        keep(self, locals())
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse rows are taken, and float32 stays."""
@@ -112,6 +103,7 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    @documented_by(Fit)
     @drafted
     @one_threaded_blas
     def fit(self, X: Samples, y: Column = None) -> "NystroemFeatures":
@@ -124,16 +116,6 @@ shape (n_samples, n_features)
             Samples; they are not copied.
         y : None
             Ignored.
-
-        Returns
-        -------
-        NystroemFeatures
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the samples are not usable, or the kernel is not positive semi-definite.
         """
         check_parameters(self, LANDMARK_RULES | _RULES)
         self._check_landmark_kernel()

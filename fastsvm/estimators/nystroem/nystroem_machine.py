@@ -1,7 +1,5 @@
 """What kernel machines of landmarks have in common: the course of a fit, and sums of kernel values."""
 
-import time
-from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import ClassVar, NamedTuple
@@ -25,7 +23,6 @@ from fastsvm.estimators.fitting.validation import (
 from fastsvm.estimators.kernel.kernel_parameter import Standardization
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.prediction import Predictor
-from fastsvm.estimators.kernel.prepare import check_memory
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM, demands_of
 from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.estimators.linear.training_task import Task, distinct
@@ -47,9 +44,9 @@ _FOLDER = Rule(lambda value: isinstance(value, str), "the path of a folder")
 _RULES = {
     "landmarks": either(one_of("uniform", "rpcholesky", "support"), ROWS),
     "bounds": boolean,
-    "refine": optional(one_of("exact")),
     "scratch_folder": optional(_FOLDER),
 }
+_OF_EXACT_MACHINES = "C", "epsilon", "kernel", "degree", "coef0"
 
 
 class _Learning(NamedTuple):
@@ -103,28 +100,6 @@ def _mixed(source: Source, most: int, rng: np.random.Generator, n_runs: int) -> 
     return source, np.concatenate([rng.permutation(group) for group in groups]), count * source.block_rows
 
 
-def _check_exact_memory(task: Task, budget: int) -> None:
-    """Raise ValueError if the memory does not suffice for the exact machine. This is done before all other work."""
-    n, n_classes = int(np.count_nonzero(task.weights > 0)), int(task.targets.max()) + 1 if task.of_classes else 0
-    try:
-        check_memory(task.source, n, n_classes, budget)
-    except ValueError as error:
-        raise ValueError(
-            f"refine='exact' needs an exact machine of {n:,} samples, which may use memory={budget / 1e6:.4g} MB. "
-            f"{error} Raise memory, or leave refine out."
-        ) from error
-
-
-def _taken(source: Source, rows: np.ndarray) -> Source:
-    """Return some samples; those of a file stay there."""
-    source = source if len(rows) == len(source) else source.take(rows)
-    if not source.resident:
-        return source
-    rows_alone = source.in_memory()
-    rows_alone.held = rows_alone.nbytes if source.held else 0
-    return rows_alone
-
-
 class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
     """Learns on features of the samples, which their kernel values with the landmarks determine.
 
@@ -152,9 +127,6 @@ default="uniform"
     scratch_folder : str or None, default=None
         Folder of the scratch file, which takes two bytes for each sample and landmark, and is removed when the fit
         ends. None is the folder of temporary files.
-    refine : {"exact"} or None, default=None
-        "exact": an exact machine, with the kernel itself, predicts in place of the landmarks. It takes as much time as
-        they do.
     bounds : bool, default=False
         Whether to compute `exact_bounds_`. That takes a kernel value for each pair of support vectors.
     warm_start : bool, default=False
@@ -167,8 +139,6 @@ default="uniform"
     objective_ : float
         ½‖w‖² + C Σ loss on the features as they are stored, that of the constant feature among the weights,
         summed over the classes one against the rest, or the pairs.
-    exact_machine_ : SVC or SVR
-        With `refine`, the fitted machine; missing where the time ran out, so that the landmarks predict.
     exact_bounds_ : tuple of float
         With `bounds`, lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks.
         The upper one is the objective of this model there.
@@ -186,7 +156,7 @@ default="uniform"
     criterion: str = "gap"
     window_visits: int = 1
     _merges_rows: ClassVar[bool] = False
-    _refined_loss: ClassVar[str]
+    _exact_kind: ClassVar[type[KernelMachine]]
     _learning: _Learning
 
     def _own_rules(self) -> dict[str, Rule]:
@@ -195,8 +165,6 @@ default="uniform"
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._check_landmark_kernel()
-        if self.refine is not None and self.loss != self._refined_loss:
-            raise ValueError(f"refine={self.refine!r} needs loss={self._refined_loss!r}; the loss is {self.loss!r}.")
 
     # --- the course of a fit -----------------------------------------------------------------------------
 
@@ -208,8 +176,6 @@ default="uniform"
         rng, memory = check_random_state(self.random_state), parse_memory(self.memory)
         budget, tuning = memory - task.source.held, current_tuning().nystroem
         task, places, turns = _shuffled(task, memory, tuning)
-        if self.refine is not None:
-            _check_exact_memory(self._seen(task), budget)
         with Pool.open(most=threads_within(self.memory)) as pool:
             used, supports = turns[task.weights[turns] > 0], partial(self._supports, task, budget)
             chosen = choose(self, task.source, used, rng, memory, pool, supports)
@@ -222,43 +188,21 @@ default="uniform"
                     super()._fit(task._replace(source=features), loss, names, session)
             finally:
                 del self._learning
-        seconds = session.deadline - time.perf_counter()
-        if self.refine is not None and seconds > 0:
-            seen, machine = self._seen(task), self._exact_machine(budget, seconds)
-            rows = np.flatnonzero(seen.weights > 0)
-            self.exact_machine_ = machine.fit(_taken(seen.source, rows), seen.targets[rows], seen.weights[rows])
 
     def _supports(self, task: Task, budget: int, rows: np.ndarray) -> np.ndarray:
         """Return the support vectors of the exact machine of some samples; none if all are of one class."""
-        seen = self._seen(task)
-        targets, samples = seen.targets[rows], seen.source.take(rows).in_memory().block.user_array()
-        if task.of_classes and (targets == targets[0]).all():
-            return rows[:0]
-        tol = max(self.tol, current_tuning().nystroem.support_tol)
-        machine = self._exact_machine(budget // 2, np.inf).set_params(tol=tol)
-        return rows[machine.fit(samples, targets, seen.weights[rows]).support_]
-
-    def _seen(self, task: Task) -> Task:
-        """Return the task of exact machines: samples as the kernel sees them, and numbers of classes."""
-        targets, weights = task.targets, task.weights
+        map_, targets, weights = Standardization.of_model(self), task.targets[rows], task.weights[rows]
         if task.of_classes:
             targets = (targets > 0 if len(task.balance) == 1 else targets).astype(np.int64)
             weights = weights if len(task.balance) == 1 else weights * task.balance[targets]
-        return task._replace(source=self._as_seen(task.source), targets=targets, weights=weights)
-
-    def _as_seen(self, source: Source) -> Source:
-        """Return samples as the kernel sees them."""
-        map_ = Standardization.of_model(self)
-        return source if map_ is None else map_.apply(source)
-
-    @abstractmethod
-    def _exact_machine(self, memory: int, seconds: float) -> KernelMachine:
-        """Return a kernel machine with the parameters of this one, which may take so many bytes and seconds."""
-
-    def _kernel_parameters(self, memory: int, seconds: float) -> Attributes:
-        """Return the parameters that exact machines have too. They see the samples as the kernel does."""
-        same = {name: getattr(self, name) for name in ("C", "kernel", "degree", "coef0", "tol")}
-        return same | {"gamma": self._gamma, "memory": memory, "max_time": seconds if np.isfinite(seconds) else None}
+            if (targets == targets[0]).all():
+                return rows[:0]
+        seen = task.source if map_ is None else map_.apply(task.source)
+        samples = seen.take(rows).in_memory().block.user_array()
+        same = {name: value for name, value in self.get_params(deep=False).items() if name in _OF_EXACT_MACHINES}
+        tol = max(self.tol, current_tuning().nystroem.support_tol)
+        machine = self._exact_kind(**same, gamma=self._gamma, memory=budget // 2, tol=tol)
+        return rows[machine.fit(samples, targets, weights).support_]
 
     def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients of the landmarks for those of the features."""
@@ -285,10 +229,6 @@ default="uniform"
         """Return the scores of samples, shape (n_samples, n_scores)."""
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
-        if hasattr(self, "exact_machine_"):
-            exact, seen = self.exact_machine_, self._as_seen(source)
-            decisions = exact.decision_function(seen) if hasattr(exact, "classes_") else exact.predict(seen)
-            return decisions[:, None] if decisions.ndim == 1 else decisions
         with Pool.open(most=threads_within(self.memory)) as pool:
             coef = dense_coef(self)
             predictor = Predictor(self, coef.T, source, pool, self.components_, np.float64)

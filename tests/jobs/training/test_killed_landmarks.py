@@ -15,7 +15,7 @@ from fastsvm.sources import tiled
 
 KILL = """
 import os, signal
-from fastsvm.estimators.nystroem import landmarks, nystroem_machine
+from fastsvm.estimators.nystroem import landmarks
 from fastsvm.sources.tiled import ScratchSource
 from fastsvm.jobs.runner import JobCheckpointer
 
@@ -37,7 +37,6 @@ IN_A_FILE = 400_000  # bytes of memory: half of it does not hold the features in
 PHASES = {
     "features": 'killed(landmarks.FeatureMap, "write", 1)',
     "ascent": 'killed(JobCheckpointer, "observe", 6)',
-    "refinement": 'killed(nystroem_machine, "_taken", 1)',
 }
 
 
@@ -45,9 +44,7 @@ PHASES = {
 def whole(file, tmp_path_factory):
     """Return the folder of a run that nothing interrupts."""
     folder = tmp_path_factory.mktemp("landmarks") / "whole"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(KINDS, "nystroem", KINDS["nystroem"] | {"refine": "exact"})
-        run(of("nystroem", file, report=False)._replace(memory=3_000_000), folder)
+    run(of("nystroem", file, report=False)._replace(memory=3_000_000), folder)
     return folder
 
 
@@ -64,7 +61,7 @@ def written(path, file, memory, **more):
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_job_that_is_killed_in_any_phase_ends_with_the_same_model(phase, whole, file, tmp_path, forks):
-    job = written(tmp_path / "job.toml", file, 3_000_000, refine="exact")
+    job = written(tmp_path / "job.toml", file, 3_000_000)
     process = forks.start("run", job, "--folder", "run", code=KILL + PHASES[phase] + "\n" + COMMAND, folder=tmp_path)
     process.communicate(timeout=300)
     assert process.returncode == -signal.SIGKILL

@@ -1,12 +1,13 @@
-"""Support vector classification with landmarks."""
+"""Support vector classification and regression with landmarks."""
 
 import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.validation import Rule, boolean, check_ties, one_of
+from fastsvm.estimators.fitting.validation import Rule, boolean, check_ties, keep, number, one_of
 from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.classifiers import SVC
-from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
+from fastsvm.estimators.kernel.machines.regressors import SVR
+from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier, BaseLinearRegressor
 from fastsvm.estimators.linear.training_task import loss_of
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
 from fastsvm.losses import Loss
@@ -57,7 +58,7 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
     True
     """
 
-    _refined_loss = "hinge"
+    _exact_kind = SVC
 
     def __init__(
         self,
@@ -83,42 +84,12 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
         memory: str | int = "auto",
         scratch_folder: str | None = None,
         standardize: bool = False,
-        refine: str | None = None,
         bounds: bool = False,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool | int = False,
     ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.loss = loss
-        self.multi_class = multi_class
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.memory = memory
-        self.scratch_folder = scratch_folder
-        self.standardize = standardize
-        self.refine = refine
-        self.bounds = bounds
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _exact_machine(self, memory: int, seconds: float) -> SVC:
-        shape = "ovo" if self.multi_class == "ovo" else "ovr"
-        return SVC(**self._kernel_parameters(memory, seconds), decision_function_shape=shape)
+        keep(self, locals())
 
     def _own_rules(self) -> dict[str, Rule]:
         losses = {"loss": one_of("hinge", "squared_hinge")}
@@ -145,3 +116,61 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
             return super()._labels(decisions)
         check_ties(self)
         return self.classes_[elected(decisions, k, self.break_ties)]
+
+
+@documented
+class NystroemSVR(NystroemMachine, BaseLinearRegressor):
+    """Kernel support vector regression of millions of samples, with landmarks and bounds of what they cost.
+
+    As `NystroemSVC`, for numbers.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Distance from the target up to which there is no loss.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
+        max(0, |f - y| - epsilon), or its square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastsvm import NystroemSVR
+    >>> X = np.linspace(0, 6, 3000)[:, None]
+    >>> model = NystroemSVR(C=10, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.9)
+    True
+    """
+
+    _exact_kind = SVR
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        kernel: KernelLike = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        n_components: int | str = "auto",
+        landmarks: str | np.ndarray = "uniform",
+        rank_tol: float = 1e-6,
+        loss: str = "epsilon_insensitive",
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        memory: str | int = "auto",
+        scratch_folder: str | None = None,
+        standardize: bool = False,
+        bounds: bool = False,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        keep(self, locals())
+
+    def _own_rules(self) -> dict[str, Rule]:
+        losses = {"loss": one_of("epsilon_insensitive", "squared_epsilon_insensitive")}
+        return super()._own_rules() | losses | {"epsilon": number(least=0)}
