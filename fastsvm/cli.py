@@ -35,7 +35,6 @@ _EXAMPLES = {
     "compress": ["a9a.model a9a.h5 -o small.model --tol 0.05"],
     "convert": ["a9a a9a.h5", "table.csv table.h5 --label kind --id name", "mnist/ test.h5 --split test"],
     "convert-model": ["a9a.model a9a.libsvm", "svm-train.model a9a.model --n-features 123"],
-    "fetch": ["mnist --folder data"],
     "info": ["a9a.h5", "a9a.model"],
     "train": [
         "a9a.h5 -o a9a.model --C 1 --gamma 0.05",
@@ -239,12 +238,6 @@ def _convert_model(options: argparse.Namespace) -> Json:
     return convert_model(options.source, options.destination, **_passed(options, "n_features", "first_index"))
 
 
-def _fetch(options: argparse.Namespace) -> Json:
-    from fastsvm.formats.fetch import fetch
-
-    return {"files": [str(path) for path in fetch(options.name, options.folder)]}
-
-
 def _info(options: argparse.Namespace) -> Json:
     from fastsvm.jobs.models import describe
 
@@ -386,9 +379,6 @@ def make_parser(model: str = "svc") -> argparse.ArgumentParser:
     _add_compress(added)
     _add_convert(added)
     _add_convert_model(added)
-    fetch = _command(added, "fetch", _fetch, "download a published data set and convert it")
-    fetch.add_argument("name", choices=("cifar10", "mnist", "fashion-mnist"), help="data set")
-    fetch.add_argument("--folder", default="data", help="folder for the files (default: data)")
     info = _command(added, "info", _info, "describe a data set or a model")
     info.add_argument("file", help=f"file of a model, or {_DATA}")
     _add_inputs(info)

@@ -226,7 +226,6 @@ PATHS = [
     "demo --folder {}",
     "evaluate {} data.h5",
     "evaluate model {}",
-    "fetch mnist --folder {}",
     "info {}",
     "predict {} data.h5 -o out.csv",
     "predict model {} -o out.csv",

@@ -124,11 +124,6 @@ def test_outputs_are_refused_before_the_work(words, data, rows, model, tmp_path,
         assert "cannot be written to: Read-only file system" in refused(capsys, *words, tmp_path / "out")
 
 
-def test_folders_where_fetch_would_write(tmp_path, capsys):
-    (tmp_path / "mnist-train.h5").mkdir()
-    assert "is a folder" in refused(capsys, "fetch", "mnist", "--folder", tmp_path)
-
-
 def test_labels_are_not_replaced_by_a_conversion(tmp_path, capsys):
     np.save(tmp_path / "X.npy", np.ones((3, 2)))
     np.save(tmp_path / "y.npy", np.arange(3))
