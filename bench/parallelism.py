@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -67,14 +67,14 @@ def _longest(pieces: list[float], processors: int) -> float:
 def traced() -> Iterator[Trace]:
     """Trace the batches of all pools in this context."""
     found, own = Trace([], []), threading.local()
-    run, start = Pool.run, Pool.start
+    run, ahead = Pool.run, Pool.ahead
 
     def timed(function: Callable, batch: list[float]) -> Callable:
-        def piece(*arguments: Any) -> None:
+        def piece(*arguments: Any) -> Any:
             before, begin = getattr(own, "within", 0.0), time.thread_time()
             own.within = 0.0
             try:
-                function(*arguments)
+                return function(*arguments)
             finally:
                 taken = time.thread_time() - begin
                 batch.append(taken - own.within)
@@ -82,20 +82,22 @@ def traced() -> Iterator[Trace]:
 
         return piece
 
-    def patched(method: Callable) -> Callable:
-        def call(pool: Pool, function: Callable, pieces: Iterable[tuple]) -> None:
-            found.batches.append([])
-            method(pool, timed(function, found.batches[-1]), pieces)
+    def run_timed(pool: Pool, function: Callable, pieces: Iterable[tuple]) -> None:
+        found.batches.append([])
+        run(pool, timed(function, found.batches[-1]), pieces)
 
-        return call
+    def ahead_timed(pool: Pool, calls: Iterable[Callable], most: int) -> Generator:
+        found.batches.append([])
+        batch = found.batches[-1]
+        return ahead(pool, (timed(call, batch) for call in calls), most)
 
-    Pool.run, Pool.start = patched(run), patched(start)  # type: ignore[method-assign]
+    Pool.run, Pool.ahead = run_timed, ahead_timed  # type: ignore[method-assign]
     begin = time.process_time()
     try:
         yield found
     finally:
         found.total.append(time.process_time() - begin)
-        Pool.run, Pool.start = run, start  # type: ignore[method-assign]
+        Pool.run, Pool.ahead = run, ahead  # type: ignore[method-assign]
 
 
 def _trace(suite: str, name: str) -> Trace:

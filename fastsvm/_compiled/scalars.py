@@ -1,4 +1,4 @@
-"""Scalar functions that LLVM vectorises, or that are an instruction: minimum, maximum, a b + c, float16, exp, a bit."""
+"""Scalar functions that LLVM vectorises, or that are an instruction: minimum, maximum, a b + c, float16, exp."""
 
 from collections.abc import Callable
 
@@ -137,25 +137,3 @@ def _compiled_exp(x):
 
 
 vars(exp)["compiled"] = _compiled_exp  # so that digests cover it
-
-
-@intrinsic
-def _lowest_bit(typing_context, word):
-    def codegen(context, builder, signature, arguments):
-        kind = ir.FunctionType(ir.IntType(64), [ir.IntType(64), ir.IntType(1)])
-        count = builder.module.declare_intrinsic("llvm.cttz.i64", (), kind)
-        return builder.call(count, [*arguments, ir.IntType(1)(1)])
-
-    return types.int64(types.uint64), codegen
-
-
-@register_jitable
-def _plain_lowest_bit(word: np.uint64) -> int:
-    for bit in range(64):
-        if (word >> np.uint64(bit)) & np.uint64(1):
-            return bit
-    return 64
-
-
-lowest_bit = _plain_lowest_bit if PLAIN else _lowest_bit
-"""`lowest_bit(word)` is the number of the lowest bit that is set in an unsigned word other than zero."""

@@ -190,11 +190,11 @@ class _Batch:
         self._waiting.extend((function, piece) for piece in pieces)
         self._wake(len(pieces))
 
-    def finish(self, most: int = 0) -> None:
-        """Work until at most `most` pieces wait; for 0, also wait for the helpers. Raise their first error."""
-        self._drain(most)
+    def finish(self) -> None:
+        """Work until no piece waits, and wait for the helpers. Raise their first error."""
+        self._drain(0)
         self.forget_ended()
-        while most == 0 and self._helpers:  # one that ends has added those that it woke
+        while self._helpers:  # one that ends has added those that it woke
             if not self._cancelled(self._helpers[0]):
                 self._helpers[0].result()
             self._helpers.popleft()  # not before: after an interrupt it is waited for
@@ -309,18 +309,13 @@ class Pool:
             limits = [limit for limit in (one_threaded_blas.limit(), most) if limit is not None]
             n_threads = max(1, min([thread_count(), *_most_threads[-1:], *limits]))
         self.n_threads = n_threads
-        self._begun = _Batch(self.n_threads)
 
     @classmethod
     @contextmanager
     def open(cls, n_threads: int | None = None, most: int | None = None) -> Iterator["Pool"]:
         """Yield a pool of `n_threads`, or as many as usual up to `most`; BLAS has one thread until it is closed."""
         with one_threaded_blas:
-            pool = cls(n_threads, most)
-            try:
-                yield pool
-            finally:
-                pool.cancel()
+            yield cls(n_threads, most)
 
     def run(self, function: Callable[..., object], pieces: Iterable[tuple]) -> None:
         """Call `function(*piece)` for every piece and wait for all of them."""
@@ -357,23 +352,6 @@ class Pool:
                 batch.forget_ended()
         finally:
             batch.cancel()
-
-    def start(self, function: Callable[..., object], pieces: Iterable[tuple]) -> None:
-        """Start to call `function(*piece)` for every piece. With one thread, return after all calls."""
-        one_threaded_blas.hold()
-        if self.n_threads == 1:
-            for piece in pieces:
-                function(*piece)
-            return
-        self._begun.start(function, list(pieces))
-
-    def finish(self, most: int = 0) -> None:
-        """Wait until at most `most` pieces wait, and for 0, until all are done. Raise the first error of a piece."""
-        self._begun.finish(most)
-
-    def cancel(self) -> None:
-        """Drop the pieces that have not started and wait for the others, which are short."""
-        self._begun.cancel()
 
 
 @functools.cache

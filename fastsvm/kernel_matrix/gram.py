@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterator
+from contextlib import closing
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from fastsvm.kernel_matrix.pairwise import (
 from fastsvm.sources import Block, Source
 from fastsvm.tuning import KernelTuning, current_tuning
 
+_AHEAD = 2  # So many pieces for each thread wait, which limits the blocks of a file in memory.
 _DENSE = 8  # If one of so many columns or more is wanted, copying uses most of each line of the processor's cache.
 
 
@@ -196,15 +198,18 @@ class Gram:
         cost = pairwise.cost(source.shape[1])
         columns = task_columns(n_rows, cost, self.tuning) if pairwise.parallel else SPAN
         all_terms = np.empty(len(self), pairwise.terms_dtype) if terms is None else terms
-        for start, block in source.blocks():
-            pieces = [(block.slice(a, b), start + a) for a, b in spans(block.shape[0], columns)]
-            if not pairwise.parallel or n_rows * block.shape[0] * max(1.0, cost) < self.tuning.task_ns:
-                for piece in pieces:
-                    tile(*piece)
-                continue
-            self.pool.start(tile, pieces)
-            self.pool.finish(most=2 * len(pieces))  # limits the blocks of a file in memory
-        self.pool.finish()
+        pieces = (
+            functools.partial(tile, block.slice(a, b), start + a)
+            for start, block in source.blocks()
+            for a, b in spans(block.shape[0], columns)
+        )
+        if not pairwise.parallel or n_rows * len(self) * max(1.0, cost) < self.tuning.task_ns:
+            for piece in pieces:
+                piece()
+        else:
+            with closing(self.pool.ahead(pieces, _AHEAD * self.pool.n_threads)) as done:
+                for _ in done:
+                    pass
         self._terms = all_terms
 
     def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:

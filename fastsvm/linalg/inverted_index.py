@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.scalars import lowest_bit
 from fastsvm._compiled.threads import scratch_array
 from fastsvm._compiled.vectors import LANES, add_to_lanes
 from fastsvm.sources import CSRBlock
@@ -151,8 +150,9 @@ def _features_of(numbers, there, places, active):
         word = there[w]
         there[w] = 0
         while word != 0:
-            k = 64 * w + lowest_bit(word)
-            word &= word - one
+            rest = word & (word - one)
+            k = 64 * w + (np.float64(word ^ rest).view(np.int64) >> 52) - 1023  # the exponent of the lowest bit
+            word = rest
             places[k] = n_active
             active[n_active] = k
             n_active += 1

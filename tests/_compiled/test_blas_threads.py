@@ -117,8 +117,7 @@ def test_limits_that_are_set_during_a_fit_end_with_its_next_pieces_and_those_fro
         threadpool_limits(3, user_api="blas")
         pool.run(lambda: seen.append(limits()), [()] * 3)
         with threadpool_limits(3, user_api="blas"):
-            pool.start(lambda: seen.append(limits()), [()] * 3)
-            pool.finish()
+            list(pool.ahead([lambda: seen.append(limits())] * 3, 2))
     assert is_one(seen)
     assert set(limits()) == {2}
 

@@ -1,5 +1,6 @@
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def test_the_thread_that_waits_works_too(pool):
 
 
 @pytest.mark.parametrize("n_threads", [2, 3, 9])
-@pytest.mark.parametrize("begin", ["run", "start"])
+@pytest.mark.parametrize("begin", ["run", "ahead"])
 def test_all_threads_of_a_pool_and_no_more_work_at_once(begin, n_threads, monkeypatch):
     monkeypatch.setattr(threads, "thread_count", lambda: 12)
     threads._executor.cache_clear()
@@ -55,9 +56,7 @@ def test_all_threads_of_a_pool_and_no_more_work_at_once(begin, n_threads, monkey
         if begin == "run":
             pool.run(piece, [()] * 3 * n_threads)
         else:
-            pool.start(piece, [()] * n_threads)
-            pool.start(piece, [()] * 2 * n_threads)
-            pool.finish()
+            assert len(list(pool.ahead([piece] * 3 * n_threads, 2 * n_threads))) == 3 * n_threads
     threads._executor().shutdown()
     threads._executor.cache_clear()
     assert max(most) == n_threads
@@ -74,7 +73,7 @@ def test_pieces_may_have_pieces(pool):
 
 
 @pytest.mark.parametrize("error", [ValueError, IndexError, KeyboardInterrupt])
-@pytest.mark.parametrize("begin", ["run", "start"])
+@pytest.mark.parametrize("begin", ["run", "ahead"])
 def test_an_error_leaves_the_others_undone(pool, begin, error):
     done = []
 
@@ -88,42 +87,11 @@ def test_an_error_leaves_the_others_undone(pool, begin, error):
         if begin == "run":
             pool.run(piece, [(k,) for k in range(300)])
         else:
-            pool.start(piece, [(k,) for k in range(300)])
-            pool.finish()
-    pool.cancel()
+            list(pool.ahead((partial(piece, k) for k in range(300)), 20))
     assert len(done) < 30
     count = len(done)
     pool.run(piece, [(k,) for k in range(10, 14)])  # it can be used again
     assert len(done) == count + 4
-
-
-def test_some_pieces_may_wait_while_more_are_begun(pool):
-    running, most, done = [], [], []
-
-    def piece(k):
-        running.append(k)
-        time.sleep(0.001)
-        done.append(k)
-
-    for block in range(10):
-        pool.start(piece, [(10 * block + k,) for k in range(10)])
-        pool.finish(most=15)
-        most.append(10 * (block + 1) - len(done))
-    assert max(most) <= 15 + 3  # and one in each thread
-    pool.finish()
-    assert sorted(done) == list(range(100))
-
-
-def test_what_is_cancelled_is_not_begun(pool):
-    done = []
-    if pool.n_threads == 1:  # pieces are done when they are started
-        return
-    pool.start(lambda k: (time.sleep(0.005), done.append(k)), [(k,) for k in range(100)])
-    pool.cancel()
-    count = len(done)
-    assert count < 20
-    time.sleep(0.02)
-    assert len(done) == count
 
 
 def test_results_come_in_order_and_no_more_than_asked_for_are_there(pool):

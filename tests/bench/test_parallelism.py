@@ -28,8 +28,7 @@ def test_pieces_count_without_the_batches_within_them(n_threads):
     with traced() as trace:
         pool = Pool(n_threads)
         pool.run(piece, [(pool, 0.01), (pool, 0.02)])
-        pool.start(busy, [(0.01,)])
-        pool.finish()
+        assert list(pool.ahead([lambda: busy(0.01)], 2)) == [None]
     assert sorted(map(len, trace.batches)) == [1, 1, 1, 2]
     found = sorted(sum(batch) for batch in trace.batches)
     assert found == pytest.approx([0.01, 0.02, 0.03, 0.04], abs=0.005)

@@ -6,6 +6,7 @@ classes. Landmarks among those of a machine of some samples span it better than 
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -194,15 +195,18 @@ def stored_features(
     try:
         sizes = source.tuning
         most = max(1, min(sizes.block_bytes, budget // sizes.block_share) // (scratch.dtype.itemsize * shape[1]))
-        for start, stop, block in _blocks(estimator, source, most):
-            values = scratch.buffer(stop - start)
-            features.write(block, values)
-            features.pool.finish()  # one block is written while the next one is computed
-            features.pool.start(scratch.append, [(values,)])
-        features.pool.finish()
+        with ThreadPoolExecutor(1) as thread:
+            writing: Future | None = None
+            for start, stop, block in _blocks(estimator, source, most):
+                values = scratch.buffer(stop - start)
+                features.write(block, values)
+                if writing is not None:
+                    writing.result()
+                writing = thread.submit(scratch.append, values)  # while the next block is computed
+            if writing is not None:
+                writing.result()
         yield scratch
     finally:
-        features.pool.cancel()
         scratch.close()
 
 
