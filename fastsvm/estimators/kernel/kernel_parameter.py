@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.documentation import PublicEstimator
+from fastsvm.estimators.fitting.documentation import PublicEstimator, parametrised
 from fastsvm.estimators.fitting.session import warn_caller
 from fastsvm.estimators.fitting.validation import Attributes, Rule, Samples, boolean, either, number, one_of
 from fastsvm.estimators.kernel.solver_parameter import KernelLike, KernelParameters, MachineParameters, is_dual
@@ -86,6 +87,7 @@ KERNEL_RULES = {
 _PARAMETERS = {"gamma": number(least=0), "degree": number(integral=True, least=0)}
 
 
+@parametrised
 class KernelEstimator(PublicEstimator):
     """An estimator with a kernel.
 
@@ -111,11 +113,12 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         were passed.
     """
 
-    kernel: KernelLike
-    gamma: float | str
-    degree: int
-    coef0: float
-    standardize: bool
+    _: KW_ONLY
+    kernel: KernelLike = "rbf"
+    degree: int = 3
+    gamma: str | float = "scale"
+    coef0: float = 0.0
+    standardize: bool = False
 
 
 def check_kernel_object(kernel: KernelLike) -> None:

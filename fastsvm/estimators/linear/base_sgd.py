@@ -1,12 +1,13 @@
 """What linear models by stochastic gradient descent have in common."""
 
 from contextlib import closing
+from dataclasses import KW_ONLY
 from typing import Self
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.estimators.fitting.documentation import documented_by
+from fastsvm.estimators.fitting.documentation import documented_by, parametrised
 from fastsvm.estimators.fitting.progress import MonitoredFit
 from fastsvm.estimators.fitting.session import FitSession, drafted, warn_of_sgd, with_callbacks
 from fastsvm.estimators.fitting.validation import (
@@ -85,6 +86,7 @@ shape (n_samples, n_features)
     """
 
 
+@parametrised
 class BaseSGD(LinearModel):
     """What the classifier and the regressor have in common.
 
@@ -179,7 +181,31 @@ class BaseSGD(LinearModel):
     convergence rate for the projected stochastic subgradient method, equation 5.
     """
 
-    _state: SGDState | None
+    _: KW_ONLY
+    penalty: str | None = "l2"
+    alpha: float = 1e-4
+    l1_ratio: float = 0.15
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float | None = 1e-3
+    shuffle: bool = True
+    verbose: bool | int = False
+    epsilon: float = 0.1
+    random_state: int | np.random.RandomState | None = None
+    learning_rate: str = "adagrad"
+    eta0: float = 0.01
+    power_t: float = 0.5
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    warm_start: bool = False
+    average: bool | int = True
+    batch_size: int | str | None = "auto"
+    momentum: float = 0.0
+    clip_norm: float | None = None
+    memory: str | int = "auto"
+    max_time: float | None = None
+    standardize: bool = False
 
     def _check_parameters(self) -> None:
         check_parameters(self, _RULES | {"learning_rate": one_of(*SCHEDULES)} | self._own_rules())
@@ -263,7 +289,8 @@ class BaseSGD(LinearModel):
                 finished = reason in (StopReason.CONVERGED, StopReason.MAX_ITER, StopReason.STALLED)
             self.__dict__.update(attributes(state))
             self.objective_ = solver.final_objective(state)
-        self._state, self._private = state, solver.problem.private
+        self._state: SGDState | None = state
+        self._private = solver.problem.private
         self._rate, self._curve = LearningRate.of(solver), monitor.curve
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.stop_reason_, self.loss_curve_ = str(reason), monitor.curve.values()

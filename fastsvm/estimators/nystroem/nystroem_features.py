@@ -1,6 +1,7 @@
 """Nyström features as a transformer, for other models."""
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY
 from os import PathLike
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.estimators.fitting.documentation import documented, documented_by
+from fastsvm.estimators.fitting.documentation import documented, documented_by, parametrised
 from fastsvm.estimators.fitting.predictions import Answer
 from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.fitting.session import drafted, of_one_model
@@ -24,7 +25,6 @@ from fastsvm.estimators.fitting.validation import (
     forget,
     seed,
 )
-from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.nystroem.landmarks import LANDMARK_RULES, FeatureMap, LandmarkEstimator, choose
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.formats.readers.stream import Header, Rows
@@ -37,6 +37,7 @@ _RULES = {"verbose": boolean, "random_state": seed}
 
 
 @documented
+@parametrised
 class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Features of samples whose dot products approximate a kernel, from memory or from file to file.
 
@@ -78,32 +79,8 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
     True
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        n_components: int | str = "auto",
-        landmarks: str | np.ndarray = "uniform",
-        rank_tol: float = 1e-6,
-        standardize: bool = False,
-        memory: str | int = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.standardize = standardize
-        self.memory = memory
-        self.random_state = random_state
-        self.verbose = verbose
+    _: KW_ONLY
+    verbose: bool = False
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse rows are taken, and float32 stays."""

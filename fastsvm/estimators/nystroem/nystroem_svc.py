@@ -1,10 +1,11 @@
 """Support vector classification with landmarks."""
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
-from fastsvm.estimators.fitting.documentation import documented
+from fastsvm.estimators.fitting.documentation import documented, parametrised
 from fastsvm.estimators.fitting.validation import Rule, boolean, check_ties, one_of
-from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.training_task import loss_of
@@ -14,6 +15,7 @@ from fastsvm.multiclass import elected, one_vs_rest_scores
 
 
 @documented
+@parametrised
 class NystroemSVC(NystroemMachine, BaseLinearClassifier):
     """Kernel support vector classification of millions of samples, with landmarks and bounds of what they cost.
 
@@ -59,62 +61,15 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
 
     _refined_loss = "hinge"
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        n_components: int | str = "auto",
-        landmarks: str | np.ndarray = "uniform",
-        rank_tol: float = 1e-6,
-        loss: str = "hinge",
-        multi_class: str = "ovr",
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict | str | None = None,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        memory: str | int = "auto",
-        scratch_folder: str | None = None,
-        standardize: bool = False,
-        refine: str | None = None,
-        bounds: bool = False,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.loss = loss
-        self.multi_class = multi_class
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.memory = memory
-        self.scratch_folder = scratch_folder
-        self.standardize = standardize
-        self.refine = refine
-        self.bounds = bounds
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    _: KW_ONLY
+    C: float = 1.0
+    loss: str = "hinge"
+    multi_class: str = "ovr"
+    decision_function_shape: str = "ovr"
+    break_ties: bool = False
+    scratch_folder: str | None = None
+    refine: str | None = None
+    bounds: bool = False
 
     def _exact_machine(self, memory: int, seconds: float) -> SVC:
         shape = "ovo" if self.multi_class == "ovo" else "ovr"

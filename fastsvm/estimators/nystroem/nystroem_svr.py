@@ -1,16 +1,16 @@
 """Support vector regression with landmarks."""
 
-import numpy as np
+from dataclasses import KW_ONLY
 
-from fastsvm.estimators.fitting.documentation import documented
+from fastsvm.estimators.fitting.documentation import documented, parametrised
 from fastsvm.estimators.fitting.validation import Rule, number, one_of
-from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.regressors import SVR
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
 
 
 @documented
+@parametrised
 class NystroemSVR(NystroemMachine, BaseLinearRegressor):
     """Kernel support vector regression of millions of samples, with landmarks and bounds of what they cost.
 
@@ -35,56 +35,13 @@ class NystroemSVR(NystroemMachine, BaseLinearRegressor):
 
     _refined_loss = "epsilon_insensitive"
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        n_components: int | str = "auto",
-        landmarks: str | np.ndarray = "uniform",
-        rank_tol: float = 1e-6,
-        loss: str = "epsilon_insensitive",
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        memory: str | int = "auto",
-        scratch_folder: str | None = None,
-        standardize: bool = False,
-        refine: str | None = None,
-        bounds: bool = False,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.rank_tol = rank_tol
-        self.loss = loss
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.memory = memory
-        self.scratch_folder = scratch_folder
-        self.standardize = standardize
-        self.refine = refine
-        self.bounds = bounds
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    _: KW_ONLY
+    C: float = 1.0
+    epsilon: float = 0.1
+    loss: str = "epsilon_insensitive"
+    scratch_folder: str | None = None
+    refine: str | None = None
+    bounds: bool = False
 
     def _exact_machine(self, memory: int, seconds: float) -> SVR:
         return SVR(**self._kernel_parameters(memory, seconds), epsilon=self.epsilon)

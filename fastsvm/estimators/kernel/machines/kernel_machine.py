@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import KW_ONLY
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_thread
+from fastsvm.estimators.fitting.documentation import parametrised
 from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator, of_one_model, view_of, warn_of_violation
 from fastsvm.estimators.fitting.validation import (
     STATISTICS,
@@ -62,12 +64,27 @@ _RULES = KERNEL_RULES | {
 }
 
 
-class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
+class OneSolver:
+    """What `SVC` has as parameters, for machines that have one solver only."""
+
+    C: float = 1.0
+    solver: str = "smo"
+    loss: str = "hinge"
+    fit_intercept: bool = True
+    learning_rate: float | None = None
+    selection: str = "cyclic"
+    class_weight: dict | str | None = None
+    random_state: int | np.random.RandomState | None = None
+    # A fit also fits folds, rows of training and test, with its kernel, and lists the decision values of the latter.
+    _held_out: tuple[Sequence[tuple[np.ndarray, np.ndarray]], list[np.ndarray]] = (), []
+
+
+@parametrised
+class KernelMachine(OneSolver, KernelEstimator, IterativeEstimator, BaseEstimator):
     """Fits problems of multipliers, and sums kernel values with the support vectors.
 
-    The first class attributes say along which parameters a fit begins at the solution for other values, which estimator
-    is for many samples. The others are what `SVC` has as parameters, for machines that have
-    one solver only.
+    The class attributes say along which parameters a fit begins at the solution for other values, and which estimator
+    is for many samples.
 
     Parameters
     ----------
@@ -128,16 +145,15 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
 
     follows: ClassVar[tuple[str, ...]] = ("C",)
     of_many: ClassVar[str] = ""
-    # A fit also fits folds, rows of training and test, with its kernel, and lists the decision values of the latter.
-    _held_out: tuple[Sequence[tuple[np.ndarray, np.ndarray]], list[np.ndarray]] = (), []
-
-    C: float = 1.0
-    solver: str = "smo"
-    loss: str = "hinge"
-    fit_intercept: bool = True
-    learning_rate: float | None = None
-    selection: str = "cyclic"
-    random_state: int | np.random.RandomState | None = None
+    _: KW_ONLY
+    shrinking: bool = True
+    tol: float = 1e-3
+    memory: str | int = "auto"
+    cache_size: float | None = None
+    max_iter: int = -1
+    max_time: float | None = None
+    warm_start: bool = False
+    verbose: bool | int = False
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse rows are taken, and kernel matrices if precomputed."""
