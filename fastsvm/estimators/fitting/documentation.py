@@ -40,13 +40,13 @@ class PublicEstimator:
 def parametrised(cls: _Estimator) -> _Estimator:
     """Give an estimator a constructor with its parameters, which are written as the fields of a dataclass.
 
-    They are its annotated attributes with a default, and then those of its bases that have this decorator.
+    They are its public annotated attributes with a default, and then those of its bases that have this decorator.
     """
     own, later = inspect.get_annotations(cls), False
     parameters: dict[str, Parameter] = {}
     for name, annotation in own.items():
         later = later or annotation is KW_ONLY
-        if name in vars(cls) and get_origin(annotation) is not ClassVar:
+        if name in vars(cls) and not name.startswith("_") and get_origin(annotation) is not ClassVar:
             kind = Parameter.KEYWORD_ONLY if later else Parameter.POSITIONAL_OR_KEYWORD
             parameters[name] = Parameter(name, kind, default=vars(cls)[name], annotation=annotation)
     for base in cls.__mro__[-2:0:-1]:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import KW_ONLY
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.documentation import PublicEstimator, parametrised
+from fastsvm.estimators.fitting.documentation import PublicEstimator
 from fastsvm.estimators.fitting.session import warn_caller
 from fastsvm.estimators.fitting.validation import Attributes, Rule, Samples, boolean, either, number, one_of
 from fastsvm.estimators.kernel.solver_parameter import KernelLike, KernelParameters, MachineParameters, is_dual
@@ -87,8 +86,7 @@ KERNEL_RULES = {
 _PARAMETERS = {"gamma": number(least=0), "degree": number(integral=True, least=0)}
 
 
-@parametrised
-class KernelEstimator(PublicEstimator):
+class KernelEstimator(KernelParameters, PublicEstimator):
     """An estimator with a kernel.
 
     Parameters
@@ -112,13 +110,6 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         scaled only. `gamma="scale"` refers to standardised samples; support vectors and landmarks are samples as they
         were passed.
     """
-
-    _: KW_ONLY
-    kernel: KernelLike = "rbf"
-    degree: int = 3
-    gamma: str | float = "scale"
-    coef0: float = 0.0
-    standardize: bool = False
 
 
 def check_kernel_object(kernel: KernelLike) -> None:

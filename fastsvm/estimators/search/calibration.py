@@ -4,6 +4,7 @@ Calibrators are those of scikit-learn. They get their decision values from an es
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import PublicEstimator, documented, documented_by
+from fastsvm.estimators.fitting.documentation import PublicEstimator, documented, documented_by, parametrised
 from fastsvm.estimators.fitting.predictions import Answer, Classifier
 from fastsvm.estimators.fitting.session import drafted, lent, of_one_model, view_of
 from fastsvm.estimators.fitting.validation import (
@@ -137,6 +138,7 @@ _LEARNT = {"sigmoid": ("a_", "b_"), "temperature": ("beta_",), "isotonic": ("X_t
 
 
 @documented
+@parametrised
 class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
     """A classifier with probabilities, calibrated by decision values of samples that its fit has not seen.
 
@@ -196,20 +198,11 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
     array([[1., 0., 0.]])
     """
 
-    _calibration: Calibration
-
-    def __init__(
-        self,
-        estimator: BaseEstimator | None = None,
-        *,
-        method: str = "sigmoid",
-        cv: int | str | BaseCrossValidator | Iterable | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.cv = cv
-        self.n_jobs = n_jobs
+    estimator: BaseEstimator | None = None
+    _: KW_ONLY
+    method: str = "sigmoid"
+    cv: int | str | BaseCrossValidator | Iterable | None = None
+    n_jobs: int | None = None
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: samples are taken as the estimator takes them."""

@@ -43,7 +43,7 @@ from fastsvm.estimators.kernel.one_vs_one import KernelFit, Outcome
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import Statement, enough_memory, prepare, warn_of_time
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
-from fastsvm.estimators.kernel.solver_parameter import SOLVERS, most_steps
+from fastsvm.estimators.kernel.solver_parameter import SOLVERS, MachineParameters, most_steps
 from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.kernels import Linear
@@ -64,23 +64,8 @@ _RULES = KERNEL_RULES | {
 }
 
 
-class OneSolver:
-    """What `SVC` has as parameters, for machines that have one solver only."""
-
-    C: float = 1.0
-    solver: str = "smo"
-    loss: str = "hinge"
-    fit_intercept: bool = True
-    learning_rate: float | None = None
-    selection: str = "cyclic"
-    class_weight: dict | str | None = None
-    random_state: int | np.random.RandomState | None = None
-    # A fit also fits folds, rows of training and test, with its kernel, and lists the decision values of the latter.
-    _held_out: tuple[Sequence[tuple[np.ndarray, np.ndarray]], list[np.ndarray]] = (), []
-
-
 @parametrised
-class KernelMachine(OneSolver, KernelEstimator, IterativeEstimator, BaseEstimator):
+class KernelMachine(MachineParameters, KernelEstimator, IterativeEstimator, BaseEstimator):
     """Fits problems of multipliers, and sums kernel values with the support vectors.
 
     The class attributes say along which parameters a fit begins at the solution for other values, and which estimator
@@ -145,6 +130,9 @@ class KernelMachine(OneSolver, KernelEstimator, IterativeEstimator, BaseEstimato
 
     follows: ClassVar[tuple[str, ...]] = ("C",)
     of_many: ClassVar[str] = ""
+    # A fit also fits folds, rows of training and test, with its kernel, and lists the decision values of the latter.
+    _held_out: tuple[Sequence[tuple[np.ndarray, np.ndarray]], list[np.ndarray]] = (), []
+
     _: KW_ONLY
     shrinking: bool = True
     tol: float = 1e-3
