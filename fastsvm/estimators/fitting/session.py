@@ -25,6 +25,7 @@ from fastsvm.estimators.fitting.documentation import PublicEstimator
 from fastsvm.estimators.fitting.validation import (
     Attributes,
     Column,
+    Rule,
     Samples,
     TrainingSet,
     check_training_set,
@@ -229,6 +230,10 @@ class IterativeEstimator(PublicEstimator, CallbackSupportMixin):
 
     of_classes: ClassVar[bool] = True
     has_targets: ClassVar[bool] = True
+
+    def _own_rules(self) -> dict[str, Rule]:
+        """Return the rules of the parameters that only some estimators of a kind have."""
+        return {}
 
     @drafted
     @with_callbacks

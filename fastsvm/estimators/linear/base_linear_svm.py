@@ -27,8 +27,6 @@ from fastsvm.estimators.fitting.validation import (
     encode,
     number,
     one_of,
-    optional,
-    seed,
 )
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators.linear.training_task import (
@@ -56,17 +54,9 @@ from fastsvm.sources import Source
 from fastsvm.tuning import LinearTuning, current_tuning
 
 _RULES = {
-    "C": number(above=0),
     "dual": either(boolean, one_of("auto")),
-    "tol": number(above=0),
-    "fit_intercept": boolean,
     "intercept_scaling": number(),
-    "verbose": either(boolean, number(integral=True, least=0)),
     "max_iter": number(integral=True, least=1),
-    "max_time": optional(number(above=0)),
-    "warm_start": boolean,
-    "random_state": seed,
-    "standardize": boolean,
     "criterion": one_of("gap", "gradient"),
     "window_visits": either(one_of("auto"), number(integral=True, least=1)),
 }

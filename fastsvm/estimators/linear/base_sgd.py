@@ -22,7 +22,6 @@ from fastsvm.estimators.fitting.validation import (
     number,
     one_of,
     optional,
-    seed,
 )
 from fastsvm.estimators.linear.prediction import LinearModel, dense_coef
 from fastsvm.estimators.linear.sgd_fit import LearningRate, LossCurve, SGDFitState, SGDMonitor, solver_of
@@ -39,25 +38,18 @@ _RULES = {
     "penalty": optional(one_of("l2", "l1", "elasticnet")),
     "alpha": number(least=0),
     "l1_ratio": number(least=0, most=1),
-    "fit_intercept": boolean,
     "max_iter": number(integral=True, least=1),
     "tol": optional(number(least=0)),
     "shuffle": boolean,
-    "random_state": seed,
-    "epsilon": number(least=0),
     "eta0": number(above=0),
     "power_t": number(),
     "early_stopping": boolean,
     "validation_fraction": number(above=0, below=1),
     "n_iter_no_change": number(integral=True, least=1),
-    "verbose": either(boolean, number(integral=True, least=0)),
-    "warm_start": boolean,
     "average": either(boolean, number(integral=True, least=0)),
     "batch_size": either(one_of("auto"), optional(number(integral=True, least=1))),
     "momentum": number(least=0, below=1),
     "clip_norm": optional(number(above=0)),
-    "max_time": optional(number(above=0)),
-    "standardize": boolean,
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented, parametrised
 from fastsvm.estimators.fitting.predictions import OutlierDetector
-from fastsvm.estimators.fitting.validation import NU, Attributes, Rule, TrainingSet
+from fastsvm.estimators.fitting.validation import Attributes, TrainingSet
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.training_task import Task, loss_of
 from fastsvm.losses import Loss
@@ -69,9 +69,6 @@ class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
     _: KW_ONLY
     nu: float = 0.5
     window_visits: int | str = "auto"
-
-    def _own_rules(self) -> dict[str, Rule]:
-        return {"nu": NU}
 
     def _chosen_loss(self) -> Loss:
         return loss_of("perceptron")

@@ -3,11 +3,9 @@
 from dataclasses import KW_ONLY
 
 from fastsvm.estimators.fitting.documentation import documented, parametrised
-from fastsvm.estimators.fitting.validation import Rule, number
+from fastsvm.estimators.fitting.validation import Rule
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
 from fastsvm.estimators.linear.training_task import loss_rule
-
-_RULES = {"epsilon": number(least=0), "loss": loss_rule("numbers", dual=True)}
 
 
 @documented
@@ -58,4 +56,4 @@ class LinearSVR(BaseLinearRegressor):
     window_visits: int | str = "auto"
 
     def _own_rules(self) -> dict[str, Rule]:
-        return _RULES
+        return {"loss": loss_rule("numbers", dual=True)}

@@ -18,12 +18,10 @@ from fastsvm.estimators.fitting.session import drafted, of_one_model
 from fastsvm.estimators.fitting.validation import (
     Column,
     Samples,
-    boolean,
     check_parameters,
     check_rows,
     check_training_set,
     forget,
-    seed,
 )
 from fastsvm.estimators.nystroem.landmarks import LANDMARK_RULES, FeatureMap, LandmarkEstimator, choose
 from fastsvm.files.atomic_file import atomic_write
@@ -32,8 +30,6 @@ from fastsvm.formats.writer import write
 from fastsvm.low_rank import NystroemMap
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.sources import Block, Source, check_finite, columns_of, of_open_file
-
-_RULES = {"verbose": boolean, "random_state": seed}
 
 
 @documented
@@ -112,7 +108,7 @@ shape (n_samples, n_features)
         ValueError
             If a parameter or the samples are not usable, or the kernel is not positive semi-definite.
         """
-        check_parameters(self, LANDMARK_RULES | _RULES)
+        check_parameters(self, LANDMARK_RULES)
         self._check_landmark_kernel()
         budget = parse_memory(self.memory)
         forget(self)

@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY
 
 from fastsvm.estimators.fitting.documentation import documented, parametrised
-from fastsvm.estimators.fitting.validation import Rule, number, one_of
+from fastsvm.estimators.fitting.validation import Rule, one_of
 from fastsvm.estimators.kernel.machines.regressors import SVR
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
@@ -48,4 +48,4 @@ class NystroemSVR(NystroemMachine, BaseLinearRegressor):
 
     def _own_rules(self) -> dict[str, Rule]:
         losses = {"loss": one_of("epsilon_insensitive", "squared_epsilon_insensitive")}
-        return super()._own_rules() | losses | {"epsilon": number(least=0)}
+        return super()._own_rules() | losses

@@ -49,7 +49,6 @@ _RULES = {
     "error_score": either(one_of("raise"), Rule(lambda value: isinstance(value, Real), "a number")),
     "return_train_score": boolean,
     "calibration": optional(one_of(*METHODS)),
-    "verbose": either(boolean, number(integral=True, least=0)),
     "guarantee": optional(number(above=0)),
     "max_cells": number(integral=True, least=1),
 }

@@ -12,7 +12,6 @@ from fastsvm.estimators.fitting.documentation import documented, parametrised
 from fastsvm.estimators.fitting.predictions import Classifier
 from fastsvm.estimators.fitting.session import warn_of_margin
 from fastsvm.estimators.fitting.validation import (
-    NU,
     Attributes,
     Rule,
     TrainingSet,
@@ -23,7 +22,6 @@ from fastsvm.estimators.fitting.validation import (
     number,
     one_of,
     optional,
-    seed,
 )
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
@@ -39,12 +37,9 @@ _PROBABILITIES = (
     "{name} has no probabilities of its own. Use fastsvm.CalibratedClassifier({name}()), which has predict_proba."
 )
 _RULES = {
-    "C": number(above=0),
     "loss": one_of("hinge", "squared_hinge"),
-    "fit_intercept": boolean,
     "learning_rate": optional(number(above=0)),
     "selection": one_of("cyclic", "random"),
-    "random_state": seed,
 }
 _RULES_OF_CLASSES = {"decision_function_shape": one_of("ovr", "ovo"), "break_ties": boolean}
 
@@ -305,9 +300,6 @@ class NuSVC(KernelClassifier):
 
     def _warn(self) -> None:
         warn_of_margin(self)
-
-    def _own_rules(self) -> dict[str, Rule]:
-        return {"nu": NU, "random_state": seed} | super()._own_rules()
 
     def _state(self, data: TrainingSet) -> Statement:
         stated = super()._state(data)

@@ -18,14 +18,12 @@ from fastsvm.estimators.fitting.validation import (
     STATISTICS,
     Attributes,
     Column,
-    Rule,
     Samples,
     TrainingSet,
     boolean,
     check_columns,
     check_parameters,
     check_rows,
-    either,
     number,
     optional,
 )
@@ -54,13 +52,9 @@ from fastsvm.tuning import current_tuning
 
 _FEW_ROWS, _FEW_VALUES = 8, 1 << 16  # So many rows, or kernel values, are predicted without a pool of threads.
 _RULES = KERNEL_RULES | {
-    "tol": number(above=0),
     "cache_size": optional(number(above=0)),
     "max_iter": number(integral=True, least=-1),
-    "max_time": optional(number(above=0)),
     "shrinking": boolean,
-    "warm_start": boolean,
-    "verbose": either(boolean, number(integral=True, least=0)),
 }
 
 
@@ -155,10 +149,6 @@ class KernelMachine(MachineParameters, KernelEstimator, IterativeEstimator, Base
         return hasattr(self, "dual_coef_")
 
     # --- the course of a fit -----------------------------------------------------------------------------
-
-    def _own_rules(self) -> dict[str, Rule]:
-        """Return the rules of the parameters that not all kernel machines have."""
-        return {}
 
     def _check_parameters(self) -> None:
         check_parameters(self, self._own_rules() | _RULES)

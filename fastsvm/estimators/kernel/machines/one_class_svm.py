@@ -6,7 +6,7 @@ import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented, parametrised
 from fastsvm.estimators.fitting.predictions import OutlierDetector
-from fastsvm.estimators.fitting.validation import NU, Attributes, Rule, TrainingSet
+from fastsvm.estimators.fitting.validation import Attributes, TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prepare import Statement
@@ -46,9 +46,6 @@ class OneClassSVM(OutlierDetector, KernelMachine):
 
     _: KW_ONLY
     nu: float = 0.5
-
-    def _own_rules(self) -> dict[str, Rule]:
-        return {"nu": NU}
 
     def _state(self, data: TrainingSet) -> Statement:
         """Return the problem of the support of a distribution, in which the multipliers sum to ν Σ weights."""

@@ -7,14 +7,11 @@ import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented, parametrised
 from fastsvm.estimators.fitting.predictions import Regressor
-from fastsvm.estimators.fitting.validation import NU, Attributes, Rule, TrainingSet, number, one_of
+from fastsvm.estimators.fitting.validation import Attributes, Rule, TrainingSet, one_of
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prepare import Statement
 from fastsvm.solvers.kernel_dual.problem import Problems
-
-_RULES = {"C": number(above=0), "epsilon": number(least=0), "solver": one_of("smo", "coordinate")}
-_NU_RULES = {"nu": NU, "C": number(above=0)}
 
 
 class KernelRegressor(Regressor, KernelMachine):
@@ -99,7 +96,7 @@ class SVR(KernelRegressor):
     solver: str = "smo"
 
     def _own_rules(self) -> dict[str, Rule]:
-        return _RULES
+        return {"solver": one_of("smo", "coordinate")}
 
     def _state(self, data: TrainingSet) -> Statement:
         return self._of_targets(data, float(self.epsilon), 0.0)
@@ -146,9 +143,6 @@ class NuSVR(KernelRegressor):
     _: KW_ONLY
     nu: float = 0.5
     C: float = 1.0
-
-    def _own_rules(self) -> dict[str, Rule]:
-        return _NU_RULES
 
     def _state(self, data: TrainingSet) -> Statement:
         return self._of_targets(data, 0.0, self.nu)
