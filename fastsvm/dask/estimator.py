@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from fastsvm.dask.prediction import PredictionsOnCluster, decision_function, predict, score
 from fastsvm.dask.rows import ClusterFit, ShardFacts, joined_facts, load_shards
 from fastsvm.dask.tasks import Tasks
-from fastsvm.estimators.fitting.documentation import constructor, described, documentation, documented_by
+from fastsvm.estimators.fitting.documentation import Learning, constructor, described, documentation, documented_by
 from fastsvm.estimators.fitting.session import FitSession, drafted, of_one_model
 from fastsvm.estimators.fitting.validation import check_parameters, class_weights, forget, number, optional
 
@@ -66,6 +66,7 @@ class DistributedEstimator(BaseEstimator):
     _warn: staticmethod  # It warns if a fit did not converge.
     client: Client | None
 
+    @documented_by(Learning)
     @drafted
     def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:
         """Fit the model.
@@ -81,16 +82,6 @@ shape (n_samples, n_features)
         sample_weight : as y, or None
             Factors of the samples' losses. Samples of weight 0 are left out. None takes those of files that have
             "sample_weight".
-
-        Returns
-        -------
-        estimator
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not usable; the message says what was found.
         """
         self._check_parameters()
         forget(self)

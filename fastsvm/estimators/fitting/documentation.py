@@ -36,6 +36,31 @@ class PublicEstimator:
     _doc_link_template = "https://fastsvm.github.io/fastsvm/reference/generated/fastsvm.{estimator_name}.html"
 
 
+class Learning:
+    """What methods that learn from samples have in common.
+
+    Parameters
+    ----------
+    X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
+shape (n_samples, n_features)
+        Samples; they are not copied.
+    y : array-like of shape (n_samples,) or None
+        Labels, numbers or strings, or targets, real numbers. None takes those that come with an `HDF5Data`.
+    sample_weight : array-like of shape (n_samples,) or None
+        Weights of the samples in the mean. Samples of weight 0 are left out.
+
+    Returns
+    -------
+    estimator
+        The estimator itself.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not usable, or numbers overflow; the message says what was found.
+    """
+
+
 @dataclass_transform()
 def parametrised(cls: _Estimator) -> _Estimator:
     """Give an estimator a constructor with its parameters, which are written as the fields of a dataclass.

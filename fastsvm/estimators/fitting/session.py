@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm._compiled.compilations import stopwatch
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import PublicEstimator
+from fastsvm.estimators.fitting.documentation import Learning, PublicEstimator, documented_by
 from fastsvm.estimators.fitting.validation import (
     Attributes,
     Column,
@@ -235,6 +235,7 @@ class IterativeEstimator(PublicEstimator, CallbackSupportMixin):
         """Return the rules of the parameters that only some estimators of a kind have."""
         return {}
 
+    @documented_by(Learning)
     @drafted
     @with_callbacks
     @one_threaded_blas
@@ -254,15 +255,8 @@ shape (n_samples, n_features)
             Factors of C for each sample; without the parameter `C`, of the upper bounds of dual variables. Samples of
             weight 0 are left out.
 
-        Returns
-        -------
-        estimator
-            The estimator itself.
-
         Raises
         ------
-        ValueError
-            If a parameter or the data are not usable; the message says what was found.
         OSError
             If samples on disk cannot be read, or a scratch file cannot be written.
         """

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.estimators.fitting.documentation import documented_by, parametrised
+from fastsvm.estimators.fitting.documentation import Learning, documented_by, parametrised
 from fastsvm.estimators.fitting.progress import MonitoredFit
 from fastsvm.estimators.fitting.session import FitSession, drafted, warn_of_sgd, with_callbacks
 from fastsvm.estimators.fitting.validation import (
@@ -51,31 +51,6 @@ _RULES = {
     "momentum": number(least=0, below=1),
     "clip_norm": optional(number(above=0)),
 }
-
-
-class GradientDescent:
-    """What methods that take steps on samples have in common.
-
-    Parameters
-    ----------
-    X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-        Samples; they are not copied.
-    y : array-like of shape (n_samples,) or None
-        Labels, numbers or strings, or targets, real numbers. None takes those that come with an `HDF5Data`.
-    sample_weight : array-like of shape (n_samples,) or None
-        Weights of the samples in the mean. Samples of weight 0 are left out.
-
-    Returns
-    -------
-    estimator
-        The estimator itself.
-
-    Raises
-    ------
-    ValueError
-        If a parameter or the data are not usable, or the weights overflow; the message says what was found.
-    """
 
 
 @parametrised
@@ -207,7 +182,7 @@ class BaseSGD(LinearModel):
         if self.loss == "huber" and self.epsilon == 0:
             raise ValueError("epsilon must be > 0 for loss='huber', which is zero everywhere with 0.")
 
-    @documented_by(GradientDescent)
+    @documented_by(Learning)
     @drafted
     @with_callbacks
     @one_threaded_blas

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import documented, documented_by, parametrised
+from fastsvm.estimators.fitting.documentation import Learning, documented, documented_by, parametrised
 from fastsvm.estimators.fitting.session import drafted
 from fastsvm.estimators.fitting.validation import (
     Attributes,
@@ -20,7 +20,7 @@ from fastsvm.estimators.fitting.validation import (
     encode,
     number,
 )
-from fastsvm.estimators.linear.base_sgd import BaseSGD, GradientDescent
+from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearProbabilities
 from fastsvm.estimators.linear.training_task import Task, loss_of, loss_rule, task_of_classes
 from fastsvm.losses import LOSSES, Loss, provides_probabilities
@@ -73,7 +73,7 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     def _own_rules(self) -> dict[str, Rule]:
         return {"loss": loss_rule("labels", "classes", "numbers"), "margin": number(above=0)}
 
-    @documented_by(GradientDescent)
+    @documented_by(Learning)
     @drafted
     @one_threaded_blas
     def partial_fit(

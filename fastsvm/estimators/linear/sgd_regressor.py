@@ -5,10 +5,10 @@ from dataclasses import KW_ONLY
 import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import documented, documented_by, parametrised
+from fastsvm.estimators.fitting.documentation import Learning, documented, documented_by, parametrised
 from fastsvm.estimators.fitting.session import drafted
 from fastsvm.estimators.fitting.validation import Attributes, Column, Rule, Samples, TrainingSet, check_training_set
-from fastsvm.estimators.linear.base_sgd import BaseSGD, GradientDescent
+from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.prediction import LinearRegressor
 from fastsvm.estimators.linear.training_task import Task, loss_rule
 
@@ -46,7 +46,7 @@ class SGDRegressor(LinearRegressor, BaseSGD):
     def _own_rules(self) -> dict[str, Rule]:
         return {"loss": loss_rule("numbers")}
 
-    @documented_by(GradientDescent)
+    @documented_by(Learning)
     @drafted
     @one_threaded_blas
     def partial_fit(self, X: Samples, y: Column = None, sample_weight: Column = None) -> "SGDRegressor":

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.estimators.fitting.documentation import documented, documented_by, parametrised
+from fastsvm.estimators.fitting.documentation import Learning, documented, documented_by, parametrised
 from fastsvm.estimators.fitting.predictions import Answer
 from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.fitting.session import drafted, of_one_model
@@ -85,6 +85,7 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    @documented_by(Learning)
     @drafted
     @one_threaded_blas
     def fit(self, X: Samples, y: Column = None) -> "NystroemFeatures":
@@ -92,21 +93,13 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
 
         Parameters
         ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; they are not copied.
         y : None
             Ignored.
-
-        Returns
-        -------
-        NystroemFeatures
-            The estimator itself.
 
         Raises
         ------
         ValueError
-            If a parameter or the samples are not usable, or the kernel is not positive semi-definite.
+            If the kernel is not positive semi-definite.
         """
         check_parameters(self, LANDMARK_RULES)
         self._check_landmark_kernel()

@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import PublicEstimator, documented, documented_by, parametrised
+from fastsvm.estimators.fitting.documentation import Learning, PublicEstimator, documented, documented_by, parametrised
 from fastsvm.estimators.fitting.predictions import Answer, Classifier
 from fastsvm.estimators.fitting.session import drafted, lent, of_one_model, view_of
 from fastsvm.estimators.fitting.validation import (
@@ -234,6 +234,7 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
 
     # --- the fit -------------------------------------------------------------------------------------------------
 
+    @documented_by(Learning)
     @drafted
     @one_threaded_blas
     def fit(self, X: Samples, y: Column = None, sample_weight: Column = None, groups: Column = None) -> Self:
@@ -241,24 +242,15 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
 
         Parameters
         ----------
-        X : as for `SVC.fit`, shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,) or None
-            Labels, numbers or strings. None takes those that come with an `HDF5Data`.
         sample_weight : array-like of shape (n_samples,) or None
             Weights of the samples, in the fits and in the calibration.
         groups : array-like of shape (n_samples,) or None
             Groups of samples, for splitters that use them.
 
-        Returns
-        -------
-        CalibratedClassifier
-            The estimator itself.
-
         Raises
         ------
         ValueError
-            If a parameter or the data are not usable, or a fold lacks a class.
+            If a fold lacks a class.
         TypeError
             If the estimator is no classifier of fastsvm.
         NotFittedError

@@ -15,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from fastsvm._compiled.compilations import work_clock
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import PublicEstimator, documented, documented_by, parametrised
+from fastsvm.estimators.fitting.documentation import Learning, PublicEstimator, documented, documented_by, parametrised
 from fastsvm.estimators.fitting.predictions import Answer
 from fastsvm.estimators.fitting.session import drafted
 from fastsvm.estimators.fitting.validation import (
@@ -207,6 +207,7 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         given = self.get_params(deep=False) | {"estimator": self._given()}
         return GridSearchCV(**{name: given[name] for name in given.keys() - {"calibration", "guarantee", "max_cells"}})
 
+    @documented_by(Learning)
     @drafted
     @one_threaded_blas
     def fit(self, X: object, y: object = None, *, groups: object = None, **fit_params: object) -> "SVCSearch":
@@ -214,8 +215,6 @@ class SVCSearch(PublicEstimator, GridSearchCV):
 
         Parameters
         ----------
-        X : as for `SVC.fit`, shape (n_samples, n_features)
-            Samples.
         y : array-like of shape (n_samples,) or None
             Labels or targets. None takes those that come with an `HDF5Data`; `OneClassSVM` needs none, but `scoring`
             may.
@@ -224,16 +223,10 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         **fit_params : dict
             Further arguments of `fit`, such as `sample_weight`. Arrays with an entry for each sample are split like X.
 
-        Returns
-        -------
-        SVCSearch
-            The search itself.
-
         Raises
         ------
         ValueError
-            If a parameter, a value in the grid or the data are invalid. The whole grid is checked before the first
-            fit.
+            If a value in the grid is invalid. The whole grid is checked before the first fit.
         """
         check_parameters(self, _RULES)
         if self.calibration is not None and not (self.refit and hasattr(self._given(), "decision_function")):
