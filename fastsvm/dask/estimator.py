@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from fastsvm.dask.prediction import PredictionsOnCluster, decision_function, predict, score
 from fastsvm.dask.rows import ClusterFit, ShardFacts, joined_facts, load_shards
 from fastsvm.dask.tasks import Tasks
-from fastsvm.estimators.fitting.documentation import Fit, described, documentation, documented_by
+from fastsvm.estimators.fitting.documentation import Learning, constructor, described, documentation, documented_by
 from fastsvm.estimators.fitting.session import FitSession, drafted, of_one_model
 from fastsvm.estimators.fitting.validation import check_parameters, class_weights, forget, number, optional
 
@@ -79,7 +79,7 @@ class DistributedEstimator(BaseEstimator):
     _warn: staticmethod  # It warns if a fit did not converge.
     client: Client | None
 
-    @documented_by(Fit)
+    @documented_by(Learning)
     @drafted
     def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:
         """Fit the model.
@@ -235,7 +235,7 @@ def made_from(local: type, without: Iterable[str]) -> Callable[[_Estimator], _Es
         left_out = set(without)
         of_local = inspect.signature(local.__init__).parameters.values()  # type: ignore[misc]
         parameters = {one.name: one for one in of_local if one.name not in left_out} | _OF_CLUSTER
-        made._local, made.__init__ = local, _constructor(cls.__name__, list(parameters.values()))
+        made._local, made.__init__ = local, constructor(cls.__name__, list(parameters.values())[1:])
         if cls.__doc__ and local.__doc__:  # python -OO has none
             about, attributes = (described(local, part) | described(cls, part) for part in ("Parameters", "Attributes"))
             attributes = {name: text for name, text in attributes.items() if name not in left_out}
@@ -244,19 +244,3 @@ def made_from(local: type, without: Iterable[str]) -> Callable[[_Estimator], _Es
         return cls
 
     return make
-
-
-def _constructor(name: str, parameters: list[inspect.Parameter]) -> Callable[..., None]:
-    """Return a method that keeps its arguments as attributes of the same names."""
-    signature = inspect.Signature(parameters)
-
-    def __init__(self: object, *args: object, **more: object) -> None:
-        try:
-            bound = signature.bind(self, *args, **more)
-        except TypeError as error:
-            raise TypeError(f"{name}() {error}") from None
-        bound.apply_defaults()
-        vars(self).update({name: value for name, value in bound.arguments.items() if name != "self"})
-
-    __init__.__signature__ = signature  # type: ignore[attr-defined]
-    return __init__

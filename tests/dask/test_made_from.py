@@ -32,7 +32,7 @@ def test_parameters_are_those_of_one_machine(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_argument_that_is_none_is_refused(name):
-    with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument 'gama'"):
+    with pytest.raises(TypeError, match=rf"{name}.__init__\(\) got an unexpected keyword argument 'gama'"):
         getattr(cluster, name)(gama=1)
 
 

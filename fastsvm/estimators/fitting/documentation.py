@@ -1,14 +1,16 @@
-"""Docstrings of public classes and functions: what several of them share is stated once, in the docstring of a base."""
+"""Parameters and docstrings of public classes and functions: what several share is stated once, in a base."""
 
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, field, make_dataclass
+from inspect import Parameter
+from typing import ClassVar, TypeVar, dataclass_transform, get_origin
 
 _Estimator = TypeVar("_Estimator", bound=type)
 _Function = TypeVar("_Function", bound=Callable)
-_STARS: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+_STARS: dict[object, str] = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
 _TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 _ENTRY = re.compile(r"\n(?=\S)")
 
@@ -34,8 +36,18 @@ class PublicEstimator:
     _doc_link_template = "https://fastsvm.github.io/fastsvm/reference/generated/fastsvm.{estimator_name}.html"
 
 
-class Fit:
-    """What the methods `fit` have in common.
+class Learning:
+    """What methods that learn from samples have in common.
+
+    Parameters
+    ----------
+    X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
+shape (n_samples, n_features)
+        Samples; they are not copied.
+    y : array-like of shape (n_samples,) or None
+        Labels, numbers or strings, or targets, real numbers. None takes those that come with an `HDF5Data`.
+    sample_weight : array-like of shape (n_samples,) or None
+        Weights of the samples in the mean. Samples of weight 0 are left out.
 
     Returns
     -------
@@ -45,8 +57,41 @@ class Fit:
     Raises
     ------
     ValueError
-        If a parameter or the data are not usable; the message says what was found.
+        If a parameter or the data are not usable, or numbers overflow; the message says what was found.
     """
+
+
+@dataclass_transform()
+def parametrised(cls: _Estimator) -> _Estimator:
+    """Give an estimator a constructor with its parameters, which are written as the fields of a dataclass.
+
+    They are its public annotated attributes with a default, and then those of its bases that have this decorator.
+    """
+    own, later = inspect.get_annotations(cls), False
+    parameters: dict[str, Parameter] = {}
+    for name, annotation in own.items():
+        later = later or annotation is KW_ONLY
+        if name in vars(cls) and not name.startswith("_") and get_origin(annotation) is not ClassVar:
+            kind = Parameter.KEYWORD_ONLY if later else Parameter.POSITIONAL_OR_KEYWORD
+            parameters[name] = Parameter(name, kind, default=vars(cls)[name], annotation=annotation)
+    for base in cls.__mro__[-2:0:-1]:
+        if "__init__" in vars(base):
+            of_base = inspect.signature(base.__init__).parameters  # type: ignore[misc]
+            parameters |= {name: of_base[name] for name in list(of_base)[1:] if name not in own}
+    cls.__init__ = constructor(cls.__name__, parameters.values())  # type: ignore[misc]
+    return cls
+
+
+def constructor(name: str, parameters: Iterable[Parameter]) -> Callable[..., None]:
+    """Return a method that keeps its arguments as attributes of the same names.
+
+    It is that of a dataclass of this name. Estimators are none, because Dask takes these for their fields alone.
+    """
+    fields = [
+        (one.name, one.annotation, field(default=one.default, kw_only=one.kind is Parameter.KEYWORD_ONLY))
+        for one in parameters
+    ]
+    return make_dataclass(name, fields, repr=False, eq=False, match_args=False).__init__  # type: ignore[misc]
 
 
 def documented(cls: _Estimator) -> _Estimator:

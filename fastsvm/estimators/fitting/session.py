@@ -21,8 +21,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm._compiled.compilations import stopwatch
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import Fit, PublicEstimator, documented_by
-from fastsvm.estimators.fitting.validation import Attributes, Column, Samples, TrainingSet, check_training_set, forget
+from fastsvm.estimators.fitting.documentation import Learning, PublicEstimator, documented_by
+from fastsvm.estimators.fitting.validation import (
+    Attributes,
+    Column,
+    Rule,
+    Samples,
+    TrainingSet,
+    check_training_set,
+    forget,
+)
 from fastsvm.messages import tell
 from fastsvm.solvers.outer_loop import StopReason
 
@@ -223,7 +231,11 @@ class IterativeEstimator(PublicEstimator, CallbackSupportMixin):
     of_classes: ClassVar[bool] = True
     has_targets: ClassVar[bool] = True
 
-    @documented_by(Fit)
+    def _own_rules(self) -> dict[str, Rule]:
+        """Return the rules of the parameters that only some estimators of a kind have."""
+        return {}
+
+    @documented_by(Learning)
     @drafted
     @with_callbacks
     @one_threaded_blas

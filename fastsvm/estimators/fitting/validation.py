@@ -131,12 +131,24 @@ def _is_seed(value: object) -> bool:
 NU = Rule(number(above=0, most=1).holds, "a float in the range (0.0, 1.0]")
 """The rule of a parameter ν."""
 
-seed = Rule(_is_seed, f"None, an int from 0 to {2**32 - 1} or a numpy.random.RandomState")
+_RULES = {
+    "C": number(above=0),
+    "epsilon": number(least=0),
+    "fit_intercept": boolean,
+    "max_time": optional(number(above=0)),
+    "nu": NU,
+    "random_state": Rule(_is_seed, f"None, an int from 0 to {2**32 - 1} or a numpy.random.RandomState"),
+    "standardize": boolean,
+    "tol": number(above=0),
+    "verbose": either(boolean, number(integral=True, least=0)),
+    "warm_start": boolean,
+}
+"""The rules of parameters by name, unless an estimator has another one."""
 
 
 def check_parameters(estimator: BaseEstimator, rules: dict[str, Rule]) -> None:
     """Raise scikit-learn's InvalidParameterError, a ValueError, for the first parameter that breaks its rule."""
-    for name, rule in rules.items():
+    for name, rule in ({name: rule for name, rule in _RULES.items() if hasattr(estimator, name)} | rules).items():
         value = getattr(estimator, name)
         if not rule.holds(value):
             raise InvalidParameterError(
@@ -172,11 +184,6 @@ def required_labels(X: Samples, y: Column) -> Column:
     if y is None:
         raise ValueError("score needs y: it was not passed, and X does not contain labels.")
     return y
-
-
-def keep(estimator: BaseEstimator, arguments: Attributes) -> None:
-    """Set the parameters of an estimator, of which its constructor passes `locals()`."""
-    vars(estimator).update({name: value for name, value in arguments.items() if name != "self"})
 
 
 def forget(estimator: BaseEstimator) -> None:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.documentation import PublicEstimator
 from fastsvm.estimators.fitting.session import warn_caller
-from fastsvm.estimators.fitting.validation import Attributes, Rule, Samples, boolean, either, number, one_of
+from fastsvm.estimators.fitting.validation import Attributes, Rule, Samples, either, number, one_of
 from fastsvm.estimators.kernel.solver_parameter import KernelLike, KernelParameters, MachineParameters, is_dual
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import (
@@ -80,13 +80,12 @@ KERNEL_RULES = {
     "degree": number(integral=True, least=0),
     "gamma": either(one_of("scale", "auto"), number(least=0)),
     "coef0": number(),
-    "standardize": boolean,
 }
 """The rules of the parameters that all estimators with a kernel have."""
 _PARAMETERS = {"gamma": number(least=0), "degree": number(integral=True, least=0)}
 
 
-class KernelEstimator(PublicEstimator):
+class KernelEstimator(KernelParameters, PublicEstimator):
     """An estimator with a kernel.
 
     Parameters
@@ -110,12 +109,6 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         scaled only. `gamma="scale"` refers to standardised samples; support vectors and landmarks are samples as they
         were passed.
     """
-
-    kernel: KernelLike
-    gamma: float | str
-    degree: int
-    coef0: float
-    standardize: bool
 
 
 def check_kernel_object(kernel: KernelLike) -> None:

@@ -1,12 +1,14 @@
 """From an estimator's `solver` and what goes with it to the solver of a two-class problem."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from dataclasses import KW_ONLY
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.fitting.documentation import parametrised
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.rows import ProblemRows
 from fastsvm.kernels import Kernel
@@ -30,25 +32,29 @@ KernelLike = str | Kernel | Callable
 """What an estimator's `kernel` may be."""
 
 
-class KernelParameters(Protocol):
+@parametrised
+class KernelParameters:
     """The parameters of all estimators with a kernel."""
 
-    kernel: KernelLike
-    gamma: float | str
-    degree: int
-    coef0: float
-    standardize: bool
+    _: KW_ONLY
+    kernel: KernelLike = "rbf"
+    degree: int = 3
+    gamma: str | float = "scale"
+    coef0: float = 0.0
+    standardize: bool = False
 
 
-class MachineParameters(KernelParameters, Protocol):
-    """The parameters of a kernel machine."""
+class MachineParameters(KernelParameters):
+    """The parameters of kernel machines; those with a value here are constants of machines that have one solver."""
 
-    solver: str
-    loss: str
-    fit_intercept: bool
-    learning_rate: float | None
-    selection: str
-    random_state: int | np.random.RandomState | None
+    C: float = 1.0
+    solver: str = "smo"
+    loss: str = "hinge"
+    fit_intercept: bool = True
+    learning_rate: float | None = None
+    selection: str = "cyclic"
+    class_weight: dict | str | None = None
+    random_state: int | np.random.RandomState | None = None
     tol: float
     max_iter: int
     max_time: float | None

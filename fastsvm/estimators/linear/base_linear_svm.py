@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.choice import LinearFacts, linear_solvers
+from fastsvm.estimators.fitting.documentation import parametrised
 from fastsvm.estimators.fitting.progress import LATEST, EpochMonitor, MonitoredFit, left_of
 from fastsvm.estimators.fitting.session import FitSession, warn_of_gap
 from fastsvm.estimators.fitting.validation import (
@@ -25,8 +27,6 @@ from fastsvm.estimators.fitting.validation import (
     encode,
     number,
     one_of,
-    optional,
-    seed,
 )
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators.linear.training_task import (
@@ -54,17 +54,9 @@ from fastsvm.sources import Source
 from fastsvm.tuning import LinearTuning, current_tuning
 
 _RULES = {
-    "C": number(above=0),
     "dual": either(boolean, one_of("auto")),
-    "tol": number(above=0),
-    "fit_intercept": boolean,
     "intercept_scaling": number(),
-    "verbose": either(boolean, number(integral=True, least=0)),
     "max_iter": number(integral=True, least=1),
-    "max_time": optional(number(above=0)),
-    "warm_start": boolean,
-    "random_state": seed,
-    "standardize": boolean,
     "criterion": one_of("gap", "gradient"),
     "window_visits": either(one_of("auto"), number(integral=True, least=1)),
 }
@@ -290,6 +282,7 @@ class _Monitor(EpochMonitor):
         return values, shown
 
 
+@parametrised
 class BaseLinearSVM(LinearModel):
     """What classification, regression and the machine of one class have in common.
 
@@ -346,6 +339,16 @@ class BaseLinearSVM(LinearModel):
         One entry an epoch: epoch, time (s), objective (the lowest so far), dual_objective, gap (the lowest relative gap
         so far; the largest of the classes one against the rest), bytes_read.
     """
+
+    _: KW_ONLY
+    tol: float = 1e-3
+    max_iter: int = 1000
+    max_time: float | None = None
+    memory: str | int = "auto"
+    random_state: int | np.random.RandomState | None = None
+    standardize: bool = False
+    warm_start: bool = False
+    verbose: bool | int = False
 
     _merges_rows: ClassVar[bool] = True
     """Whether equal rows in memory are merged before they are learnt."""
@@ -435,6 +438,7 @@ class BaseLinearSVM(LinearModel):
         return self._shaped(np.ascontiguousarray(coef), intercept) | {"n_iter_": n_epochs}
 
 
+@parametrised
 class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
     """What classifiers have in common.
 
@@ -444,6 +448,11 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
         ½‖w‖², or ‖w‖₁: the smaller C, the more weights are exactly 0. "l1" is for smooth losses, of each class against
         the rest.
     """
+
+    _: KW_ONLY
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    class_weight: dict | str | None = None
 
     def _task(self, data: TrainingSet, loss: Loss) -> tuple[Task, Attributes]:
         classes, labels = encode(data.y, data.weight)
@@ -474,9 +483,13 @@ def _check_pairs(memory: int | str, n: int, n_classes: int) -> None:
         )
 
 
+@parametrised
 class BaseLinearRegressor(LinearRegressor, BaseLinearSVM):
     """What regressors have in common."""
 
+    _: KW_ONLY
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
     loss: Any
     epsilon: float
 

@@ -1,12 +1,13 @@
 """What linear models by stochastic gradient descent have in common."""
 
 from contextlib import closing
+from dataclasses import KW_ONLY
 from typing import Self
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.estimators.fitting.documentation import documented_by
+from fastsvm.estimators.fitting.documentation import Learning, documented_by, parametrised
 from fastsvm.estimators.fitting.progress import MonitoredFit
 from fastsvm.estimators.fitting.session import FitSession, drafted, warn_of_sgd, with_callbacks
 from fastsvm.estimators.fitting.validation import (
@@ -21,7 +22,6 @@ from fastsvm.estimators.fitting.validation import (
     number,
     one_of,
     optional,
-    seed,
 )
 from fastsvm.estimators.linear.prediction import LinearModel, dense_coef
 from fastsvm.estimators.linear.sgd_fit import LearningRate, LossCurve, SGDFitState, SGDMonitor, solver_of
@@ -38,53 +38,22 @@ _RULES = {
     "penalty": optional(one_of("l2", "l1", "elasticnet")),
     "alpha": number(least=0),
     "l1_ratio": number(least=0, most=1),
-    "fit_intercept": boolean,
     "max_iter": number(integral=True, least=1),
     "tol": optional(number(least=0)),
     "shuffle": boolean,
-    "random_state": seed,
-    "epsilon": number(least=0),
     "eta0": number(above=0),
     "power_t": number(),
     "early_stopping": boolean,
     "validation_fraction": number(above=0, below=1),
     "n_iter_no_change": number(integral=True, least=1),
-    "verbose": either(boolean, number(integral=True, least=0)),
-    "warm_start": boolean,
     "average": either(boolean, number(integral=True, least=0)),
     "batch_size": either(one_of("auto"), optional(number(integral=True, least=1))),
     "momentum": number(least=0, below=1),
     "clip_norm": optional(number(above=0)),
-    "max_time": optional(number(above=0)),
-    "standardize": boolean,
 }
 
 
-class GradientDescent:
-    """What methods that take steps on samples have in common.
-
-    Parameters
-    ----------
-    X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-        Samples; they are not copied.
-    y : array-like of shape (n_samples,) or None
-        Labels, numbers or strings, or targets, real numbers. None takes those that come with an `HDF5Data`.
-    sample_weight : array-like of shape (n_samples,) or None
-        Weights of the samples in the mean. Samples of weight 0 are left out.
-
-    Returns
-    -------
-    estimator
-        The estimator itself.
-
-    Raises
-    ------
-    ValueError
-        If a parameter or the data are not usable, or the weights overflow; the message says what was found.
-    """
-
-
+@parametrised
 class BaseSGD(LinearModel):
     """What the classifier and the regressor have in common.
 
@@ -179,7 +148,31 @@ class BaseSGD(LinearModel):
     convergence rate for the projected stochastic subgradient method, equation 5.
     """
 
-    _state: SGDState | None
+    _: KW_ONLY
+    penalty: str | None = "l2"
+    alpha: float = 1e-4
+    l1_ratio: float = 0.15
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float | None = 1e-3
+    shuffle: bool = True
+    verbose: bool | int = False
+    epsilon: float = 0.1
+    random_state: int | np.random.RandomState | None = None
+    learning_rate: str = "adagrad"
+    eta0: float = 0.01
+    power_t: float = 0.5
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    warm_start: bool = False
+    average: bool | int = True
+    batch_size: int | str | None = "auto"
+    momentum: float = 0.0
+    clip_norm: float | None = None
+    memory: str | int = "auto"
+    max_time: float | None = None
+    standardize: bool = False
 
     def _check_parameters(self) -> None:
         check_parameters(self, _RULES | {"learning_rate": one_of(*SCHEDULES)} | self._own_rules())
@@ -189,7 +182,7 @@ class BaseSGD(LinearModel):
         if self.loss == "huber" and self.epsilon == 0:
             raise ValueError("epsilon must be > 0 for loss='huber', which is zero everywhere with 0.")
 
-    @documented_by(GradientDescent)
+    @documented_by(Learning)
     @drafted
     @with_callbacks
     @one_threaded_blas
@@ -263,7 +256,8 @@ class BaseSGD(LinearModel):
                 finished = reason in (StopReason.CONVERGED, StopReason.MAX_ITER, StopReason.STALLED)
             self.__dict__.update(attributes(state))
             self.objective_ = solver.final_objective(state)
-        self._state, self._private = state, solver.problem.private
+        self._state: SGDState | None = state
+        self._private = solver.problem.private
         self._rate, self._curve = LearningRate.of(solver), monitor.curve
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.stop_reason_, self.loss_curve_ = str(reason), monitor.curve.values()

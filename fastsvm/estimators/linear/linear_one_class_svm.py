@@ -1,16 +1,19 @@
 """The linear one-class SVM: outliers among millions of samples."""
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
-from fastsvm.estimators.fitting.documentation import documented
+from fastsvm.estimators.fitting.documentation import documented, parametrised
 from fastsvm.estimators.fitting.predictions import OutlierDetector
-from fastsvm.estimators.fitting.validation import NU, Attributes, Rule, TrainingSet
+from fastsvm.estimators.fitting.validation import Attributes, TrainingSet
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.training_task import Task, loss_of
 from fastsvm.losses import Loss
 
 
 @documented
+@parametrised
 class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
     """Linear one-class SVM, exact, from memory or from an HDF5 file larger than it.
 
@@ -63,33 +66,9 @@ class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
     # What the siblings let choose: weights are factors of 1, the offset is a scaled weight, and `tol` bounds the gap.
     C, fit_intercept, intercept_scaling, dual, criterion = 1.0, True, 1.0, "auto", "gap"
 
-    def __init__(
-        self,
-        *,
-        nu: float = 0.5,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        memory: str | int = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        standardize: bool = False,
-        warm_start: bool = False,
-        verbose: bool | int = False,
-        window_visits: int | str = "auto",
-    ) -> None:
-        self.nu = nu
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.memory = memory
-        self.random_state = random_state
-        self.standardize = standardize
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.window_visits = window_visits
-
-    def _own_rules(self) -> dict[str, Rule]:
-        return {"nu": NU}
+    _: KW_ONLY
+    nu: float = 0.5
+    window_visits: int | str = "auto"
 
     def _chosen_loss(self) -> Loss:
         return loss_of("perceptron")

@@ -1,8 +1,8 @@
 """Linear support vector classification."""
 
-import numpy as np
+from dataclasses import KW_ONLY
 
-from fastsvm.estimators.fitting.documentation import documented
+from fastsvm.estimators.fitting.documentation import documented, parametrised
 from fastsvm.estimators.fitting.validation import Rule, one_of
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.training_task import loss_of, loss_rule
@@ -16,6 +16,7 @@ _RULES = {
 
 
 @documented
+@parametrised
 class LinearSVC(BaseLinearClassifier):
     """Linear support vector classification, exact, from memory or from an HDF5 file larger than it.
 
@@ -63,46 +64,14 @@ class LinearSVC(BaseLinearClassifier):
     True
     """
 
-    def __init__(
-        self,
-        penalty: str = "l2",
-        loss: str = "squared_hinge",
-        *,
-        dual: bool | str = "auto",
-        tol: float = 1e-3,
-        C: float = 1.0,
-        multi_class: str = "ovr",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict | str | None = None,
-        verbose: bool | int = False,
-        random_state: int | np.random.RandomState | None = None,
-        max_iter: int = 1000,
-        memory: str | int = "auto",
-        max_time: float | None = None,
-        warm_start: bool = False,
-        standardize: bool = False,
-        criterion: str = "gap",
-        window_visits: int | str = "auto",
-    ) -> None:
-        self.penalty = penalty
-        self.loss = loss
-        self.dual = dual
-        self.tol = tol
-        self.C = C
-        self.multi_class = multi_class
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.memory = memory
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.standardize = standardize
-        self.criterion = criterion
-        self.window_visits = window_visits
+    penalty: str = "l2"
+    loss: str = "squared_hinge"
+    _: KW_ONLY
+    C: float = 1.0
+    dual: bool | str = "auto"
+    multi_class: str = "ovr"
+    criterion: str = "gap"
+    window_visits: int | str = "auto"
 
     def _own_rules(self) -> dict[str, Rule]:
         return _RULES

@@ -1,16 +1,15 @@
 """Linear support vector regression."""
 
-import numpy as np
+from dataclasses import KW_ONLY
 
-from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.validation import Rule, number
+from fastsvm.estimators.fitting.documentation import documented, parametrised
+from fastsvm.estimators.fitting.validation import Rule
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
 from fastsvm.estimators.linear.training_task import loss_rule
 
-_RULES = {"epsilon": number(least=0), "loss": loss_rule("numbers", dual=True)}
-
 
 @documented
+@parametrised
 class LinearSVR(BaseLinearRegressor):
     """Linear support vector regression, exact, from memory or from an HDF5 file larger than it.
 
@@ -48,42 +47,13 @@ class LinearSVR(BaseLinearRegressor):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 0.0,
-        tol: float = 1e-3,
-        C: float = 1.0,
-        loss: str = "epsilon_insensitive",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        dual: bool | str = "auto",
-        verbose: bool | int = False,
-        random_state: int | np.random.RandomState | None = None,
-        max_iter: int = 1000,
-        memory: str | int = "auto",
-        max_time: float | None = None,
-        warm_start: bool = False,
-        standardize: bool = False,
-        criterion: str = "gap",
-        window_visits: int | str = "auto",
-    ) -> None:
-        self.epsilon = epsilon
-        self.tol = tol
-        self.C = C
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.dual = dual
-        self.verbose = verbose
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.memory = memory
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.standardize = standardize
-        self.criterion = criterion
-        self.window_visits = window_visits
+    _: KW_ONLY
+    C: float = 1.0
+    epsilon: float = 0.0
+    loss: str = "epsilon_insensitive"
+    dual: bool | str = "auto"
+    criterion: str = "gap"
+    window_visits: int | str = "auto"
 
     def _own_rules(self) -> dict[str, Rule]:
-        return _RULES
+        return {"loss": loss_rule("numbers", dual=True)}

@@ -1,8 +1,8 @@
 """Logistic regression."""
 
-import numpy as np
+from dataclasses import KW_ONLY
 
-from fastsvm.estimators.fitting.documentation import documented
+from fastsvm.estimators.fitting.documentation import documented, parametrised
 from fastsvm.estimators.fitting.validation import Rule, one_of
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.prediction import LinearProbabilities
@@ -11,6 +11,7 @@ from fastsvm.losses import Loss
 
 
 @documented
+@parametrised
 class LogisticRegression(LinearProbabilities, BaseLinearClassifier):
     """Logistic regression, exact, from memory or from an HDF5 file larger than it.
 
@@ -50,48 +51,15 @@ class LogisticRegression(LinearProbabilities, BaseLinearClassifier):
     array([[0.5, 0.5]])
     """
 
-    def __init__(
-        self,
-        penalty: str = "l2",
-        *,
-        C: float = 1.0,
-        l1_ratio: float = 0.0,
-        dual: bool | str = False,
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict | str | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        solver: str = "auto",
-        max_iter: int = 1000,
-        verbose: bool | int = False,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        memory: str | int = "auto",
-        max_time: float | None = None,
-        standardize: bool = False,
-        criterion: str = "gap",
-        window_visits: int | str = "auto",
-    ) -> None:
-        self.penalty = penalty
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.dual = dual
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.solver = solver
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.memory = memory
-        self.max_time = max_time
-        self.standardize = standardize
-        self.criterion = criterion
-        self.window_visits = window_visits
+    penalty: str = "l2"
+    _: KW_ONLY
+    C: float = 1.0
+    l1_ratio: float = 0.0
+    dual: bool | str = False
+    solver: str = "auto"
+    n_jobs: int | None = None
+    criterion: str = "gap"
+    window_visits: int | str = "auto"
 
     def _own_rules(self) -> dict[str, Rule]:
         mixed = Rule(lambda value: value in (0, 1), "0 (penalty ½‖w‖²) or 1 (‖w‖₁), there is no mixture")

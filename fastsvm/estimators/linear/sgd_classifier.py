@@ -1,11 +1,13 @@
 """Linear classification by mini-batch stochastic gradient descent."""
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import documented, documented_by
+from fastsvm.estimators.fitting.documentation import Learning, documented, documented_by, parametrised
 from fastsvm.estimators.fitting.session import drafted
 from fastsvm.estimators.fitting.validation import (
     Attributes,
@@ -18,7 +20,7 @@ from fastsvm.estimators.fitting.validation import (
     encode,
     number,
 )
-from fastsvm.estimators.linear.base_sgd import BaseSGD, GradientDescent
+from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearProbabilities
 from fastsvm.estimators.linear.training_task import Task, loss_of, loss_rule, task_of_classes
 from fastsvm.losses import LOSSES, Loss, provides_probabilities
@@ -34,6 +36,7 @@ def _has_probabilities(estimator: BaseEstimator) -> bool:
 
 
 @documented
+@parametrised
 class SGDClassifier(LinearClassifier, BaseSGD):
     """Linear classification by mini-batch stochastic gradient descent, from memory or from an HDF5 file.
 
@@ -61,71 +64,16 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     array(['left'], dtype='<U5')
     """
 
-    def __init__(
-        self,
-        loss: str = "hinge",
-        *,
-        penalty: str | None = "l2",
-        alpha: float = 1e-4,
-        l1_ratio: float = 0.15,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float | None = 1e-3,
-        shuffle: bool = True,
-        verbose: bool | int = False,
-        epsilon: float = 0.1,
-        margin: float = 1.0,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        learning_rate: str = "adagrad",
-        eta0: float = 0.01,
-        power_t: float = 0.5,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        class_weight: dict | str | None = None,
-        warm_start: bool = False,
-        average: bool | int = True,
-        batch_size: int | str | None = "auto",
-        momentum: float = 0.0,
-        clip_norm: float | None = None,
-        memory: str | int = "auto",
-        max_time: float | None = None,
-        standardize: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.shuffle = shuffle
-        self.verbose = verbose
-        self.epsilon = epsilon
-        self.margin = margin
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power_t = power_t
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.average = average
-        self.batch_size = batch_size
-        self.momentum = momentum
-        self.clip_norm = clip_norm
-        self.memory = memory
-        self.max_time = max_time
-        self.standardize = standardize
+    loss: str = "hinge"
+    _: KW_ONLY
+    margin: float = 1.0
+    n_jobs: int | None = None
+    class_weight: dict | str | None = None
 
     def _own_rules(self) -> dict[str, Rule]:
         return {"loss": loss_rule("labels", "classes", "numbers"), "margin": number(above=0)}
 
-    @documented_by(GradientDescent)
+    @documented_by(Learning)
     @drafted
     @one_threaded_blas
     def partial_fit(

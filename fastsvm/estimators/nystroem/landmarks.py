@@ -8,12 +8,14 @@ classes. Landmarks among those of a machine of some samples span it better than 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import KW_ONLY
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.estimators.fitting.documentation import parametrised
 from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.fitting.validation import (
     STATISTICS,
@@ -58,6 +60,7 @@ _PAIR_BYTES = 3 * np.dtype(np.float64).itemsize
 """The kernel matrix of landmarks, its eigenvectors and the factor take so many bytes for a pair."""
 
 
+@parametrised
 class LandmarkEstimator(KernelEstimator):
     """An estimator with a kernel and landmarks.
 
@@ -87,7 +90,12 @@ class LandmarkEstimator(KernelEstimator):
         Share of the trace of the kernel matrix that the features do not have, measured on at most 1,024 samples.
     """
 
-    memory: int | str
+    _: KW_ONLY
+    n_components: int | str = "auto"
+    landmarks: str | np.ndarray = "uniform"
+    rank_tol: float = 1e-6
+    memory: str | int = "auto"
+    random_state: int | np.random.RandomState | None = None
 
     def _check_landmark_kernel(self) -> None:
         """Raise ValueError for a kernel that landmarks cannot have."""

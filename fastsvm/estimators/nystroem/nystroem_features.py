@@ -1,6 +1,7 @@
 """Nyström features as a transformer, for other models."""
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY
 from os import PathLike
 from pathlib import Path
 
@@ -10,22 +11,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.estimators.fitting.documentation import Fit, documented, documented_by
+from fastsvm.estimators.fitting.documentation import Learning, documented, documented_by, parametrised
 from fastsvm.estimators.fitting.predictions import Answer
 from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.fitting.session import drafted, of_one_model
 from fastsvm.estimators.fitting.validation import (
     Column,
     Samples,
-    boolean,
     check_parameters,
     check_rows,
     check_training_set,
     forget,
-    keep,
-    seed,
 )
-from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.nystroem.landmarks import LANDMARK_RULES, FeatureMap, LandmarkEstimator, choose
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.formats.readers.stream import Header, Rows
@@ -34,10 +31,9 @@ from fastsvm.low_rank import NystroemMap
 from fastsvm.memory import parse_memory, threads_within
 from fastsvm.sources import Block, Source, check_finite, columns_of, of_open_file
 
-_RULES = {"verbose": boolean, "random_state": seed}
-
 
 @documented
+@parametrised
 class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Features of samples whose dot products approximate a kernel, from memory or from file to file.
 
@@ -79,22 +75,8 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
     True
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        n_components: int | str = "auto",
-        landmarks: str | np.ndarray = "uniform",
-        rank_tol: float = 1e-6,
-        standardize: bool = False,
-        memory: str | int = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        keep(self, locals())
+    _: KW_ONLY
+    verbose: bool = False
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse rows are taken, and float32 stays."""
@@ -103,7 +85,7 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    @documented_by(Fit)
+    @documented_by(Learning)
     @drafted
     @one_threaded_blas
     def fit(self, X: Samples, y: Column = None) -> "NystroemFeatures":
@@ -111,13 +93,15 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
 
         Parameters
         ----------
-        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
-shape (n_samples, n_features)
-            Samples; they are not copied.
         y : None
             Ignored.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is not positive semi-definite.
         """
-        check_parameters(self, LANDMARK_RULES | _RULES)
+        check_parameters(self, LANDMARK_RULES)
         self._check_landmark_kernel()
         budget = parse_memory(self.memory)
         forget(self)

@@ -1,10 +1,11 @@
 """Support vector classification and regression with landmarks."""
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
-from fastsvm.estimators.fitting.documentation import documented
-from fastsvm.estimators.fitting.validation import Rule, boolean, check_ties, keep, number, one_of
-from fastsvm.estimators.kernel.kernel_parameter import KernelLike
+from fastsvm.estimators.fitting.documentation import documented, parametrised
+from fastsvm.estimators.fitting.validation import Rule, boolean, check_ties, number, one_of
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.regressors import SVR
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier, BaseLinearRegressor
@@ -15,6 +16,7 @@ from fastsvm.multiclass import elected, one_vs_rest_scores
 
 
 @documented
+@parametrised
 class NystroemSVC(NystroemMachine, BaseLinearClassifier):
     """Kernel support vector classification of millions of samples, with landmarks and bounds of what they cost.
 
@@ -60,36 +62,14 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
 
     _exact_kind = SVC
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        n_components: int | str = "auto",
-        landmarks: str | np.ndarray = "uniform",
-        rank_tol: float = 1e-6,
-        loss: str = "hinge",
-        multi_class: str = "ovr",
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict | str | None = None,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        memory: str | int = "auto",
-        scratch_folder: str | None = None,
-        standardize: bool = False,
-        bounds: bool = False,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool | int = False,
-    ) -> None:
-        keep(self, locals())
+    _: KW_ONLY
+    C: float = 1.0
+    loss: str = "hinge"
+    multi_class: str = "ovr"
+    decision_function_shape: str = "ovr"
+    break_ties: bool = False
+    scratch_folder: str | None = None
+    bounds: bool = False
 
     def _own_rules(self) -> dict[str, Rule]:
         losses = {"loss": one_of("hinge", "squared_hinge")}
@@ -119,6 +99,7 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
 
 
 @documented
+@parametrised
 class NystroemSVR(NystroemMachine, BaseLinearRegressor):
     """Kernel support vector regression of millions of samples, with landmarks and bounds of what they cost.
 
@@ -143,33 +124,12 @@ class NystroemSVR(NystroemMachine, BaseLinearRegressor):
 
     _exact_kind = SVR
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        n_components: int | str = "auto",
-        landmarks: str | np.ndarray = "uniform",
-        rank_tol: float = 1e-6,
-        loss: str = "epsilon_insensitive",
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        memory: str | int = "auto",
-        scratch_folder: str | None = None,
-        standardize: bool = False,
-        bounds: bool = False,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool | int = False,
-    ) -> None:
-        keep(self, locals())
+    _: KW_ONLY
+    C: float = 1.0
+    epsilon: float = 0.1
+    loss: str = "epsilon_insensitive"
+    scratch_folder: str | None = None
+    bounds: bool = False
 
     def _own_rules(self) -> dict[str, Rule]:
         losses = {"loss": one_of("epsilon_insensitive", "squared_epsilon_insensitive")}

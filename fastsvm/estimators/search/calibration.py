@@ -4,6 +4,7 @@ Calibrators are those of scikit-learn. They get their decision values from an es
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import PublicEstimator, documented, documented_by
+from fastsvm.estimators.fitting.documentation import Learning, PublicEstimator, documented, documented_by, parametrised
 from fastsvm.estimators.fitting.predictions import Answer, Classifier
 from fastsvm.estimators.fitting.session import drafted, lent, of_one_model, view_of
 from fastsvm.estimators.fitting.validation import (
@@ -137,6 +138,7 @@ _LEARNT = {"sigmoid": ("a_", "b_"), "temperature": ("beta_",), "isotonic": ("X_t
 
 
 @documented
+@parametrised
 class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
     """A classifier with probabilities, calibrated by decision values of samples that its fit has not seen.
 
@@ -196,20 +198,11 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
     array([[1., 0., 0.]])
     """
 
-    _calibration: Calibration
-
-    def __init__(
-        self,
-        estimator: BaseEstimator | None = None,
-        *,
-        method: str = "sigmoid",
-        cv: int | str | BaseCrossValidator | Iterable | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.cv = cv
-        self.n_jobs = n_jobs
+    estimator: BaseEstimator | None = None
+    _: KW_ONLY
+    method: str = "sigmoid"
+    cv: int | str | BaseCrossValidator | Iterable | None = None
+    n_jobs: int | None = None
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: samples are taken as the estimator takes them."""
@@ -241,6 +234,7 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
 
     # --- the fit -------------------------------------------------------------------------------------------------
 
+    @documented_by(Learning)
     @drafted
     @one_threaded_blas
     def fit(self, X: Samples, y: Column = None, sample_weight: Column = None, groups: Column = None) -> Self:
@@ -248,24 +242,15 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
 
         Parameters
         ----------
-        X : as for `SVC.fit`, shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,) or None
-            Labels, numbers or strings. None takes those that come with an `HDF5Data`.
         sample_weight : array-like of shape (n_samples,) or None
             Weights of the samples, in the fits and in the calibration.
         groups : array-like of shape (n_samples,) or None
             Groups of samples, for splitters that use them.
 
-        Returns
-        -------
-        CalibratedClassifier
-            The estimator itself.
-
         Raises
         ------
         ValueError
-            If a parameter or the data are not usable, or a fold lacks a class.
+            If a fold lacks a class.
         TypeError
             If the estimator is no classifier of fastsvm.
         NotFittedError

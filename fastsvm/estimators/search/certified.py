@@ -40,12 +40,8 @@ _SIZES = 2  # An ellipsoid is computed so many times.
 
 def check_certifiable(search: GridSearchCV, models: list[BaseEstimator], rows: SearchData) -> None:
     """Raise ValueError if nothing can be proved of a search of `models`, which have the parameters of its grid."""
-    model, grid, lack, values = (
-        search.estimator,
-        search.param_grid,
-        "",
-        {each.C for each in models if hasattr(each, "C")},
-    )
+    model, grid, lack = search.estimator, search.param_grid, ""
+    values = {each.C for each in models if hasattr(each, "C")}
     if not may_follow(model) or not is_classifier(model) or model._has_l1_penalty():
         lack = "a LinearSVC or LogisticRegression with penalty='l2', and without multi_class, standardize, max_time, "
         lack += "warm_start and class_weight='balanced'"
@@ -67,10 +63,8 @@ def certified(
     data = checked._checked(rows.X, rows.y, None)
     with Pool.open(most=threads_within(checked.memory)) as pool, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of a tolerance that the user did not choose
-        path, order = (
-            CertifiedPath(dict(enumerate(models)), data, splits, pool, goal),
-            np.argsort([m.C for m in models]),
-        )
+        path = CertifiedPath(dict(enumerate(models)), data, splits, pool, goal)
+        order = np.argsort([m.C for m in models])
         rules = rules._replace(error_score="raise")
         return path, list(scored_groups(path, [order.tolist()], rows, checked, rules))
 

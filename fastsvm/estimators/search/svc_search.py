@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY
 from numbers import Real
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from fastsvm._compiled.compilations import work_clock
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators.fitting.documentation import PublicEstimator, documented, documented_by
+from fastsvm.estimators.fitting.documentation import Learning, PublicEstimator, documented, documented_by, parametrised
 from fastsvm.estimators.fitting.predictions import Answer
 from fastsvm.estimators.fitting.session import drafted
 from fastsvm.estimators.fitting.validation import (
@@ -48,7 +49,6 @@ _RULES = {
     "error_score": either(one_of("raise"), Rule(lambda value: isinstance(value, Real), "a number")),
     "return_train_score": boolean,
     "calibration": optional(one_of(*METHODS)),
-    "verbose": either(boolean, number(integral=True, least=0)),
     "guarantee": optional(number(above=0)),
     "max_cells": number(integral=True, least=1),
 }
@@ -60,6 +60,7 @@ def _has_probabilities(search: GridSearchCV) -> bool:
 
 
 @documented
+@parametrised
 class SVCSearch(PublicEstimator, GridSearchCV):
     """Search with cross-validation for the parameters of an `SVC`, whose fits share their kernel values.
 
@@ -174,29 +175,20 @@ class SVCSearch(PublicEstimator, GridSearchCV):
 
     _journal: Journal | None = None  # of a job, whose walk goes on after an interruption
 
-    def __init__(
-        self,
-        estimator: BaseEstimator | None = None,
-        param_grid: dict | list[dict] | None = None,
-        *,
-        cv: int | BaseCrossValidator | Iterable | None = None,
-        scoring: str | Callable | list | tuple | dict | None = None,
-        refit: bool | str | Callable = True,
-        n_jobs: int | None = None,
-        pre_dispatch: int | str = "2*n_jobs",
-        error_score: float | str = np.nan,
-        return_train_score: bool = False,
-        calibration: str | None = None,
-        verbose: bool | int = False,
-        guarantee: float | None = None,
-        max_cells: int = 100,
-    ) -> None:
-        super().__init__(
-            estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
-            pre_dispatch=pre_dispatch, error_score=error_score, return_train_score=return_train_score,
-        )  # fmt: skip
-        self.calibration = calibration
-        self.guarantee, self.max_cells = guarantee, max_cells
+    estimator: BaseEstimator | None = None
+    param_grid: dict | list[dict] | None = None
+    _: KW_ONLY
+    cv: int | BaseCrossValidator | Iterable | None = None
+    scoring: str | Callable | list | tuple | dict | None = None
+    refit: bool | str | Callable = True
+    n_jobs: int | None = None
+    pre_dispatch: int | str = "2*n_jobs"
+    error_score: float | str = np.nan
+    return_train_score: bool = False
+    calibration: str | None = None
+    verbose: bool | int = False
+    guarantee: float | None = None
+    max_cells: int = 100
 
     @property
     def n_features_in_(self) -> int:
@@ -215,6 +207,7 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         given = self.get_params(deep=False) | {"estimator": self._given()}
         return GridSearchCV(**{name: given[name] for name in given.keys() - {"calibration", "guarantee", "max_cells"}})
 
+    @documented_by(Learning)
     @drafted
     @one_threaded_blas
     def fit(self, X: object, y: object = None, *, groups: object = None, **fit_params: object) -> "SVCSearch":
@@ -222,8 +215,6 @@ class SVCSearch(PublicEstimator, GridSearchCV):
 
         Parameters
         ----------
-        X : as for `SVC.fit`, shape (n_samples, n_features)
-            Samples.
         y : array-like of shape (n_samples,) or None
             Labels or targets. None takes those that come with an `HDF5Data`; `OneClassSVM` needs none, but `scoring`
             may.
@@ -232,16 +223,10 @@ class SVCSearch(PublicEstimator, GridSearchCV):
         **fit_params : dict
             Further arguments of `fit`, such as `sample_weight`. Arrays with an entry for each sample are split like X.
 
-        Returns
-        -------
-        SVCSearch
-            The search itself.
-
         Raises
         ------
         ValueError
-            If a parameter, a value in the grid or the data are invalid. The whole grid is checked before the first
-            fit.
+            If a value in the grid is invalid. The whole grid is checked before the first fit.
         """
         check_parameters(self, _RULES)
         if self.calibration is not None and not (self.refit and hasattr(self._given(), "decision_function")):
@@ -377,7 +362,7 @@ class SVCSearch(PublicEstimator, GridSearchCV):
 
         A walk has `chosen` the cell, unless `refit` is a function.
         """
-        metric = "score"
+        metric: bool | str | Callable = "score"
         if isinstance(score, dict):
             self._check_refit_for_multimetric(score)
             metric = self.refit

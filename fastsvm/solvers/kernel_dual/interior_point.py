@@ -93,7 +93,14 @@ class Point(NamedTuple):
 
     def moved(self, direction: "Point", length: float) -> "Point":
         """Return the point plus `length` times the direction."""
-        return Point(*(value + length * change for value, change in zip(self, direction, strict=True)))
+        return Point(
+            self.x + length * direction.x,
+            self.slack + length * direction.slack,
+            self.lower + length * direction.lower,
+            self.upper + length * direction.upper,
+            self.weights + length * direction.weights,
+            self.intercept + length * direction.intercept,
+        )
 
     def distance_to_boundary(self, direction: "Point") -> float:
         """Return the step length in this direction at which the first variable becomes 0."""

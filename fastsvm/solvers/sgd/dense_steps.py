@@ -14,7 +14,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.row_products import product_type
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.losses import Loss, add_losses
+from fastsvm.losses import add_losses
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, FIRST_STEP, FeatureLengths, FeatureRates, added_lengths
 from fastsvm.solvers.sgd.problem import LinearFunction, OrderedRows, Penalty, SGDProblem, SGDSettings, StepPlan
 from fastsvm.sources import CSRBlock, Window
@@ -244,15 +244,7 @@ def _gather(model, buffers, n, first):
 
 
 @inlined
-def _accumulate(
-    loss: Loss,
-    stored: StoredRows,
-    rows: OrderedRows,
-    span: tuple[int, int],
-    first: bool,
-    model: DenseModel,
-    buffers: Buffers,
-) -> float:
+def _accumulate(loss, stored, rows, span, first, model, buffers):
     """Add the gradient over the rows of a span to the batch gradient, and return the sum of their losses.
 
     If `first`, the span begins a batch, and the gradient is overwritten. Only this function is compiled for each loss
@@ -324,15 +316,7 @@ def _mean_factor(model: DenseModel, n_rows: int, penalty: Penalty) -> float:
 
 
 @jit
-def _steps(
-    loss: Loss,
-    stored: StoredRows,
-    rows: OrderedRows,
-    model: DenseModel,
-    plan: StepPlan,
-    buffers: Buffers,
-    losses: np.ndarray,
-) -> None:
+def _steps(loss, stored, rows, model, plan, buffers, losses):
     """Take a step on each complete batch, in order; the gradient of the remaining rows stays in the model.
 
     `losses`, shape (n_steps + 1,), are overwritten by the sums of losses of the batches and of the remaining rows. They

@@ -239,7 +239,7 @@ class SGD(Memoryless):
         last = np.arange(1 - n_epochs, 1)
         steps = state.n_steps + last * -(-len(self.rows) // settings.batch_size)
         if settings.schedule.name == BY_FEATURE:
-            rates = 1 / np.maximum(sums[:, 2] / math.prod(self._shape) + settings.penalty.l2 * steps, 1e-300)
+            rates = 1 / np.maximum(sums[:, 2] / max(1, math.prod(self._shape)) + settings.penalty.l2 * steps, 1e-300)
         else:
             rates = state.factor * settings.schedule.rates(max(0, int(steps[0]) - 1), int(steps[-1] - steps[0]) + 1)
             rates = rates[steps - steps[0]]

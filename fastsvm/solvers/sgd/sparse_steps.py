@@ -38,7 +38,7 @@ from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.sparse_products import readable, unsigned
-from fastsvm.losses import Loss, add_losses, in_score, loss_slope, loss_value
+from fastsvm.losses import add_losses, in_score, loss_slope, loss_value
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, FIRST_STEP, FeatureLengths, FeatureRates, added_lengths
 from fastsvm.solvers.sgd.problem import LinearFunction, OrderedRows, Penalty, SGDProblem, SGDSettings, StepPlan
 from fastsvm.sources import CSRBlock, Window
@@ -202,15 +202,7 @@ def _add_squares(block: CSRBlock, numbers, weights, sums):
 
 
 @jit_in_order
-def _row_steps(
-    loss: Loss,
-    block: CSRBlock,
-    rows: OrderedRows,
-    model: SparseModel,
-    plan: StepPlan,
-    first: int,
-    losses: np.ndarray,
-) -> None:
+def _row_steps(loss, block, rows, model, plan, first, losses):
     """Do what `_batch_steps` does by feature on batches of one row, with losses of one score, in half of the time.
 
     The scores of the model begin with score `first` of the problem. Each has a row of `losses`. Calls with arrays would
@@ -273,9 +265,7 @@ def _row_steps(
 
 
 @jit
-def _batch_steps(
-    loss: Loss, block: CSRBlock, rows: OrderedRows, model: SparseModel, plan: StepPlan, losses: np.ndarray
-) -> None:
+def _batch_steps(loss, block, rows, model, plan, losses):
     """Take a step on each batch, in order; the last batch of an epoch may have fewer rows.
 
     `losses`, shape (n_steps + 1,), are overwritten, but for the last, by the sums of losses of the batches. They are

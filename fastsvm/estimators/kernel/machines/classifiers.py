@@ -1,5 +1,6 @@
 """Support vector classification with kernels: SVC and NuSVC, a decision function for each pair of classes."""
 
+from dataclasses import KW_ONLY
 from typing import ClassVar, NoReturn
 
 import numpy as np
@@ -7,11 +8,10 @@ from scipy import sparse
 from sklearn.utils._param_validation import InvalidParameterError
 
 from fastsvm._compiled.compiler import writeable
-from fastsvm.estimators.fitting.documentation import documented
+from fastsvm.estimators.fitting.documentation import documented, parametrised
 from fastsvm.estimators.fitting.predictions import Classifier
 from fastsvm.estimators.fitting.session import warn_of_margin
 from fastsvm.estimators.fitting.validation import (
-    NU,
     Attributes,
     Rule,
     TrainingSet,
@@ -22,9 +22,7 @@ from fastsvm.estimators.fitting.validation import (
     number,
     one_of,
     optional,
-    seed,
 )
-from fastsvm.estimators.kernel.kernel_parameter import KernelLike
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prepare import Statement
@@ -39,16 +37,14 @@ _PROBABILITIES = (
     "{name} has no probabilities of its own. Use fastsvm.CalibratedClassifier({name}()), which has predict_proba."
 )
 _RULES = {
-    "C": number(above=0),
     "loss": one_of("hinge", "squared_hinge"),
-    "fit_intercept": boolean,
     "learning_rate": optional(number(above=0)),
     "selection": one_of("cyclic", "random"),
-    "random_state": seed,
 }
 _RULES_OF_CLASSES = {"decision_function_shape": one_of("ovr", "ovo"), "break_ties": boolean}
 
 
+@parametrised
 class KernelClassifier(Classifier, KernelMachine):
     """Prediction of classes from the expansions of one decision function a pair of classes.
 
@@ -84,7 +80,10 @@ class KernelClassifier(Classifier, KernelMachine):
         Steps of each two-class problem.
     """
 
-    class_weight: dict | str | None
+    _: KW_ONLY
+    probability: bool = False
+    decision_function_shape: str = "ovr"
+    break_ties: bool = False
 
     def _state(self, data: TrainingSet) -> Statement:
         """Return the problems of all pairs of classes; samples of weight 0 are left out."""
@@ -164,6 +163,7 @@ class KernelClassifier(Classifier, KernelMachine):
 
 
 @documented
+@parametrised
 class SVC(KernelClassifier):
     """C-support vector classification, exact, from memory or from an HDF5 file.
 
@@ -229,58 +229,15 @@ class SVC(KernelClassifier):
 
     of_many: ClassVar[str] = "NystroemSVC"
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        solver: str = "smo",
-        loss: str = "hinge",
-        fit_intercept: bool = True,
-        learning_rate: float | None = None,
-        selection: str = "cyclic",
-        shrinking: bool = True,
-        standardize: bool = False,
-        tol: float = 1e-3,
-        memory: str | int = "auto",
-        probability: bool = False,
-        cache_size: float | None = None,
-        class_weight: dict | str | None = None,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        warm_start: bool = False,
-        verbose: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.solver = solver
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.learning_rate = learning_rate
-        self.selection = selection
-        self.shrinking = shrinking
-        self.standardize = standardize
-        self.tol = tol
-        self.memory = memory
-        self.probability = probability
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.random_state = random_state
+    _: KW_ONLY
+    C: float = 1.0
+    solver: str = "smo"
+    loss: str = "hinge"
+    fit_intercept: bool = True
+    learning_rate: float | None = None
+    selection: str = "cyclic"
+    class_weight: dict | str | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def _own_rules(self) -> dict[str, Rule]:
         return {"solver": one_of(*SOLVERS)} | _RULES | super()._own_rules()  # solvers may be added later
@@ -292,6 +249,7 @@ class SVC(KernelClassifier):
 
 
 @documented
+@parametrised
 class NuSVC(KernelClassifier):
     """Nu-support vector classification, exact, from memory or from an HDF5 file.
 
@@ -334,55 +292,14 @@ class NuSVC(KernelClassifier):
     array([1])
     """
 
-    class_weight = None
     follows = ("nu",)
 
-    def __init__(
-        self,
-        *,
-        nu: float = 0.5,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        standardize: bool = False,
-        tol: float = 1e-3,
-        memory: str | int = "auto",
-        probability: bool = False,
-        cache_size: float | None = None,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        warm_start: bool = False,
-        verbose: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.standardize = standardize
-        self.tol = tol
-        self.memory = memory
-        self.probability = probability
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.random_state = random_state
+    _: KW_ONLY
+    nu: float = 0.5
+    random_state: int | np.random.RandomState | None = None
 
     def _warn(self) -> None:
         warn_of_margin(self)
-
-    def _own_rules(self) -> dict[str, Rule]:
-        return {"nu": NU, "random_state": seed} | super()._own_rules()
 
     def _state(self, data: TrainingSet) -> Statement:
         stated = super()._state(data)

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import KW_ONLY
 from typing import ClassVar
 
 import numpy as np
@@ -11,19 +12,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_thread
+from fastsvm.estimators.fitting.documentation import parametrised
 from fastsvm.estimators.fitting.session import FitSession, IterativeEstimator, of_one_model, view_of, warn_of_violation
 from fastsvm.estimators.fitting.validation import (
     STATISTICS,
     Attributes,
     Column,
-    Rule,
     Samples,
     TrainingSet,
     boolean,
     check_columns,
     check_parameters,
     check_rows,
-    either,
     number,
     optional,
 )
@@ -41,7 +41,7 @@ from fastsvm.estimators.kernel.one_vs_one import KernelFit, Outcome
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import Statement, enough_memory, prepare, warn_of_time
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
-from fastsvm.estimators.kernel.solver_parameter import SOLVERS, most_steps
+from fastsvm.estimators.kernel.solver_parameter import SOLVERS, MachineParameters, most_steps
 from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.kernel_matrix.rounding import ROUNDING
 from fastsvm.kernels import Linear
@@ -52,22 +52,18 @@ from fastsvm.tuning import current_tuning
 
 _FEW_ROWS, _FEW_VALUES = 8, 1 << 16  # So many rows, or kernel values, are predicted without a pool of threads.
 _RULES = KERNEL_RULES | {
-    "tol": number(above=0),
     "cache_size": optional(number(above=0)),
     "max_iter": number(integral=True, least=-1),
-    "max_time": optional(number(above=0)),
     "shrinking": boolean,
-    "warm_start": boolean,
-    "verbose": either(boolean, number(integral=True, least=0)),
 }
 
 
-class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
+@parametrised
+class KernelMachine(MachineParameters, KernelEstimator, IterativeEstimator, BaseEstimator):
     """Fits problems of multipliers, and sums kernel values with the support vectors.
 
-    The first class attributes say along which parameters a fit begins at the solution for other values, which estimator
-    is for many samples. The others are what `SVC` has as parameters, for machines that have
-    one solver only.
+    The class attributes say along which parameters a fit begins at the solution for other values, and which estimator
+    is for many samples.
 
     Parameters
     ----------
@@ -131,13 +127,15 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
     # A fit also fits folds, rows of training and test, with its kernel, and lists the decision values of the latter.
     _held_out: tuple[Sequence[tuple[np.ndarray, np.ndarray]], list[np.ndarray]] = (), []
 
-    C: float = 1.0
-    solver: str = "smo"
-    loss: str = "hinge"
-    fit_intercept: bool = True
-    learning_rate: float | None = None
-    selection: str = "cyclic"
-    random_state: int | np.random.RandomState | None = None
+    _: KW_ONLY
+    shrinking: bool = True
+    tol: float = 1e-3
+    memory: str | int = "auto"
+    cache_size: float | None = None
+    max_iter: int = -1
+    max_time: float | None = None
+    warm_start: bool = False
+    verbose: bool | int = False
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse rows are taken, and kernel matrices if precomputed."""
@@ -151,10 +149,6 @@ class KernelMachine(KernelEstimator, IterativeEstimator, BaseEstimator):
         return hasattr(self, "dual_coef_")
 
     # --- the course of a fit -----------------------------------------------------------------------------
-
-    def _own_rules(self) -> dict[str, Rule]:
-        """Return the rules of the parameters that not all kernel machines have."""
-        return {}
 
     def _check_parameters(self) -> None:
         check_parameters(self, self._own_rules() | _RULES)

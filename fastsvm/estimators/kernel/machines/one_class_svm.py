@@ -1,11 +1,12 @@
 """The one-class SVM: where samples are dense."""
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
-from fastsvm.estimators.fitting.documentation import documented
+from fastsvm.estimators.fitting.documentation import documented, parametrised
 from fastsvm.estimators.fitting.predictions import OutlierDetector
-from fastsvm.estimators.fitting.validation import NU, Attributes, Rule, TrainingSet
-from fastsvm.estimators.kernel.kernel_parameter import KernelLike
+from fastsvm.estimators.fitting.validation import Attributes, TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prepare import Statement
@@ -13,6 +14,7 @@ from fastsvm.solvers.kernel_dual.problem import Problems
 
 
 @documented
+@parametrised
 class OneClassSVM(OutlierDetector, KernelMachine):
     """Support of a distribution, and outliers beyond it, exact, from memory or from an HDF5 file.
 
@@ -42,41 +44,8 @@ class OneClassSVM(OutlierDetector, KernelMachine):
 
     follows = ("nu",)
 
-    def __init__(
-        self,
-        *,
-        nu: float = 0.5,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        standardize: bool = False,
-        tol: float = 1e-3,
-        memory: str | int = "auto",
-        cache_size: float | None = None,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        verbose: bool = False,
-    ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.standardize = standardize
-        self.tol = tol
-        self.memory = memory
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.verbose = verbose
-
-    def _own_rules(self) -> dict[str, Rule]:
-        return {"nu": NU}
+    _: KW_ONLY
+    nu: float = 0.5
 
     def _state(self, data: TrainingSet) -> Statement:
         """Return the problem of the support of a distribution, in which the multipliers sum to ν Σ weights."""

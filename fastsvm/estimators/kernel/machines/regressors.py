@@ -1,20 +1,17 @@
 """Support vector regression with kernels: SVR and NuSVR, whose samples have two multipliers each."""
 
+from dataclasses import KW_ONLY
 from typing import ClassVar
 
 import numpy as np
 
-from fastsvm.estimators.fitting.documentation import documented
+from fastsvm.estimators.fitting.documentation import documented, parametrised
 from fastsvm.estimators.fitting.predictions import Regressor
-from fastsvm.estimators.fitting.validation import NU, Attributes, Rule, TrainingSet, number, one_of
-from fastsvm.estimators.kernel.kernel_parameter import KernelLike
+from fastsvm.estimators.fitting.validation import Attributes, Rule, TrainingSet, one_of
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import Outcome
 from fastsvm.estimators.kernel.prepare import Statement
 from fastsvm.solvers.kernel_dual.problem import Problems
-
-_RULES = {"C": number(above=0), "epsilon": number(least=0), "solver": one_of("smo", "coordinate")}
-_NU_RULES = {"nu": NU, "C": number(above=0)}
 
 
 class KernelRegressor(Regressor, KernelMachine):
@@ -53,6 +50,7 @@ class KernelRegressor(Regressor, KernelMachine):
 
 
 @documented
+@parametrised
 class SVR(KernelRegressor):
     """Epsilon-support vector regression, exact, from memory or from an HDF5 file.
 
@@ -92,51 +90,20 @@ class SVR(KernelRegressor):
 
     of_many: ClassVar[str] = "NystroemSVR"
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        solver: str = "smo",
-        shrinking: bool = True,
-        standardize: bool = False,
-        tol: float = 1e-3,
-        memory: str | int = "auto",
-        cache_size: float | None = None,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        verbose: bool = False,
-    ) -> None:
-        self.C = C
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.solver = solver
-        self.shrinking = shrinking
-        self.standardize = standardize
-        self.tol = tol
-        self.memory = memory
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.verbose = verbose
+    _: KW_ONLY
+    C: float = 1.0
+    epsilon: float = 0.1
+    solver: str = "smo"
 
     def _own_rules(self) -> dict[str, Rule]:
-        return _RULES
+        return {"solver": one_of("smo", "coordinate")}
 
     def _state(self, data: TrainingSet) -> Statement:
         return self._of_targets(data, float(self.epsilon), 0.0)
 
 
 @documented
+@parametrised
 class NuSVR(KernelRegressor):
     """Nu-support vector regression, exact, from memory or from an HDF5 file.
 
@@ -173,43 +140,9 @@ class NuSVR(KernelRegressor):
 
     follows = ("nu", "C")
 
-    def __init__(
-        self,
-        *,
-        nu: float = 0.5,
-        C: float = 1.0,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        standardize: bool = False,
-        tol: float = 1e-3,
-        memory: str | int = "auto",
-        cache_size: float | None = None,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        verbose: bool = False,
-    ) -> None:
-        self.nu = nu
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.standardize = standardize
-        self.tol = tol
-        self.memory = memory
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.verbose = verbose
-
-    def _own_rules(self) -> dict[str, Rule]:
-        return _NU_RULES
+    _: KW_ONLY
+    nu: float = 0.5
+    C: float = 1.0
 
     def _state(self, data: TrainingSet) -> Statement:
         return self._of_targets(data, 0.0, self.nu)
