@@ -72,41 +72,24 @@ def solve_block(K, problem, alpha, gradient, sweeps, tol, most_steps):
         before = steps
         for t in range(q):
             k = order[t]
-            violation = _violation(y[k], alpha[k], upper[k], g[k])
+            rises, falls = freedom(y[k], alpha[k], upper[k])
+            violation = max(-g[k] if rises else 0.0, g[k] if falls else 0.0)  # that of the projected gradient
             worst = max(worst, violation)
             if violation <= least:
                 continue
-            length = _step(y, upper, alpha, k, float(g[k]) / max(float(K[k, k]), ROUNDING))
+            old, newton = alpha[k], float(g[k]) / max(float(K[k, k]), ROUNDING)
+            alpha[k] = min(max(old - y[k] * newton, 0.0), upper[k])
+            length = y[k] * (alpha[k] - old)
             if length != 0.0:
-                _add(g, K[k], K.dtype.type(length))
+                row, change = K[k], K.dtype.type(length)
+                for i in range(q):
+                    g[i] += change * row[i]
                 steps += 1
                 if steps == most_steps:
                     return steps
         if steps == before and (least <= 0.5 * tol or worst >= last):  # or rounding errors cancel the steps
             break
     return steps
-
-
-@jit
-def _violation(y, alpha, upper, gradient):
-    """Return the absolute value of the projected gradient."""
-    rises, falls = freedom(y, alpha, upper)
-    down = -gradient if rises else 0.0
-    return max(down, gradient if falls else 0.0)
-
-
-@jit
-def _step(y, upper, alpha, k, newton):
-    """Subtract `newton` from y_k α_k, clipped to the bounds, and return the change."""
-    old = alpha[k]
-    alpha[k] = min(max(old - y[k] * newton, 0.0), upper[k])
-    return y[k] * (alpha[k] - old)
-
-
-@jit
-def _add(g, row, length):
-    for i in range(g.size):
-        g[i] += length * row[i]
 
 
 @jit
