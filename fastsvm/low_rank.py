@@ -22,6 +22,7 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import Pool, scratch_array, spans
+from fastsvm.kernel_matrix.expansion import run_pieces
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Rows
 from fastsvm.linalg.row_products import add_panel_products, panels_of
@@ -153,12 +154,7 @@ class NystroemMap(NamedTuple):
             add_panel_products(np.ascontiguousarray(tile.T), panels, products)
             out[a:b] = products[:, : self.rank]
 
-        pieces = spans(len(out), current_tuning().products.piece_rows)
-        if pairwise.parallel:
-            pool.run(piece, pieces)
-            return
-        for a, b in pieces:
-            piece(a, b)
+        run_pieces(pairwise, pool, piece, spans(len(out), current_tuning().products.piece_rows))
 
     def trace_error(self, pairing: tuple[PairwiseKernel, Source, Source], pool: Pool) -> float:
         """Return the share of Σ k(x, x) over some rows that the features do not have; `pairing` is as for `write`."""

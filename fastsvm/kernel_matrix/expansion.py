@@ -53,10 +53,10 @@ def add_expansion(
     for first, last in spans(len(coef), most):
         operand = pairwise.prepare(support.slice(first, last))
         columns = task_columns(last - first, pairwise.cost(block.shape[1]), tuning)
-        _run(pairwise, pool, add, [(operand, coef[first:last], a, b) for a, b in spans(len(sums), columns)])
+        run_pieces(pairwise, pool, add, [(operand, coef[first:last], a, b) for a, b in spans(len(sums), columns)])
 
 
-def _run(pairwise: PairwiseKernel, pool: Pool, function: Callable[..., None], pieces: list[tuple]) -> None:
+def run_pieces(pairwise: PairwiseKernel, pool: Pool, function: Callable[..., None], pieces: Iterable[tuple]) -> None:
     """Call a function for every piece, on all threads if the kernel allows it."""
     if pairwise.parallel:
         pool.run(function, pieces)
@@ -86,7 +86,7 @@ def expand_among(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, poo
         pieces = [
             (operand, first, last, first + a, first + b, one) for (a, b), one in zip(columns, others, strict=True)
         ]
-        _run(pairwise, pool, add, pieces)
+        run_pieces(pairwise, pool, add, pieces)
         sums[first:last] += others.sum(axis=0)
     return sums
 
@@ -325,7 +325,7 @@ def expand_parts(
             pairwise.between(few, operand, tile)
             sums[0] = some.added(np.ascontiguousarray(tile.T), sums.get(0), scores)
         else:
-            _run(pairwise, pool, add, [(operand, some, n_support, a, b) for a, b in spans(n, columns)])
+            run_pieces(pairwise, pool, add, [(operand, some, n_support, a, b) for a, b in spans(n, columns)])
     for a, total in sums.items():
         some.write(total, scores[a : a + columns])
     return scores

@@ -162,23 +162,15 @@ class DualGradient:
     def certain(self, state: KernelDualState) -> tuple[KernelDualState, np.ndarray]:
         """Return the state with F from its multipliers alone, and bounds on the errors of F."""
         if self._known is None or not np.array_equal(self._known[0], state.alpha):
-            gradient, error = self._exactly(state) if self.exact else self._corrected(state)
-            self._known = state.alpha.copy(), gradient, error
-        return state._replace(gradient=self._known[1].copy()), self._known[2]
-
-    def _exactly(self, state: KernelDualState) -> tuple[np.ndarray, np.ndarray]:
-        """Return F and bounds, in more digits than float64 has where its rounding is visible."""
-        state, by_parts = self._recomputed(state)
-        error = self.bounds.errors(state, by_parts)
-        state, error = sharpened(self._problem, state, error, self._tol, self.bounds)
-        return state.gradient, error
-
-    def _corrected(self, state: KernelDualState) -> tuple[np.ndarray, np.ndarray]:
-        """Return F and bounds where kernel values are float32; see `confirm`."""
-        state = state._replace(gradient=state.gradient.copy())
-        self.confirm(state)
+            if self.exact:
+                summed, by_parts = self._recomputed(state)
+                error = self.bounds.errors(summed, by_parts)
+                summed, error = sharpened(self._problem, summed, error, self._tol, self.bounds)
+                self._known = state.alpha.copy(), summed.gradient, error
+            else:
+                self.confirm(state._replace(gradient=state.gradient.copy()))
         assert self._known is not None
-        return self._known[1:]
+        return state._replace(gradient=self._known[1].copy()), self._known[2]
 
     def correct(self, state: KernelDualState) -> None:
         """Remove the errors of earlier steps from F where they matter, by values in float64."""

@@ -33,10 +33,8 @@ Memory
     64 n bytes, the row cache, and two square matrices of the order of the factorised system.
 """
 
-import contextlib
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -114,18 +112,6 @@ def slope_near(problem: KernelProblem, line: Line, t: float) -> tuple[float, flo
     return line.slope - float(weight @ excess[within]), line.curvature + float(weight @ fall[within])
 
 
-@contextlib.contextmanager
-def refused_if_indefinite() -> Iterator[None]:
-    """Raise ValueError with advice if a factorisation fails."""
-    try:
-        yield
-    except linalg.LinAlgError as error:
-        raise ValueError(
-            "solver='primal' needs a kernel that is positive semi-definite, and its values are not, be it by their "
-            "rounding: scale the features, lower C, or take solver='smo'."
-        ) from error
-
-
 def _check_finite(numbers: np.ndarray | float) -> None:
     """Raise ValueError if a number overflowed."""
     if not np.isfinite(numbers).all():
@@ -160,14 +146,20 @@ class RidgeSystem:
         """
         _check_finite(wanted)
         solve = self._by_factorisation if self.is_exact(inside) else self._by_conjugate_gradients
-        with refused_if_indefinite(), np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             try:
                 return solve(inside, ridge, wanted, total, accuracy)
             except linalg.LinAlgError:  # because kernel values are rounded by more than the ridge
                 # The largest kernel value bounds the negative eigenvalues that rounding causes.
                 largest = float(np.abs(self._diagonal(inside)).max())
                 ridge += len(inside) * float(np.finfo(self._rows.store.dtype).eps) * largest
+            try:
                 return solve(inside, ridge, wanted, total, accuracy)
+            except linalg.LinAlgError as error:
+                raise ValueError(
+                    "solver='primal' needs a kernel that is positive semi-definite, and its values are not, be it by "
+                    "their rounding: scale the features, lower C, or take solver='smo'."
+                ) from error
 
     def _by_factorisation(
         self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float

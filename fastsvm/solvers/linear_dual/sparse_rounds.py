@@ -141,22 +141,6 @@ class PassPlan(NamedTuple):
 
 
 @jit
-def _score_of(block, i, weights):
-    """Return the dot product of a row with weights."""
-    total = 0.0
-    for p in range(block.indptr[i], block.indptr[i + 1]):
-        total += block.data[p] * weights[block.indices[p]]
-    return total
-
-
-@jit
-def _add_row(block, i, factor, weights):
-    """Add a multiple of a row to weights."""
-    for p in range(block.indptr[i], block.indptr[i + 1]):
-        weights[block.indices[p]] += factor * block.data[p]
-
-
-@jit
 def take_passes(loss, demands, rows, scores, plan, state, columns):
     """Take passes in some scores, unless they are within tolerance, and write `COLUMNS` to `columns`.
 
@@ -215,7 +199,10 @@ def _take_passes_in(c, loss, demands, rows, plan, state, columns):
         while t < m:
             i = active[t]
             target, cost = targets[i], costs[i]
-            beta, score = float(dual[i, c]), constant * weights[weights.size - 1] + _score_of(block, i, weights)
+            beta, product = float(dual[i, c]), 0.0
+            for p in range(block.indptr[i], block.indptr[i + 1]):
+                product += block.data[p] * weights[block.indices[p]]
+            score = constant * weights[weights.size - 1] + product
             before = conjugate(loss, beta, target, cost)
             excess += cost * loss_value(loss, score, target) + before + beta * score
             new = coordinate_update(loss, beta, score, target, cost, least_curvature(squares[i]))
@@ -230,7 +217,8 @@ def _take_passes_in(c, loss, demands, rows, plan, state, columns):
                 dual[i, c] = new
                 worst = max(worst, abs(change) * squares[i])
                 value -= conjugate(loss, new, target, cost) - before + change * (score + change * squares[i] / 2)
-                _add_row(block, i, change, weights)
+                for p in range(block.indptr[i], block.indptr[i + 1]):
+                    weights[block.indices[p]] += change * block.data[p]
                 weights[weights.size - 1] += change * constant
             t += 1
         near = worst
