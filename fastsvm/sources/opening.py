@@ -242,7 +242,7 @@ class _Asked:
                     "numbers."
                 )
             flat = rows.reshape(len(rows), -1)
-            source = SlicedSource(cast(Given, flat)) if isinstance(rows, np.memmap) else as_source(flat)
+            source = SlicedSource(flat) if isinstance(rows, np.memmap) else as_source(flat)
         else:
             source = as_source(rows.tocsr() if sparse.issparse(rows) else rows)
         y, weight = (self._beside(part, path) for part in (self.y, self.weight))

@@ -10,7 +10,7 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -199,22 +199,12 @@ class TiledSource(DenseSource):
         return DenseBlock(out)
 
 
-class Sliceable(Protocol):
-    """An array elsewhere than in memory, such as one of Zarr: it has rows and columns and is sliced by them."""
-
-    shape: tuple[int, ...]
-    dtype: object
-
-    def __getitem__(self, rows: object) -> object:
-        """Return some rows, or some columns of them."""
-
-
 class SlicedSource(TiledSource):
     """Rows of an object for which `is_sliceable` is true, such as an array of Zarr; slices become arrays."""
 
     ahead = True
 
-    def __init__(self, array: Sliceable) -> None:
+    def __init__(self, array: Any) -> None:
         self._array, self._lock = array, threading.Lock()
         if len(array.shape) != 2:
             raise ValueError(f"{self.place} must have 2 dimensions, it has shape {tuple(array.shape)}.")

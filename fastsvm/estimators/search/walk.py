@@ -7,6 +7,7 @@ on the cells that the part cannot tell from the best.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
@@ -146,18 +147,15 @@ def _squared_distance(model: BaseEstimator, X: Samples, y: np.ndarray | None) ->
 # --- the walk ----------------------------------------------------------------------------------------------------
 
 
+@dataclass
 class Walk:
     """The walk over a lattice; `score` returns the scores of cells, of fits of a number of the samples."""
 
-    def __init__(
-        self,
-        lattice: Lattice,
-        sizes: Sequence[int],
-        score: Callable[[list[Cell], int], list[Scores]],
-        tuning: SearchTuning,
-    ) -> None:
-        self.lattice, self.sizes, self.score, self.tuning = lattice, sizes, score, tuning
-        self.scores: dict[Cell, Scores] = {}
+    lattice: Lattice
+    sizes: Sequence[int]
+    score: Callable[[list[Cell], int], list[Scores]]
+    tuning: SearchTuning
+    scores: dict[Cell, Scores] = field(default_factory=dict)
 
     def best(self) -> Cell:
         """Walk, and return the best cell of all samples."""
@@ -170,7 +168,9 @@ class Walk:
                 best = self._climbed(best, step, size)
                 if not self._promises(best, step):
                     break
-            carried = self._carried(best)
+            least = self._mean(best) - self._error(best)
+            near = [cell for cell in self.scores if self._mean(cell) >= least]
+            carried = sorted(near, key=self._mean, reverse=True)[: self.tuning.carried]
         return best
 
     def _steps(self, size: int) -> tuple[int, ...]:
@@ -198,12 +198,6 @@ class Walk:
         around = [cell for cell in self.lattice.ring(best, step) if cell in self.scores]
         falls = [self._mean(best) - self._mean(cell) for cell in around]
         return max(filter(np.isfinite, falls), default=0.0) / 8 > self.tuning.least_promise * self._error(best)
-
-    def _carried(self, best: Cell) -> list[Cell]:
-        """Return the best cells, of those whose score is within a standard error of the best score."""
-        least = self._mean(best) - self._error(best)
-        near = [cell for cell in self.scores if self._mean(cell) >= least]
-        return sorted(near, key=self._mean, reverse=True)[: self.tuning.carried]
 
     def _mean(self, cell: Cell) -> float:
         mean = round(float(np.mean(self.scores[cell])), 12)  # else rounding errors decide between equal scores

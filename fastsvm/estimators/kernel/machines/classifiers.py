@@ -100,7 +100,6 @@ class KernelClassifier(Classifier, KernelMachine):
         return _RULES_OF_CLASSES
 
     def _check_parameters(self) -> None:
-        """Raise ValueError for a parameter that is not usable."""
         super()._check_parameters()
         if self.probability not in (False, "deprecated"):
             raise InvalidParameterError(f"probability={self.probability!r}: {self._no_probabilities()}")
@@ -243,7 +242,6 @@ class SVC(KernelClassifier):
         return {"solver": one_of(*SOLVERS)} | _RULES | super()._own_rules()  # solvers may be added later
 
     def _check_parameters(self) -> None:
-        """Raise ValueError for a parameter that is not usable."""
         super()._check_parameters()
         check_solver(self)
 
