@@ -81,7 +81,8 @@ class Lattice(NamedTuple):
     def of(cls, estimator: BaseEstimator, grid: dict, X: Samples, y: np.ndarray | None) -> "Lattice":
         """Return the lattice of a grid; some of the samples say how far apart they are, and which features are long."""
         if is_auto(grid.get("standardize")):
-            grid = grid | {"standardize": [False, True] if _differ(X) else [False]}
+            deviations = StandardScaler(with_mean=False).fit(X).scale_
+            grid = grid | {"standardize": [False, True] if deviations.max() > 2 * deviations.min() else [False]}
         names = [name for name, values in grid.items() if is_auto(values)]
         choices = list(ParameterGrid({name: values for name, values in grid.items() if name not in names}))
         models = [clone(estimator).set_params(**clone(choice, safe=False)) for choice in choices]
@@ -110,12 +111,6 @@ class Lattice(NamedTuple):
 def is_auto(values: object) -> bool:
     """Return whether the walk chooses the values of a parameter."""
     return isinstance(values, str) and values == AUTO
-
-
-def _differ(X: Samples) -> bool:
-    """Return whether the standard deviation of a feature is more than twice that of another."""
-    deviations = StandardScaler(with_mean=False).fit(X).scale_
-    return bool(deviations.max() > 2 * deviations.min())
 
 
 def _axis(name: str, model: BaseEstimator, X: Samples, y: np.ndarray | None) -> Axis:
