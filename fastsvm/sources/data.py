@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, Self, cast
 
 import h5py
 import numpy as np
@@ -13,8 +13,6 @@ from fastsvm.sources.base import Origin, Source
 from fastsvm.sources.csr_groups import Node, hdf5_source
 from fastsvm.sources.hdf5 import CLOSED, HDF5DenseSource, attribute, check_storage, member, open_file, place_of, reading
 from fastsvm.tuning import current_tuning
-
-Self = TypeVar("Self", bound="Data")
 
 
 class Columns(NamedTuple):
@@ -99,7 +97,7 @@ class Data:
         """Number of dimensions, 2."""
         return 2
 
-    def __getitem__(self: Self, rows: Any) -> Self:
+    def __getitem__(self, rows: Any) -> Self:
         """Return some rows, by numbers, a mask or a slice, with their labels and weights. An Ellipsis may follow."""
         if isinstance(rows, tuple):
             if len(rows) != 2 or rows[1] is not Ellipsis:
@@ -107,7 +105,7 @@ class Data:
             rows = rows[0]
         return self._some(np.atleast_1d(np.arange(len(self))[rows]))
 
-    def _some(self: Self, numbers: np.ndarray) -> Self:
+    def _some(self, numbers: np.ndarray) -> Self:
         some = object.__new__(type(self))  # a copy by pickle's rules would open the file again
         vars(some).update(vars(self))
         some.X = self.X.take(numbers)
@@ -127,7 +125,7 @@ class Data:
     def close(self) -> None:
         """Close the files. Their rows cannot be read afterwards."""
 
-    def __enter__(self: Self) -> Self:
+    def __enter__(self) -> Self:
         """Return the data set itself."""
         return self
 
@@ -330,7 +328,7 @@ class HDF5Data(Data):
             node = self._node("id", None, "")
             return self._values(_index_of(self._file, "obs", self._n_stored) if node is None else node)
 
-    def _some(self, numbers: np.ndarray) -> "HDF5Data":
+    def _some(self, numbers: np.ndarray) -> Self:
         some = super()._some(numbers)
         some._taken = numbers if self._taken is None else self._taken[numbers]
         return some
