@@ -422,6 +422,10 @@ class ScaledSource(View):
         shift = np.zeros(self.shape[1]) if self.shift is None else self.shift.astype(np.float64)
         return self.source.as_stored()[0], shift, self.scale.astype(np.float64)
 
+    def streamed_beyond(self, most_bytes: int) -> "ScaledSource":
+        """Return the view, as one of rows that are not in memory if a copy of them would take more bytes there."""
+        return self.streamed() if self.resident and self.nbytes > most_bytes else self
+
     def streamed(self) -> "ScaledSource":
         """Return the view as one of rows that are not in memory: they are scaled anew, in blocks of some megabytes."""
         view = ScaledSource(self.source, self.shift, self.scale, self.dtype)

@@ -359,5 +359,4 @@ class BaseSGD(LinearModel):
         # Weights that were learnt from centred rows are for centred rows alone, and these are dense.
         shift = None if self._shift is None or not self._shift.any() else self._shift
         view = ScaledSource(source, shift, self._scale, np.float64)
-        is_copied = shift is None or not view.resident or view.nbytes <= parse_memory(self.memory) // 3
-        return view if is_copied else view.streamed()
+        return view if shift is None else view.streamed_beyond(parse_memory(self.memory) // 3)
