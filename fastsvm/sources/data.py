@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, Self
 
 import h5py
 import numpy as np
@@ -25,7 +25,6 @@ from fastsvm.sources.hdf5 import (
 )
 from fastsvm.tuning import current_tuning
 
-Self = TypeVar("Self", bound="Data")
 _CATEGORIES = "categories"  # the attribute that refers to the names of codes
 _DEEPEST = 4  # Messages list parts in so many groups within each other.
 
@@ -112,7 +111,7 @@ class Data:
         """Number of dimensions, 2."""
         return 2
 
-    def __getitem__(self: Self, rows: Any) -> Self:
+    def __getitem__(self, rows: Any) -> Self:
         """Return some rows, by numbers, a mask or a slice, with their labels and weights. An Ellipsis may follow."""
         if isinstance(rows, tuple):
             if len(rows) != 2 or rows[1] is not Ellipsis:
@@ -120,7 +119,7 @@ class Data:
             rows = rows[0]
         return self._some(np.atleast_1d(np.arange(len(self))[rows]))
 
-    def _some(self: Self, numbers: np.ndarray) -> Self:
+    def _some(self, numbers: np.ndarray) -> Self:
         some = object.__new__(type(self))  # a copy by pickle's rules would open the file again
         vars(some).update(vars(self))
         some.X = self.X.take(numbers)
@@ -140,7 +139,7 @@ class Data:
     def close(self) -> None:
         """Close the files. Their rows cannot be read afterwards."""
 
-    def __enter__(self: Self) -> Self:
+    def __enter__(self) -> Self:
         """Return the data set itself."""
         return self
 
@@ -357,7 +356,7 @@ class HDF5Data(Data):
             values = names_of(self._file, None, (self._n_stored, self._width))[1]
             return values if values is None or self._taken is None else values[self._taken]
 
-    def _some(self, numbers: np.ndarray) -> "HDF5Data":
+    def _some(self, numbers: np.ndarray) -> Self:
         some = super()._some(numbers)
         some._taken = numbers if self._taken is None else self._taken[numbers]
         return some

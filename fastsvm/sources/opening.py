@@ -264,7 +264,7 @@ class _Asked:
                     "numbers."
                 )
             is_mapped = isinstance(rows, np.memmap)
-            source = SlicedSource(cast(Given, rows), flat=True) if is_mapped else as_source(_flat(rows, str(path)))
+            source = SlicedSource(rows, flat=True) if is_mapped else as_source(_flat(rows, str(path)))
         elif len(getattr(rows, "shape", ())) > 2:
             source = SlicedSource(rows, flat=True)
         else:

@@ -11,7 +11,7 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -200,22 +200,12 @@ class TiledSource(DenseSource):
         return DenseBlock(out)
 
 
-class Sliceable(Protocol):
-    """An array elsewhere than in memory, such as one of Zarr: it has rows and columns and is sliced by them."""
-
-    shape: tuple[int, ...]
-    dtype: object
-
-    def __getitem__(self, rows: object) -> object:
-        """Return some rows, or some columns of them."""
-
-
 class SlicedSource(TiledSource):
     """Rows of an object that is sliced, such as an array of Zarr; with `flat`, axes after the first are features."""
 
     ahead = True
 
-    def __init__(self, array: Sliceable, flat: bool = False) -> None:
+    def __init__(self, array: Any, flat: bool = False) -> None:
         self._array, self._lock = array, threading.Lock()
         if len(array.shape) != 2 and not (flat and len(array.shape) > 2):
             raise ValueError(f"{self.place} must have 2 dimensions, it has shape {tuple(array.shape)}.")

@@ -133,6 +133,8 @@ NU = Rule(number(above=0, most=1).holds, "a float in the range (0.0, 1.0]")
 
 _RULES = {
     "C": number(above=0),
+    "break_ties": boolean,
+    "decision_function_shape": one_of("ovr", "ovo"),
     "epsilon": number(least=0),
     "fit_intercept": boolean,
     "max_time": optional(number(above=0)),

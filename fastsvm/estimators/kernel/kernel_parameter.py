@@ -209,13 +209,6 @@ class Standardization(NamedTuple):
         """Return a view of mapped samples, in float64 if their type or `dtype` has so many digits."""
         return ScaledSource(source, self.shift, self.scale, np.result_type(product_type(source.dtype), dtype))
 
-    def training_source(self, source: Source, most_bytes: int) -> Source:
-        """Return the mapped samples of a fit: a copy in memory of at most `most_bytes`, else mapped when read."""
-        view = self.apply(source)
-        if not source.resident:
-            return view
-        return view.in_memory() if view.nbytes <= most_bytes else view.streamed().in_blocks(most_bytes // 10)
-
 
 def attributes_of(standardization: Standardization | None) -> Attributes:
     """Return the attributes in which a fitted model, and its file, store the map."""
@@ -395,7 +388,9 @@ def training_rows(
             statistics = statistics._replace(variance=float(statistics.feature_variance.mean()))
         return TrainingRows(rows, quantization, statistics)
     if standardization is not None:
-        source = standardization.training_source(source, budget // 3)
+        source = view = standardization.apply(source)
+        if view.resident:  # a copy, if it takes little of the memory, else a view
+            source = view.in_memory() if view.nbytes <= budget // 3 else view.streamed().in_blocks(budget // 30)
     return TrainingRows(source, None, _statistics(estimator, source, weight))
 
 

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,19 +45,11 @@ _CONVERGED, _MAX_ITER = (_REASONS.index(reason) for reason in (StopReason.CONVER
 _OPEN = len(_REASONS)  # It stands in place of the number of a reason.
 
 
-class Multipliers(Protocol):
-    """A state of a solver, a NamedTuple with multipliers."""
-
-    @property
-    def alpha(self) -> np.ndarray:
-        """The multipliers of the rows."""
-
-
 class _Running(NamedTuple):
     """A problem that is being solved, and its steps so far."""
 
     solver: Solver
-    state: Multipliers
+    state: Any  # It is a NamedTuple with multipliers, `alpha`, as all states of solvers here.
     n_steps: int
 
 
@@ -65,7 +57,7 @@ class _Running(NamedTuple):
 class ProblemCheckpoint(NamedTuple):
     """A problem that is being solved: state, steps so far, the solver's other memory, and the cached rows."""
 
-    state: Multipliers
+    state: Any
     n_steps: int
     memory: tuple | None
     cache: CacheContents
@@ -414,7 +406,7 @@ class KernelFit:
             state, n_before = solver.follow(before.solver, before.state), 0
         self._current[number] = _Running(solver, state, n_before)
 
-        def observe(state: Multipliers, report: Report) -> bool:
+        def observe(state: Any, report: Report) -> bool:
             self._current[number] = _Running(solver, state, self._current[number].n_steps + report.n_steps)
             self._check_finite(number, report.objective)
             stop = monitor.observe(number, report, rows.counts, self.gram.source.reads.nbytes)
@@ -453,7 +445,7 @@ class KernelFit:
             "sample weights or the targets."
         )
 
-    def _initial_state(self, number: int, solver: Solver, rows: ProblemRows) -> tuple[Multipliers, int]:
+    def _initial_state(self, number: int, solver: Solver, rows: ProblemRows) -> tuple[Any, int]:
         """Return the state at which a problem begins, and its number of steps before."""
         snapshot = self._snapshots.get(number)
         if snapshot is None:

@@ -276,7 +276,11 @@ class BaseSGD(LinearModel):
             if last is None:
                 self._rate = LearningRate.of(solver)
             if last is None or len(last.model.intercept) != len(task.balance):
-                state = solver.init(self._loaded(task))
+                begin = None
+                if hasattr(self, "coef_"):  # of a model that was read from a file
+                    shown = LinearFunction(dense_coef(self), np.atleast_1d(self.intercept_))
+                    begin = self._with_own_intercept(shown, task)
+                state = solver.init(begin)
             else:
                 state = solver.continued(last, getattr(self, "_private", None))
             state, _, _ = drive(solver, state, Limits(1, np.inf), lambda state, report: False)
@@ -284,12 +288,6 @@ class BaseSGD(LinearModel):
         self._private = None
         self._state, self._curve = state, curve.extended(np.concatenate(solver.take_losses()))
         self.loss_curve_ = self._curve.values()
-
-    def _loaded(self, task: Task) -> LinearFunction | None:
-        """Return the weights of a model that was read from a file, None if there are none."""
-        if not hasattr(self, "coef_"):
-            return None
-        return self._with_own_intercept(LinearFunction(dense_coef(self), np.atleast_1d(self.intercept_)), task)
 
     def _with_own_intercept(self, shown: LinearFunction, task: Task) -> LinearFunction:
         """Return the solver's weights for those of an earlier fit, whose intercept goes if none is fitted now."""

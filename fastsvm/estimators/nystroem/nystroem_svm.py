@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY
 import numpy as np
 
 from fastsvm.estimators.fitting.documentation import documented, parametrised
-from fastsvm.estimators.fitting.validation import Rule, boolean, check_ties, number, one_of
+from fastsvm.estimators.fitting.validation import Rule, check_ties, number, one_of
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.regressors import SVR
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier, BaseLinearRegressor
@@ -74,8 +74,7 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
     def _own_rules(self) -> dict[str, Rule]:
         losses = {"loss": one_of("hinge", "squared_hinge")}
         several = {"multi_class": one_of("ovr", "ovo", "crammer_singer", "weston_watkins")}
-        shapes = {"decision_function_shape": one_of("ovr", "ovo"), "break_ties": boolean}
-        return super()._own_rules() | losses | several | shapes
+        return super()._own_rules() | losses | several
 
     def _learns_pairs(self, n_classes: int) -> bool:
         return self.multi_class == "ovo" and n_classes > 2

@@ -7,6 +7,7 @@ on the cells that the part cannot tell from the best.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
@@ -80,7 +81,8 @@ class Lattice(NamedTuple):
     def of(cls, estimator: BaseEstimator, grid: dict, X: Samples, y: np.ndarray | None) -> "Lattice":
         """Return the lattice of a grid; some of the samples say how far apart they are, and which features are long."""
         if is_auto(grid.get("standardize")):
-            grid = grid | {"standardize": [False, True] if _differ(X) else [False]}
+            deviations = StandardScaler(with_mean=False).fit(X).scale_
+            grid = grid | {"standardize": [False, True] if deviations.max() > 2 * deviations.min() else [False]}
         names = [name for name, values in grid.items() if is_auto(values)]
         choices = list(ParameterGrid({name: values for name, values in grid.items() if name not in names}))
         models = [clone(estimator).set_params(**clone(choice, safe=False)) for choice in choices]
@@ -109,12 +111,6 @@ class Lattice(NamedTuple):
 def is_auto(values: object) -> bool:
     """Return whether the walk chooses the values of a parameter."""
     return isinstance(values, str) and values == AUTO
-
-
-def _differ(X: Samples) -> bool:
-    """Return whether the standard deviation of a feature is more than twice that of another."""
-    deviations = StandardScaler(with_mean=False).fit(X).scale_
-    return bool(deviations.max() > 2 * deviations.min())
 
 
 def _axis(name: str, model: BaseEstimator, X: Samples, y: np.ndarray | None) -> Axis:
@@ -146,18 +142,15 @@ def _squared_distance(model: BaseEstimator, X: Samples, y: np.ndarray | None) ->
 # --- the walk ----------------------------------------------------------------------------------------------------
 
 
+@dataclass
 class Walk:
     """The walk over a lattice; `score` returns the scores of cells, of fits of a number of the samples."""
 
-    def __init__(
-        self,
-        lattice: Lattice,
-        sizes: Sequence[int],
-        score: Callable[[list[Cell], int], list[Scores]],
-        tuning: SearchTuning,
-    ) -> None:
-        self.lattice, self.sizes, self.score, self.tuning = lattice, sizes, score, tuning
-        self.scores: dict[Cell, Scores] = {}
+    lattice: Lattice
+    sizes: Sequence[int]
+    score: Callable[[list[Cell], int], list[Scores]]
+    tuning: SearchTuning
+    scores: dict[Cell, Scores] = field(default_factory=dict)
 
     def best(self) -> Cell:
         """Walk, and return the best cell of all samples."""
@@ -170,7 +163,9 @@ class Walk:
                 best = self._climbed(best, step, size)
                 if not self._promises(best, step):
                     break
-            carried = self._carried(best)
+            least = self._mean(best) - self._error(best)
+            near = [cell for cell in self.scores if self._mean(cell) >= least]
+            carried = sorted(near, key=self._mean, reverse=True)[: self.tuning.carried]
         return best
 
     def _steps(self, size: int) -> tuple[int, ...]:
@@ -198,12 +193,6 @@ class Walk:
         around = [cell for cell in self.lattice.ring(best, step) if cell in self.scores]
         falls = [self._mean(best) - self._mean(cell) for cell in around]
         return max(filter(np.isfinite, falls), default=0.0) / 8 > self.tuning.least_promise * self._error(best)
-
-    def _carried(self, best: Cell) -> list[Cell]:
-        """Return the best cells, of those whose score is within a standard error of the best score."""
-        least = self._mean(best) - self._error(best)
-        near = [cell for cell in self.scores if self._mean(cell) >= least]
-        return sorted(near, key=self._mean, reverse=True)[: self.tuning.carried]
 
     def _mean(self, cell: Cell) -> float:
         mean = round(float(np.mean(self.scores[cell])), 12)  # else rounding errors decide between equal scores

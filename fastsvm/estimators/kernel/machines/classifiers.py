@@ -15,7 +15,6 @@ from fastsvm.estimators.fitting.validation import (
     Attributes,
     Rule,
     TrainingSet,
-    boolean,
     check_ties,
     class_weights,
     encode,
@@ -41,7 +40,6 @@ _RULES = {
     "learning_rate": optional(number(above=0)),
     "selection": one_of("cyclic", "random"),
 }
-_RULES_OF_CLASSES = {"decision_function_shape": one_of("ovr", "ovo"), "break_ties": boolean}
 
 
 @parametrised
@@ -96,11 +94,7 @@ class KernelClassifier(Classifier, KernelMachine):
 
         return Statement(classes, labels, upper, problems, {"class_weight_": factors}, lambda: labels)
 
-    def _own_rules(self) -> dict[str, Rule]:
-        return _RULES_OF_CLASSES
-
     def _check_parameters(self) -> None:
-        """Raise ValueError for a parameter that is not usable."""
         super()._check_parameters()
         if self.probability not in (False, "deprecated"):
             raise InvalidParameterError(f"probability={self.probability!r}: {self._no_probabilities()}")
@@ -240,10 +234,9 @@ class SVC(KernelClassifier):
     random_state: int | np.random.RandomState | None = None
 
     def _own_rules(self) -> dict[str, Rule]:
-        return {"solver": one_of(*SOLVERS)} | _RULES | super()._own_rules()  # solvers may be added later
+        return {"solver": one_of(*SOLVERS)} | _RULES  # solvers may be added later
 
     def _check_parameters(self) -> None:
-        """Raise ValueError for a parameter that is not usable."""
         super()._check_parameters()
         check_solver(self)
 
