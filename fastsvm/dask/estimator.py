@@ -20,7 +20,7 @@ from fastsvm.dask.rows import ClusterFit, ShardFacts, joined_facts, load_shards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.estimators.fitting.documentation import Learning, constructor, described, documentation, documented_by
 from fastsvm.estimators.fitting.session import FitSession, drafted, of_one_model
-from fastsvm.estimators.fitting.validation import check_parameters, class_weights, forget, number, optional
+from fastsvm.estimators.fitting.validation import check_rules, class_weights, forget, number, optional
 
 _Estimator = TypeVar("_Estimator", bound=type)
 _OF_CLUSTER = {
@@ -133,7 +133,7 @@ shape (n_samples, n_features)
     def _check_parameters(self) -> None:
         """Raise ValueError for a parameter that is not usable."""
         self._unfitted_local()._check_parameters()
-        check_parameters(self, {"n_shards": optional(number(integral=True, least=1))})
+        check_rules(self, {"n_shards": optional(number(integral=True, least=1))})
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return the parameters but for the client: a clone takes the current one.

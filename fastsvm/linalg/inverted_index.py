@@ -150,9 +150,9 @@ def _features_of(numbers, there, places, active):
         word = there[w]
         there[w] = 0
         while word != 0:
-            rest = word & (word - one)
-            k = 64 * w + (np.float64(word ^ rest).view(np.int64) >> 52) - 1023  # the exponent of the lowest bit
-            word = rest
+            lowest = word & (~word + one)
+            word &= word - one
+            k = 64 * w + (np.float64(lowest).view(np.int64) >> 52) - 1023  # its exponent
             places[k] = n_active
             active[n_active] = k
             n_active += 1

@@ -149,8 +149,13 @@ _RULES = {
 
 
 def check_parameters(estimator: BaseEstimator, rules: dict[str, Rule]) -> None:
+    """Raise the error of `check_rules` for a parameter that breaks its rule, or the one of all estimators."""
+    check_rules(estimator, {name: rule for name, rule in _RULES.items() if hasattr(estimator, name)} | rules)
+
+
+def check_rules(estimator: BaseEstimator, rules: dict[str, Rule]) -> None:
     """Raise scikit-learn's InvalidParameterError, a ValueError, for the first parameter that breaks its rule."""
-    for name, rule in ({name: rule for name, rule in _RULES.items() if hasattr(estimator, name)} | rules).items():
+    for name, rule in rules.items():
         value = getattr(estimator, name)
         if not rule.holds(value):
             raise InvalidParameterError(
