@@ -5,6 +5,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.tuning import current_tuning
 
@@ -42,10 +44,13 @@ class Display:
         Numbers of the samples to circle.
     circled_name : str, default="support vectors"
         Name of the circled samples in the legend.
+    circle : bool, default=True
+        Whether to circle samples: those of `support_`, or of `within_margin_` if the model has it and it differs.
     class_names : sequence of str or None
         Names of the classes in the order of the labels; None uses the labels.
-    image_shape : tuple of int
-        (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
+    image_shape : tuple of int or None
+        Shape of the image in a row: (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels. `ConfusionDisplay` takes None
+        for samples that are no images.
     channels : {"first", "last"} or None
         Place of the channels in `image_shape`; None infers it if it is unambiguous.
     ax : matplotlib Axes or None
@@ -124,6 +129,12 @@ def pyplot() -> ModuleType:
     return pyplot
 
 
+def check_fit(estimator: BaseEstimator) -> None:
+    """Raise ImportError without matplotlib, NotFittedError for an estimator that is not fitted."""
+    pyplot()
+    check_is_fitted(estimator)
+
+
 def axes_on(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """Return `ax`, or the axes of a new figure of so many inches if it is None."""
     plt = pyplot()
@@ -156,10 +167,3 @@ def tint(colours: np.ndarray, strength: np.ndarray | float) -> np.ndarray:
 def are_many(points: np.ndarray) -> bool:
     """Return whether points hide one another: they are smaller then, and lines are drawn above them."""
     return len(points) > current_tuning().look.points
-
-
-def point_look(points: np.ndarray) -> Look:
-    """Return parameters of matplotlib's `scatter`; many points are rasterised within a vector graphic."""
-    many = are_many(points)
-    size = {"s": 8, "linewidths": 0.3} if many else {"s": 24, "linewidths": 0.6}
-    return {**size, "edgecolors": "white", "zorder": 2.5, "rasterized": many}

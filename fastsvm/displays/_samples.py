@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d
 
-from fastsvm.displays._canvas import Axes, Look, Option, PathCollection, are_many, point_look
+from fastsvm.displays._canvas import Axes, Look, Option, PathCollection, are_many
 from fastsvm.estimators.fitting.validation import Samples, labels_of
 from fastsvm.sources import as_source, columns_of, is_stored, to_dense
 from fastsvm.tuning import current_tuning
@@ -27,13 +27,10 @@ def rows_of(X: Samples) -> tuple[np.ndarray, tuple[str, ...]]:
     return values, names or tuple(f"feature {k}" for k in range(values.shape[1]))
 
 
-def like(X: Samples, points: np.ndarray) -> Samples:
-    """Return places as a data frame if X is one: pipelines may select columns by name."""
-    return type(X)(points, columns=X.columns) if hasattr(X, "iloc") else points
-
-
-def decided(estimator: BaseEstimator, method: str, points: object) -> np.ndarray:
-    """Return what a method of the estimator says of places, which may lack the names of the features."""
+def decided(estimator: BaseEstimator, method: str, X: Samples, points: np.ndarray) -> np.ndarray:
+    """Return what a method of the estimator says of places, which may lack the names of the features of X."""
+    if hasattr(X, "iloc"):  # pipelines may select columns by name
+        points = type(X)(points, columns=X.columns)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         return np.asarray(getattr(estimator, method)(points))
@@ -79,11 +76,13 @@ def column_of(values: object, n: int, kind: str, dtype: type | None = None) -> n
     return column
 
 
-def padded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the range of values along the first axis, with some padding."""
-    low, high = values.min(axis=0), values.max(axis=0)
-    padding = current_tuning().look.padding * np.where(high > low, high - low, 1.0)
-    return low - padding, high + padding
+def places(values: np.ndarray, grid_resolution: int) -> np.ndarray:
+    """Return evenly spaced places over the range of values, with some padding."""
+    if grid_resolution < 2:
+        raise ValueError(f"grid_resolution must be at least 2, found {grid_resolution}.")
+    low, high = values.min(), values.max()
+    padding = current_tuning().look.padding * (high - low if high > low else 1.0)
+    return np.linspace(low - padding, high + padding, grid_resolution)
 
 
 def confusion_counts(y_true: np.ndarray, y_pred: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -94,6 +93,13 @@ def confusion_counts(y_true: np.ndarray, y_pred: np.ndarray, labels: np.ndarray)
 
 
 # --- points ------------------------------------------------------------------------------------------------------
+
+
+def point_look(points: np.ndarray) -> Look:
+    """Return parameters of matplotlib's `scatter`; many points are rasterised within a vector graphic."""
+    many = are_many(points)
+    size = {"s": 8, "linewidths": 0.3} if many else {"s": 24, "linewidths": 0.6}
+    return {**size, "edgecolors": "white", "zorder": 2.5, "rasterized": many}
 
 
 class Points(NamedTuple):

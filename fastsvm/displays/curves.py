@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.displays._canvas import Axes, Display, Line2D, Look, Option, pyplot
+from fastsvm.displays._canvas import Axes, Display, Line2D, Look, Option, check_fit
 from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS
 from fastsvm.tuning import current_tuning
@@ -101,8 +100,7 @@ class ConvergenceDisplay(Display):
         ValueError
             If x or y is none of these, or the model did not record it.
         """
-        pyplot()
-        check_is_fitted(estimator)
+        check_fit(estimator)
         if x not in ("iteration", "time"):
             raise ValueError(f"x must be 'iteration' or 'time', found {x!r}.")
         display = cls._of_losses(estimator, x) if y == "loss" else cls._of_history(estimator, x, y)

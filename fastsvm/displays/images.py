@@ -5,9 +5,9 @@ from itertools import combinations
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
-from fastsvm.displays._canvas import Artist, Axes, AxesImage, Display, Figure, Option, pyplot, tint
+from fastsvm.displays._canvas import Artist, Axes, AxesImage, Display, Figure, Option, check_fit, pyplot, tint
 from fastsvm.displays._samples import as_images, confusion_counts, names_of, rows_at
 from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.fitting.validation import Samples, labels_of
@@ -74,8 +74,6 @@ class ConfusionDisplay(Display):
             Fitted.
         X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data or Source, shape (n_samples, n_features)
             Samples, or images, one in each row, as the estimator expects them.
-        image_shape : tuple of int or None
-            (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels; None if the samples are no images.
         y : array-like of shape (n_samples,) or None
             Their classes; None uses the labels of an `HDF5Data`.
         **options
@@ -86,8 +84,7 @@ class ConfusionDisplay(Display):
         ValueError
             As for `from_predictions`.
         """
-        pyplot()
-        check_is_fitted(estimator)
+        check_fit(estimator)
         y = labels_of(X, y)
         if options.get("labels") is None and y is not None:
             options["labels"] = np.union1d(estimator.classes_, np.asarray(y))
@@ -118,8 +115,6 @@ class ConfusionDisplay(Display):
         X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data, Source or None, shape (n_samples, n_pixels)
             The images, of an `image_shape`, bytes or floats. Black is 0 or the least value that is drawn, if that is
             negative; white is the largest. From disk, only the drawn rows are read.
-        image_shape : tuple of int or None
-            As for `from_estimator`.
         class_names : sequence of str or None
             Names of the classes in the order of `labels`; None uses the names in an `HDF5Data`.
         labels : array-like or None
@@ -283,16 +278,13 @@ class TemplatesDisplay:
         estimator : estimator
             Fitted, with `coef_`: an image for each class, one image for two classes, and one for each pair of classes
             of `SVC`.
-        image_shape : tuple of int
-            Shape of the image in a row: (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
 
         Raises
         ------
         ValueError
             If the model has no `coef_`, or names or shape do not fit the model.
         """
-        pyplot()
-        check_is_fitted(estimator)
+        check_fit(estimator)
         if not hasattr(estimator, "coef_"):
             raise ValueError(f"This {type(estimator).__name__} has no coef_: only linear models have templates.")
         coef = dense_coef(estimator)

@@ -2,22 +2,9 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_outlier_detector, is_regressor
-from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.displays._canvas import (
-    Artist,
-    Axes,
-    Colours,
-    Display,
-    Look,
-    Option,
-    are_many,
-    colours_of,
-    point_look,
-    pyplot,
-    tint,
-)
-from fastsvm.displays._samples import Points, circled_rows, column_of, decided, final_model, like, padded, rows_of
+from fastsvm.displays._canvas import Artist, Axes, Colours, Display, Look, Option, are_many, check_fit, colours_of, tint
+from fastsvm.displays._samples import Points, circled_rows, column_of, decided, final_model, places, point_look, rows_of
 from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.fitting.validation import labels_of
 from fastsvm.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
@@ -112,8 +99,6 @@ class MarginDisplay(Display):
             None uses what the model predicts.
         grid_resolution : int, default=200
             Number of values of each feature at which the model is evaluated.
-        circle : bool, default=True
-            Whether to circle samples: those of `support_`, or of `within_margin_` if the model has it and it differs.
         shade_by : str, default="decision_function"
             For two classes, the method of the estimator whose values the shades show: "decision_function"; "predict",
             for one shade a class; or another with values from -1 to 1, such as "soft_decision" of `SGDClassifier`. The
@@ -127,24 +112,20 @@ class MarginDisplay(Display):
         TypeError
             If the estimator is neither a classifier nor an outlier detector, or has no `decision_function`.
         """
-        pyplot()
-        check_is_fitted(estimator)
+        check_fit(estimator)
         points = _points_of(estimator, X, y)
-        if grid_resolution < 2:
-            raise ValueError(f"grid_resolution must be at least 2, found {grid_resolution}.")
         circled, name = circled_rows(estimator, points.X) if circle else (None, "")
-        first, second = (np.linspace(low, high, grid_resolution) for low, high in zip(*padded(points.X), strict=True))
-        grid = first, second
+        grid = places(points.X[:, 0], grid_resolution), places(points.X[:, 1], grid_resolution)
         points_of_grid = np.stack(np.meshgrid(*grid), axis=-1)
-        rows = like(X, points_of_grid.reshape(-1, 2))
-        response, shade = _response(estimator, rows).reshape(points_of_grid.shape[:2]), None
+        rows = points_of_grid.reshape(-1, 2)
+        response, shade = _response(estimator, X, rows).reshape(points_of_grid.shape[:2]), None
         levels: tuple[float, ...] = (-1, 0, 1)
         if is_outlier_detector(estimator):  # values of either sign are shaded by their share of the largest
             largest = [max(float(np.max(sign * response)), np.finfo(float).tiny) for sign in (-1, 1)]
             shade, levels = response / np.where(response > 0, largest[1], largest[0]), (0,)
             drawing = {"colors": colours_of(2)[::-1]} | drawing  # what is usual has the first colour
         if shade_by != "decision_function" and len(points.classes) == 2:
-            shade = _depth(_response(estimator, rows, shade_by), shade_by).reshape(points_of_grid.shape[:2])
+            shade = _depth(_response(estimator, X, rows, shade_by), shade_by).reshape(points_of_grid.shape[:2])
         drawn = cls(points, grid, response, circled=circled, circled_name=name, shade=shade, levels=levels)
         return drawn.plot(ax, **drawing)
 
@@ -227,20 +208,20 @@ def _points_of(estimator: BaseEstimator, X: object, y: object) -> Points:
     if not is_outlier_detector(estimator):
         return Points.of(X, y, classes)
     if y is None:
-        y = decided(estimator, "predict", like(X, rows_of(X)[0]))
+        y = decided(estimator, "predict", X, rows_of(X)[0])
     points = Points.of(X, y, classes)
     return points._replace(y=_DETECTED[(points.y == 1).astype(int)], classes=_DETECTED)
 
 
-def _response(estimator: BaseEstimator, rows: object, method: str = "decision_function") -> np.ndarray:
+def _response(estimator: BaseEstimator, X: object, rows: np.ndarray, method: str = "decision_function") -> np.ndarray:
     """Return the values of a method for two classes, the numbers of predicted classes for more."""
     classes = _classes_of(estimator)
     if len(classes) > 2:
-        return np.searchsorted(classes, decided(estimator, "predict", rows))
+        return np.searchsorted(classes, decided(estimator, "predict", X, rows))
     if not hasattr(estimator, method):
         purpose = "of which margins are drawn" if method == "decision_function" else "which shades are to follow"
         raise TypeError(f"{type(estimator).__name__} has no {method}, {purpose}.")
-    values = decided(estimator, method, rows)
+    values = decided(estimator, method, X, rows)
     return np.where(values == classes[1], 1.0, -1.0) if method == "predict" else values.astype(np.float64).ravel()
 
 
@@ -341,8 +322,6 @@ class TubeDisplay(Display):
             than one draws targets against predictions, where the curve is the diagonal.
         grid_resolution : int, default=300
             Number of places of the curve.
-        circle : bool, default=True
-            Whether to circle the samples of `support_`.
 
         Raises
         ------
@@ -352,25 +331,22 @@ class TubeDisplay(Display):
         TypeError
             If the estimator is no regressor, or has no ε.
         """
-        pyplot()
-        check_is_fitted(estimator)
+        check_fit(estimator)
         epsilon = _epsilon_of(estimator)
         rows, names = rows_of(X)
         targets, target = labels_of(X, y), str(getattr(y, "name", None) or "target")
         if targets is None:
             raise ValueError("y is needed to draw the targets: none was passed and X does not bring any.")
         targets = column_of(targets, len(rows), "targets", np.float64)
-        if grid_resolution < 2:
-            raise ValueError(f"grid_resolution must be at least 2, found {grid_resolution}.")
         circled, name = circled_rows(estimator, rows) if circle else (None, "")
-        fitted = decided(estimator, "predict", like(X, rows))
+        fitted = decided(estimator, "predict", X, rows)
         column = _column_of(feature, names)
         if column is None:
-            at = np.linspace(*padded(fitted), grid_resolution)
+            at = places(fitted, grid_resolution)
             points, curve = np.column_stack([fitted, targets]), np.column_stack([at, at])
             axis_names = "prediction f", target
         else:
-            at = np.linspace(*padded(rows[:, column]), grid_resolution)
+            at = places(rows[:, column], grid_resolution)
             curve = np.column_stack([at, _along(estimator, X, rows, column, at)])
             heights = targets
             axis_names = names[column], target
@@ -462,4 +438,4 @@ def _along(estimator: BaseEstimator, X: object, rows: np.ndarray, column: int, a
     """Return predictions where one feature takes given values and the others their medians."""
     points = np.tile(np.median(rows, axis=0), (len(at), 1))
     points[:, column] = at
-    return decided(estimator, "predict", like(X, points))
+    return decided(estimator, "predict", X, points)

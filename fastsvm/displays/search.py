@@ -2,9 +2,8 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.displays._canvas import Axes, Display, Look, Option, pyplot
+from fastsvm.displays._canvas import Axes, Display, Look, Option, check_fit
 from fastsvm.estimators.fitting.documentation import documented, documented_by
 
 
@@ -79,8 +78,7 @@ class SearchDisplay(Display):
         ValueError
             If the search has no two such parameters.
         """
-        pyplot()
-        check_is_fitted(search)
+        check_fit(search)
         results, best = search.cv_results_, search.best_index_
         cells = results["params"]
         if names is None:
