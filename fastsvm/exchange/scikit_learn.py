@@ -29,22 +29,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from fastsvm.estimators import registry as ours
 from fastsvm.estimators.fitting.session import view_of
 from fastsvm.estimators.fitting.validation import Attributes
 from fastsvm.estimators.kernel.kernel_parameter import Standardization, resolve_kernel
 from fastsvm.estimators.linear.prediction import dense_coef, for_rows_as_passed
 from fastsvm.estimators.linear.training_task import loss_of
-from fastsvm.estimators.registry import (
-    SVC,
-    LinearOneClassSVM,
-    LinearSVC,
-    LinearSVR,
-    LogisticRegression,
-    NystroemSVC,
-    NystroemSVR,
-    SGDClassifier,
-    SGDRegressor,
-)
 from fastsvm.estimators.search.calibration import CalibratedClassifier
 from fastsvm.estimators.search.svc_search import SVCSearch
 from fastsvm.exchange.imported import KernelParts, Samples, kernel_model, linear_model, standardized
@@ -56,12 +46,12 @@ Twins: TypeAlias = dict[type[BaseEstimator], type[BaseEstimator]]
 """Estimators of scikit-learn by those here."""
 _NOT_SHARED = ("kernel", "probability", "memory", "cache_size")  # a cache has other defaults here
 _LINEAR_TWINS: Twins = {
-    LinearSVC: svm.LinearSVC,
-    LinearSVR: svm.LinearSVR,
-    LinearOneClassSVM: theirs.SGDOneClassSVM,
-    LogisticRegression: theirs.LogisticRegression,
-    SGDClassifier: theirs.SGDClassifier,
-    SGDRegressor: theirs.SGDRegressor,
+    ours.LinearSVC: svm.LinearSVC,
+    ours.LinearSVR: svm.LinearSVR,
+    ours.LinearOneClassSVM: theirs.SGDOneClassSVM,
+    ours.LogisticRegression: theirs.LogisticRegression,
+    ours.SGDClassifier: theirs.SGDClassifier,
+    ours.SGDRegressor: theirs.SGDRegressor,
 }
 """Linear machines of scikit-learn."""
 _RATES = ("constant", "optimal", "invscaling", "adaptive")  # of both
@@ -71,7 +61,7 @@ _NAMED = ("linear", "poly", "rbf", "sigmoid")
 """Kernels that the machines of scikit-learn have under the same names."""
 _SAMPLES = "_BaseLibSVM__Xfit"  # the samples of a fit with a kernel that is a function
 
-_LANDMARK_TWINS: Twins = {NystroemSVC: svm.LinearSVC, NystroemSVR: svm.LinearSVR}
+_LANDMARK_TWINS: Twins = {ours.NystroemSVC: svm.LinearSVC, ours.NystroemSVR: svm.LinearSVR}
 """The last steps of the pipelines that take the place of machines of landmarks."""
 _OF_FEATURES = ("linear", "poly", "rbf", "laplacian")
 """Kernels that scikit-learn's `Nystroem` has under the same names."""
@@ -193,16 +183,15 @@ def from_sklearn(model: BaseEstimator) -> Any:
     if isinstance(model, Pipeline):
         map_, model = _steps_of(model)
         first = first[0]
-    ours = {theirs: kind for kind, theirs in (_KERNEL_TWINS | _LINEAR_TWINS).items()}
-    if type(model) not in ours:
-        names = ", ".join(kind.__name__ for kind in ours.values())
+    kinds = {twin: kind for kind, twin in (_KERNEL_TWINS | _LINEAR_TWINS).items()}
+    if type(model) not in kinds:
+        names = ", ".join(kind.__name__ for kind in kinds.values())
         raise TypeError(f"Estimators of scikit-learn can be converted: {names}. Found {type(model).__name__}.")
     check_is_fitted(model)
-    kind = ours[type(model)]
+    kind = kinds[type(model)]
     convert = _kernel_from_sklearn if kind in _KERNEL_TWINS else _linear_from_sklearn
     converted = convert(kind, model, map_)
-    if hasattr(first, "feature_names_in_"):
-        converted.feature_names_in_ = first.feature_names_in_
+    vars(converted).update(_present(first, "feature_names_in_"))
     return converted
 
 
@@ -273,7 +262,7 @@ def _linear_from_sklearn(
     kind: type[BaseEstimator], model: BaseEstimator, map_: Standardization | None
 ) -> BaseEstimator:
     """Return the estimator of fastsvm; weights for standardised samples become such for samples as they are."""
-    if kind is not LogisticRegression:
+    if kind is not ours.LogisticRegression:
         parameters = _shared_parameters(model, kind)
         if parameters.get("eta0") == 0:  # the default before scikit-learn 1.8, for rates that do not use it
             del parameters["eta0"]
@@ -282,10 +271,10 @@ def _linear_from_sklearn(
         parameters = _shared_parameters(model, kind) | {"penalty": "l1" if is_l1 else "l2", "l1_ratio": 0.0}
     else:
         of_pairs = len(model.classes_) == 2 or getattr(model, "multi_class", "") == "ovr"
-        kind = SGDClassifier
+        kind = ours.SGDClassifier
         parameters = {"loss": "log_loss" if of_pairs else "softmax", "fit_intercept": model.fit_intercept}
     coef = dense_coef(model)
-    intercept = -model.offset_ if kind is LinearOneClassSVM else model.intercept_
+    intercept = -model.offset_ if kind is ours.LinearOneClassSVM else model.intercept_
     intercept = np.broadcast_to(np.asarray(intercept, np.float64), len(coef))
     if map_ is not None:
         parameters["standardize"] = True
@@ -305,10 +294,7 @@ def _kernel_to_sklearn(model: BaseEstimator) -> BaseEstimator:
     machine = kind(kernel=kernel, **(_shared_parameters(model, kind) | parameters))
     map_ = Standardization.of_model(model)
     vars(machine).update(_attributes(model, kernel, map_))
-    if map_ is not None:
-        return _after_scaler(model, map_, machine)
-    vars(machine).update(_present(model, "feature_names_in_"))
-    return machine
+    return _after_scaler(model, map_, machine)
 
 
 def _kernel_for_sklearn(model: BaseEstimator) -> tuple[str | Callable, dict[str, float]]:
@@ -447,7 +433,7 @@ def _landmarks_to_sklearn(model: BaseEstimator) -> BaseEstimator:
     return _after_scaler(model, map_, features, machine)
 
 
-def _machine_of_pairs(model: BaseEstimator) -> SVC:
+def _machine_of_pairs(model: BaseEstimator) -> ours.SVC:
     """Return the kernel machine that has the landmarks as support vectors, which all pairs of classes share."""
     coef = dense_coef(model)
     m, k = coef.shape[1], len(model.classes_)
@@ -463,9 +449,9 @@ def _machine_of_pairs(model: BaseEstimator) -> SVC:
         standardization=Standardization.of_model(model),
     )
     names = _present(model, "feature_names_in_")
-    parameters = _shared_parameters(model, SVC) | {"kernel": model.kernel, "loss": "hinge", "max_iter": -1}
+    parameters = _shared_parameters(model, ours.SVC) | {"kernel": model.kernel, "loss": "hinge", "max_iter": -1}
     parameters["fit_intercept"] = True  # without one in the machine, those of the parts are 0
-    return kernel_model(SVC, parameters, parts, n_iter_=np.full(len(coef), model.n_iter_), **names)
+    return kernel_model(ours.SVC, parameters, parts, n_iter_=np.full(len(coef), model.n_iter_), **names)
 
 
 # --- what estimators of both packages have ---------------------------------------------------------------
@@ -486,17 +472,16 @@ def _present(model: BaseEstimator, *names: str) -> Attributes:
     return {name: getattr(model, name) for name in names if hasattr(model, name)}
 
 
-def _after_scaler(model: BaseEstimator, map_: Standardization | None, *steps: BaseEstimator) -> Pipeline:
-    """Return the pipeline of some steps, after the scaler that standardises samples as a model does, if it does."""
+def _after_scaler(model: BaseEstimator, map_: Standardization | None, *steps: BaseEstimator) -> BaseEstimator:
+    """Return the only step, or the pipeline of all, after a scaler that standardises samples if the model does."""
     if map_ is not None:
         scaler = StandardScaler(with_mean=map_.shift is not None)
         scaler.scale_ = 1 / map_.scale
         scaler.mean_, scaler.var_ = map_.shift, scaler.scale_**2
         scaler.n_features_in_ = len(map_.scale)
         steps = scaler, *steps
-    pipeline = make_pipeline(*steps)
-    vars(pipeline[0]).update(_present(model, "feature_names_in_"))
-    return pipeline
+    vars(steps[0]).update(_present(model, "feature_names_in_"))
+    return make_pipeline(*steps) if len(steps) > 1 else steps[0]
 
 
 def _unscaled(vectors: Samples, map_: Standardization | None) -> Samples:
