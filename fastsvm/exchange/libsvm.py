@@ -50,7 +50,16 @@ MACHINES: dict[str, type[BaseEstimator]] = {
 def read_libsvm_text(path: str | Path, n_features: int | None, first_index: int | None) -> BaseEstimator:
     """Return the estimator of a text, by the arguments of `load_libsvm`, in at most some thirty times its memory."""
     lines = TextLines(path, "the text of a LIBSVM model")
-    header = lines.header(_key_words(lines), "SV", "the support vectors")
+    readers: ValueReaders = {
+        "svm_type": lambda words: lines.choice(words, tuple(MACHINES)),
+        "kernel_type": lambda words: lines.choice(words, tuple(_KERNELS)),
+        **dict.fromkeys(("degree", "nr_class", "total_sv"), lines.count),
+        **dict.fromkeys(("gamma", "coef0"), lines.number_of),
+        **dict.fromkeys(("rho", *_OF_PROBABILITIES), lambda words: lines.numbers(words[1:])),
+        "label": lambda words: lines.whole(words[1:]),
+        "nr_sv": lambda words: lines.whole(words[1:], least=0),
+    }
+    header = lines.header(readers, "SV", "the support vectors")
     lines.require(header, ("svm_type", "kernel_type", "nr_class", "total_sv", "rho"))
     n_classes = _checked(lines, header)
     kind, kernel_type = MACHINES[header["svm_type"]], header["kernel_type"]
@@ -86,19 +95,6 @@ def read_libsvm_text(path: str | Path, n_features: int | None, first_index: int 
             stacklevel=3,
         )
     return model
-
-
-def _key_words(lines: TextLines) -> ValueReaders:
-    """Return how the values of the key words before the support vectors are read."""
-    return {
-        "svm_type": lambda words: lines.choice(words, tuple(MACHINES)),
-        "kernel_type": lambda words: lines.choice(words, tuple(_KERNELS)),
-        **dict.fromkeys(("degree", "nr_class", "total_sv"), lines.count),
-        **dict.fromkeys(("gamma", "coef0"), lines.number_of),
-        **dict.fromkeys(("rho", *_OF_PROBABILITIES), lambda words: lines.numbers(words[1:])),
-        "label": lambda words: lines.whole(words[1:]),
-        "nr_sv": lambda words: lines.whole(words[1:], least=0),
-    }
 
 
 def _checked(lines: TextLines, header: Header) -> int:

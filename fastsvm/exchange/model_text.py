@@ -205,7 +205,8 @@ def _read_linear(path: str | Path, n_features: int | None) -> BaseEstimator:
     n_classes = _checked(lines, header)
     name, d, bias = header["solver_type"], header["nr_feature"], header["bias"]
     (kind, parameters), n_scores = SOLVERS[name], n_classes if n_classes > 2 or name == "MCSVM_CS" else 1
-    weights = _weights(lines, d + (bias >= 0), n_scores)
+    rows = lines.table(d + (bias >= 0), n_scores, "nr_feature and bias ask for {} lines of weights")
+    weights = np.array(list(map(lines.numbers, rows))).reshape(-1, n_scores)
     intercept = np.zeros(n_scores) if bias < 0 else bias * weights[d]
     if n_features is not None and n_features < d:
         raise ValueError(f"n_features={n_features}, but the text has {d}; leave it out or raise it")
@@ -230,12 +231,6 @@ def _read_linear(path: str | Path, n_features: int | None) -> BaseEstimator:
     model = linear_model(kind, parameters, coef, intercept + 0.0, classes)
     model._origin = Origin(1, sure=True)
     return model
-
-
-def _weights(lines: TextLines, n_rows: int, n_scores: int) -> np.ndarray:
-    """Return the weights of each feature and of the bias, shape (n_rows, n_scores)."""
-    rows = list(map(lines.numbers, lines.table(n_rows, n_scores, "nr_feature and bias ask for {} lines of weights")))
-    return np.array(rows).reshape(n_rows, n_scores)
 
 
 def _checked(lines: TextLines, header: Header) -> int:

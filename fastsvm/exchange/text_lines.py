@@ -98,7 +98,7 @@ class TextLines:
         values = np.empty(len(words))
         for k, word in enumerate(words):
             try:
-                values[k] = _number(word)
+                values[k] = float(word.replace(b"_", b"?"))  # Python's numbers may have underscores
             except ValueError:
                 raise self.error(f"there should be a number, found {shown(word) or 'nothing'}") from None
         if not np.isfinite(values).all():
@@ -140,12 +140,6 @@ class TextLines:
         if (np.diff(indices) <= 0).any():
             raise self.error("the indices of features do not increase")
         return indices, self.numbers([value for _, _, value in parts])
-
-
-def _number(word: bytes) -> float:
-    if b"_" in word:  # which Python's numbers may have
-        raise ValueError
-    return float(word)
 
 
 def _whole(word: bytes) -> int:
