@@ -372,8 +372,11 @@ def _kernel_from_sklearn(
     kind: type[BaseEstimator], model: BaseEstimator, map_: Standardization | None
 ) -> BaseEstimator:
     """Return the estimator of the class `kind` here; samples are standardised by a map, or not."""
-    kernel, parameters = _kernel_of_sklearn(model.kernel)
-    parameters = _shared_parameters(model, kind) | parameters | {"kernel": kernel}
+    kernel, parameters = model.kernel, _shared_parameters(model, kind) | {"kernel": model.kernel}
+    if isinstance(kernel, partial) and kernel.func is laplacian_kernel and set(kernel.keywords) == {"gamma"}:
+        parameters |= {"kernel": "laplacian", "gamma": kernel.keywords["gamma"]}
+    elif isinstance(kernel, Matern) and kernel.nu == 0.5 and np.ndim(kernel.length_scale) == 0:
+        parameters |= {"kernel": "exponential", "gamma": 1 / kernel.length_scale}
     if map_ is not None:
         parameters["standardize"] = True
     if getattr(model, "_probA", np.empty(0)).size:
@@ -383,7 +386,7 @@ def _kernel_from_sklearn(
             stacklevel=3,
         )
     vectors, shape = model.support_vectors_, tuple(model.shape_fit_)
-    if callable(model.kernel):
+    if callable(kernel):
         samples = getattr(model, _SAMPLES)
         vectors = _safe_indexing(samples, model.support_)
         shape = (_num_samples(samples), vectors.shape[1] if getattr(vectors, "ndim", 1) == 2 else 1)
@@ -399,15 +402,6 @@ def _kernel_from_sklearn(
         standardization=map_,
     )
     return kernel_model(kind, parameters, parts, **_present(model, "class_weight_", "fit_status_", "offset_"))
-
-
-def _kernel_of_sklearn(kernel: str | Callable) -> tuple[str | Callable, dict[str, float]]:
-    """Return the name of a kernel, or the function, and its parameters if it was a function that has a name here."""
-    if isinstance(kernel, partial) and kernel.func is laplacian_kernel and set(kernel.keywords) == {"gamma"}:
-        return "laplacian", {"gamma": kernel.keywords["gamma"]}
-    if isinstance(kernel, Matern) and kernel.nu == 0.5 and np.ndim(kernel.length_scale) == 0:
-        return "exponential", {"gamma": 1 / kernel.length_scale}
-    return kernel, {}
 
 
 # --- machines of landmarks to scikit-learn ---------------------------------------------------------------
