@@ -55,6 +55,8 @@ class Display:
         Place of the channels in `image_shape`; None infers it if it is unambiguous.
     ax : matplotlib Axes or None
         Axes to draw on; None makes a figure.
+    label : str or None
+        Name of the model in the legend; all its curves then have one colour.
     legend : bool or str, default=True
         Whether to draw a legend, or its place within the axes.
     figure : matplotlib Figure, SubFigure or None

@@ -68,8 +68,11 @@ def _are_those(model: BaseEstimator, rows: np.ndarray, X: np.ndarray, direct: bo
     return np.allclose(to_dense(vectors), X[rows], rtol=1e-3)  # whatever their precision
 
 
-def column_of(values: object, n: int, kind: str, dtype: type | None = None) -> np.ndarray:
-    """Return labels or targets as an array; ValueError says that X has another number of rows."""
+def column_of(X: Samples, y: object, n: int, kind: str, dtype: type | None = None) -> np.ndarray:
+    """Return labels or targets as an array; ValueError says that there are none, or not one for each of n rows."""
+    values = labels_of(X, y)
+    if values is None:
+        raise ValueError(f"y is needed to draw the {kind}: none was passed and X does not bring any.")
     column = column_or_1d(np.asarray(values, dtype=dtype))
     if len(column) != n:
         raise ValueError(f"X has {n} rows, y has {len(column)} {kind}.")
@@ -113,13 +116,10 @@ class Points(NamedTuple):
     @classmethod
     def of(cls, X: object, y: object, classes: np.ndarray | None = None) -> "Points":
         """Return the points of any X and y that the estimators accept."""
-        labels = labels_of(X, y)
-        if labels is None:
-            raise ValueError("y is needed to colour the points: none was passed and X does not bring labels.")
         values, names = rows_of(X)
         if values.shape[1] != 2:
             raise ValueError(f"X must have 2 features, to be drawn in a plane; found {values.shape[1]}.")
-        labels = column_of(labels, len(values), "labels")
+        labels = column_of(X, y, len(values), "labels")
         classes = np.unique(labels) if classes is None else np.asarray(classes)
         unknown = np.setdiff1d(labels, classes)
         if len(unknown):

@@ -92,8 +92,6 @@ class ConvergenceDisplay(Display):
             Quantity on the vertical axis. `SVC` has an objective, which is the dual one unless its solver is "primal",
             and the largest violation of its optimality conditions. `LinearSVC` has an objective and the duality gap
             relative to it, `SGDClassifier` an objective and the loss of each mini-batch.
-        label : str or None
-            Name of the model in the legend.
 
         Raises
         ------
@@ -139,8 +137,6 @@ class ConvergenceDisplay(Display):
 
         Parameters
         ----------
-        label : str or None
-            Name of the model in the legend; all its curves then have one colour.
         legend : bool, default=True
             Whether to draw a legend, if a curve has a name.
         """

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
-from fastsvm.displays._canvas import Artist, Axes, AxesImage, Display, Figure, Option, check_fit, pyplot, tint
+from fastsvm.displays._canvas import Artist, Axes, AxesImage, Display, Figure, Look, Option, check_fit, pyplot, tint
 from fastsvm.displays._samples import as_images, confusion_counts, names_of, rows_at
 from fastsvm.estimators.fitting.documentation import documented, documented_by
 from fastsvm.estimators.fitting.validation import Samples, labels_of
@@ -157,8 +157,10 @@ class ConfusionDisplay(Display):
         box = ax.get_window_extent()
         size = float(np.clip(13.5 * min(box.width, box.height) / ax.figure.dpi / n, 7, 11))  # points, of inches a cell
         self.text_ = np.empty((n, n), dtype=object)
-        for row, column in np.ndindex(n, n):
-            self.text_[row, column] = self._write(row, column, size)
+        for (row, column), count in np.ndenumerate(self.counts):  # below an image if there is one; a zero is pale
+            look: Look = {"ha": "center", "va": "center", "fontsize": size, "color": "black" if count else "0.6"}
+            place = row + 0.36 * ((row, column) in self.examples)
+            self.text_[row, column] = ax.text(column, place, f"{count:,}", **look)
         self._dress()
         return self
 
@@ -177,12 +179,6 @@ class ConfusionDisplay(Display):
         row, column = cell[0] - 0.11, cell[1]
         extent = (column - half[0], column + half[0], row + half[1], row - half[1])
         return self.ax_.imshow(image, cmap=cmap, vmin=0, vmax=1, extent=extent, zorder=1, interpolation="nearest")
-
-    def _write(self, row: int, column: int, size: float) -> Artist:
-        """Write a count below its image, if there is one; a zero is pale."""
-        count = self.counts[row, column]
-        place, colour = row + 0.36 * ((row, column) in self.examples), "black" if count else "0.6"
-        return self.ax_.text(column, place, f"{count:,}", ha="center", va="center", fontsize=size, color=colour)
 
     def _dress(self) -> None:
         n = len(self.names)

@@ -6,7 +6,6 @@ from sklearn.base import BaseEstimator, is_outlier_detector, is_regressor
 from fastsvm.displays._canvas import Artist, Axes, Colours, Display, Look, Option, are_many, check_fit, colours_of, tint
 from fastsvm.displays._samples import Points, circled_rows, column_of, decided, final_model, places, point_look, rows_of
 from fastsvm.estimators.fitting.documentation import documented, documented_by
-from fastsvm.estimators.fitting.validation import labels_of
 from fastsvm.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from fastsvm.tuning import current_tuning
 
@@ -334,10 +333,8 @@ class TubeDisplay(Display):
         check_fit(estimator)
         epsilon = _epsilon_of(estimator)
         rows, names = rows_of(X)
-        targets, target = labels_of(X, y), str(getattr(y, "name", None) or "target")
-        if targets is None:
-            raise ValueError("y is needed to draw the targets: none was passed and X does not bring any.")
-        targets = column_of(targets, len(rows), "targets", np.float64)
+        targets = column_of(X, y, len(rows), "targets", np.float64)
+        target = str(getattr(y, "name", None) or "target")
         circled, name = circled_rows(estimator, rows) if circle else (None, "")
         fitted = decided(estimator, "predict", X, rows)
         column = _column_of(feature, names)
