@@ -157,13 +157,11 @@ def shown(word: bytes) -> str:
 
 def whole_labels(classes: np.ndarray, program: str) -> np.ndarray:
     """Return labels as int64; ValueError says that some are not whole numbers of 32 bits."""
-    numbers = classes.astype(np.int64) if classes.dtype.kind in "biu" else classes
-    if classes.dtype.kind == "f" and (np.mod(classes, 1) == 0).all():
-        numbers = classes
-    if numbers.dtype.kind not in "if" or np.abs(numbers).max() > np.iinfo(np.int32).max:
+    are_whole = classes.dtype.kind in "biu" or (classes.dtype.kind == "f" and bool((np.mod(classes, 1) == 0).all()))
+    if not are_whole or np.abs(classes.astype(np.float64)).max() > _LARGEST:
         raise ValueError(
             f"{program}'s text has whole numbers of 32 bits as labels, this model has {classes[:3].tolist()}"
             f"{', ...' if len(classes) > 3 else ''}. Fit it to numbers, such as those of sklearn.preprocessing."
             "LabelEncoder."
         )
-    return numbers.astype(np.int64)
+    return classes.astype(np.int64)

@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 import fastsvm
 from fastsvm import SVC, NystroemSVC, NystroemSVR
 from fastsvm.exchange.libsvm import MACHINES
+from fastsvm.exchange.text_lines import whole_labels
 
 ROWS = np.array(ROWS)
 KINDS = {name: kind.__name__ for name, kind in MACHINES.items()}
@@ -174,3 +175,18 @@ def test_the_first_index_is_kept_in_texts(text, path, tmp_path):
         fastsvm.load_libsvm(path, first_index=1)
     with pytest.raises(ValueError, match="first_index must be"):
         fastsvm.load_libsvm(path, first_index=2)
+
+
+@pytest.mark.parametrize("labels", [[0.5, 1.5], [0.0, np.nan], [0, 2**31], [-(2.0**40), 1.0], ["a", "b"]])
+def test_labels_that_the_text_cannot_hold_are_refused(labels):
+    with pytest.raises(ValueError, match="LIBSVM's text has whole numbers of 32 bits as labels"):
+        whole_labels(np.array(labels), "LIBSVM")
+
+
+@pytest.mark.parametrize(
+    "labels", [[False, True], [-1.0, 1.0], np.array([0, 200], np.uint8), [-(2**31) + 1, 2**31 - 1]]
+)
+def test_labels_of_any_type_that_are_whole_become_integers(labels):
+    written = whole_labels(np.array(labels), "LIBSVM")
+    assert written.dtype == np.int64
+    np.testing.assert_array_equal(written, labels)
