@@ -93,9 +93,12 @@ class Display:
 
     def _axes_on(self, ax: Axes | None, size: tuple[float, float]) -> Axes:
         """Draw on `ax`, or on the axes of a new figure of so many inches if it is None."""
-        self.ax_ = axes_on(ax, size)
-        self.figure_ = self.ax_.figure
-        return self.ax_
+        plt = pyplot()
+        if ax is None:
+            ax = plt.subplots(figsize=size, layout="constrained")[1]
+            ax.set_prop_cycle(color=_COLOURS[:-1])  # yellow lines are invisible on white
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
 
     def _draw_legend(self, where: bool | str, handles: Sequence[Artist | None]) -> None:
         """Draw a legend of the handles that are not None, "beside" the axes or at a place within them, unless False."""
@@ -135,16 +138,6 @@ def check_fit(estimator: BaseEstimator) -> None:
     """Raise ImportError without matplotlib, NotFittedError for an estimator that is not fitted."""
     pyplot()
     check_is_fitted(estimator)
-
-
-def axes_on(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return `ax`, or the axes of a new figure of so many inches if it is None."""
-    plt = pyplot()
-    if ax is not None:
-        return ax
-    ax = plt.subplots(figsize=size, layout="constrained")[1]
-    ax.set_prop_cycle(color=_COLOURS[:-1])  # yellow lines are invisible on white
-    return ax
 
 
 def colours_of(n: int, colours: Colours = None) -> np.ndarray:

@@ -4,10 +4,10 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from fastsvm import SVC
-from fastsvm.displays._canvas import axes_on, colours_of
+from fastsvm.displays._canvas import Display, colours_of
 
 
-class SupportDisplay:
+class SupportDisplay(Display):
     """Numbers of support vectors by class."""
 
     def __init__(self, counts, names):
@@ -18,9 +18,8 @@ class SupportDisplay:
         return cls(estimator.n_support_, [str(label) for label in estimator.classes_]).plot(ax, **drawing)
 
     def plot(self, ax=None, *, colors=None):
-        self.ax_ = axes_on(ax, (4.0, 3.0))
-        self.figure_ = self.ax_.figure
-        self.bars_ = self.ax_.bar(self.names, self.counts, color=colours_of(len(self.names), colors))
+        ax = self._axes_on(ax, (4.0, 3.0))
+        self.bars_ = ax.bar(self.names, self.counts, color=colours_of(len(self.names), colors))
         return self
 
 
