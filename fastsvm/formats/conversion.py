@@ -213,14 +213,11 @@ def _storable(blocks: Iterable[Rows], source: Path) -> Iterator[Rows]:
         if block.y is not None and block.y.dtype.kind == "U":
             texts["label"] = block.y
         for name, values in texts.items():
-            letters = np.ascontiguousarray(values).view(np.uint32).reshape(len(block), values.itemsize // 4)
-            inside = (letters[:, :-1] == 0) & (letters[:, 1:] != 0)  # NULs at the end are padding
-            cut = np.flatnonzero(inside.any(axis=1))
-            if len(cut):
-                raise ValueError(
-                    f"{source} is damaged or is not text: the {name} of row {first + cut[0]} contains NUL, "
-                    f"{str(values[cut[0]])!r}."
-                )
+            for row, text in enumerate(values.tolist(), first):
+                if "\0" in text:  # those at the end are padding, which no text of the list has
+                    raise ValueError(
+                        f"{source} is damaged or is not text: the {name} of row {row} contains NUL, {text!r}."
+                    )
         yield block
         first += len(block)
 
