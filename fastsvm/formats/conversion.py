@@ -272,10 +272,7 @@ def _check_options(format: str, options: Options) -> None:
 
 
 def shuffled(blocks: Iterable[Rows], seed: int, folder: Path, limit: int) -> Iterator[Rows]:
-    """Yield the same rows in random order, which depends on the seed and on the number of rows alone.
-
-    At most `limit` bytes of rows are in memory, others in files in `folder`, which is empty and the caller removes.
-    """
+    """Yield the same rows in random order; at most `limit` bytes of them are in memory, others in an empty `folder`."""
     draw = np.random.PCG64(seed).random_raw
     keyed = (block.with_column(_KEY, draw(len(block))) for block in blocks if len(block))
     for block in _in_order(keyed, folder, limit, 64 - _BITS):
