@@ -200,8 +200,7 @@ def _numbered(blocks: Iterable[Rows]) -> Iterator[Rows]:
     """Yield the blocks with the number of each row in the source."""
     first = 0
     for block in blocks:
-        numbers = np.arange(first, first + len(block))
-        yield block.with_column("source_row", numbers)
+        yield block.with_column("source_row", np.arange(first, first + len(block)))
         first += len(block)
 
 
