@@ -5,10 +5,11 @@ rows of a shard are one result of Dask, which it keeps, spills to disk, sends to
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from operator import getitem
 from os import PathLike, fspath
 from pathlib import PurePath
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard, cast
 
 import dask
 import dask.array as da
@@ -140,18 +141,12 @@ def _read(
         raise ValueError("HDF5 files have labels and weights of their own, y and sample_weight: pass none.")
     lengths = tasks.gathered(tasks.each("length", _length, paths))
     ends = np.cumsum(lengths)
-    cuts = np.linspace(0, int(ends[-1]), n_shards + 1).astype(int)
     shards = []
-    for number in range(n_shards):
-        parts = []
-        for path, end, length in zip(paths, ends.tolist(), lengths, strict=True):
-            begin = end - length
-            start, stop = max(cuts[number], begin), min(cuts[number + 1], end)
-            if start < stop:
-                parts.append(FilePart(path, int(start - begin), int(stop - begin)))
-        if parts:
-            shards.append(parts)
-    return tasks.each("rows", gather_rows, shards, None, None, of_classes)
+    for start, stop in pairwise(np.linspace(0, ends[-1], n_shards + 1).astype(int).tolist()):
+        begun = zip(paths, (ends - lengths).tolist(), lengths, strict=True)
+        spans = [(path, max(start - begin, 0), min(stop - begin, length)) for path, begin, length in begun]
+        shards.append([FilePart(*span) for span in spans if span[1] < span[2]])
+    return tasks.each("rows", gather_rows, list(filter(None, shards)), None, None, of_classes)
 
 
 def _paths_of(X: object) -> list[str] | None:
@@ -163,26 +158,20 @@ def _paths_of(X: object) -> list[str] | None:
 
 def _collections_of(paths: Sequence[str], y: object, sample_weight: object) -> Columns | None:
     """Return rows, labels and weights of Parquet or Zarr files as collections of Dask; None for HDF5 files."""
-    suffixes = {_suffix(path) for path in paths}
+    endings = {PurePath(path.rstrip("/")).suffix.lower() for path in paths}
+    suffixes = {".parquet" if ending == ".pq" else ending for ending in endings}
     if not suffixes & {".parquet", ".zarr"}:
         return None
     if len(suffixes) > 1:
         raise ValueError(f"The files must have one format; found {', '.join(sorted(suffixes))}.")
-    names: list[str | None] = []
-    for name, column in (("y", y), ("sample_weight", sample_weight)):
-        if column is not None and not isinstance(column, str):
+    for name, column in ((_LABELS, y), (_WEIGHTS, sample_weight)):
+        if not isinstance(column, str | None):
             raise ValueError(
                 f"Of files, {name} is the name of a column or an array, and None is {name!r}; found "
                 f"{type(column).__name__}."
             )
-        names.append(column)
     read = _parquet if suffixes == {".parquet"} else _zarr
-    return read(paths, names[0] or _LABELS, names[1])
-
-
-def _suffix(path: str) -> str:
-    suffix = PurePath(path.rstrip("/")).suffix.lower()
-    return ".parquet" if suffix == ".pq" else suffix
+    return read(paths, cast(str | None, y) or _LABELS, cast(str | None, sample_weight))
 
 
 def _parquet(paths: Sequence[str], y: str, sample_weight: str | None) -> Columns:
@@ -308,12 +297,10 @@ def _delayed(value: object, name: str) -> Blocks:
 def _gather(tasks: Tasks, blocks: list[Blocks], n_shards: int, of_classes: bool) -> list[Future]:
     """Return shards of consecutive blocks."""
     n_blocks = len(blocks[0])
-    n_shards = min(n_shards, n_blocks)
-    cuts = np.linspace(0, n_blocks, n_shards + 1).astype(int).tolist()
+    cuts = np.linspace(0, n_blocks, min(n_shards, n_blocks) + 1).astype(int).tolist()
     shards = []
-    for number in range(n_shards):
-        some = slice(cuts[number], cuts[number + 1])
-        parts = [part[some] or None for part in blocks]
+    for number, (start, stop) in enumerate(pairwise(cuts)):
+        parts = [part[start:stop] or None for part in blocks]
         key = f"svm-rows-{number}-{tasks.token}"
         rows = dask.delayed(gather_rows, pure=False)(*parts, of_classes, dask_key_name=key)
         shards.append(tasks.client.compute(rows, retries=tasks.tuning.retries))

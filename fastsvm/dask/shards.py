@@ -157,11 +157,8 @@ def open_session(
     parts: tuple[RoundPart, ...],
     question: Question | None,
 ) -> Session:
-    """Return a session on this worker, after parts of rounds from the state `kept`, None for that at the beginning.
-
-    `place` is the number of the shard and of its first row. The session answers the question, or else the last part.
-    """
-    session, number = Session(name, rows, plan, place, kept), place[0]
+    """Return a session on this worker, after parts of rounds from the state `kept`, None for that at the beginning."""
+    session, number = Session(name, rows, plan, place, kept), place[0]  # the other is the number of its first row
     first = None
     for orders, metric in parts:
         first = session.answer("round", (orders[number], metric))

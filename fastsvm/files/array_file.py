@@ -132,15 +132,10 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
         array = npy_format.read_array(stream, allow_pickle=False)  # of memory of this size
         if stream.read(1):  # zipfile compares its own checksum here
             raise ValueError(f"the array {name} continues after its end")
-    _check_values(array, name)
-    return array.astype(dtype.newbyteorder("="), copy=False)
-
-
-def _check_values(array: np.ndarray, name: str) -> None:
-    """Raise ValueError for bytes that are not bools or not characters."""
     if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
         raise ValueError(f"the array {name} holds bytes that are not bools")
     if array.dtype.kind == "U" and array.size:
         points = np.frombuffer(array.tobytes(), np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
         if points.max() > sys.maxunicode:
             raise ValueError(f"the array {name} holds numbers that are not characters")
+    return array.astype(dtype.newbyteorder("="), copy=False)

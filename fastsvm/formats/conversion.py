@@ -200,8 +200,7 @@ def _numbered(blocks: Iterable[Rows]) -> Iterator[Rows]:
     """Yield the blocks with the number of each row in the source."""
     first = 0
     for block in blocks:
-        numbers = np.arange(first, first + len(block))
-        yield block.with_column("source_row", numbers)
+        yield block.with_column("source_row", np.arange(first, first + len(block)))
         first += len(block)
 
 
@@ -213,14 +212,11 @@ def _storable(blocks: Iterable[Rows], source: Path) -> Iterator[Rows]:
         if block.y is not None and block.y.dtype.kind == "U":
             texts["label"] = block.y
         for name, values in texts.items():
-            letters = np.ascontiguousarray(values).view(np.uint32).reshape(len(block), values.itemsize // 4)
-            inside = (letters[:, :-1] == 0) & (letters[:, 1:] != 0)  # NULs at the end are padding
-            cut = np.flatnonzero(inside.any(axis=1))
-            if len(cut):
-                raise ValueError(
-                    f"{source} is damaged or is not text: the {name} of row {first + cut[0]} contains NUL, "
-                    f"{str(values[cut[0]])!r}."
-                )
+            for row, text in enumerate(values.tolist(), first):
+                if "\0" in text:  # those at the end are padding, which no text of the list has
+                    raise ValueError(
+                        f"{source} is damaged or is not text: the {name} of row {row} contains NUL, {text!r}."
+                    )
         yield block
         first += len(block)
 
@@ -275,10 +271,7 @@ def _check_options(format: str, options: Options) -> None:
 
 
 def shuffled(blocks: Iterable[Rows], seed: int, folder: Path, limit: int) -> Iterator[Rows]:
-    """Yield the same rows in random order, which depends on the seed and on the number of rows alone.
-
-    At most `limit` bytes of rows are in memory, others in files in `folder`, which is empty and the caller removes.
-    """
+    """Yield the same rows in random order; at most `limit` bytes of them are in memory, others in an empty `folder`."""
     draw = np.random.PCG64(seed).random_raw
     keyed = (block.with_column(_KEY, draw(len(block))) for block in blocks if len(block))
     for block in _in_order(keyed, folder, limit, 64 - _BITS):

@@ -19,14 +19,11 @@ from fastsvm.tuning.records import SearchTuning
 
 
 class Journal(NamedTuple):
-    """What a walk writes down: `begun` are scores by cell and number of samples, which it does not compute again.
+    """What a walk writes down."""
 
-    `write` gets the parameters of a cell, the number of samples, and the scores. `pause` is called after each step.
-    """
-
-    begun: dict[tuple[str, int], list[float]]
-    write: Callable[[dict, int, list[float]], None]
-    pause: Callable[[], None]
+    begun: dict[tuple[str, int], list[float]]  # Scores by cell and number of samples are not computed again.
+    write: Callable[[dict, int, list[float]], None]  # It gets parameters, the number of samples, and the scores.
+    pause: Callable[[], None]  # It is called after each step.
 
 
 def name_of(parameters: dict) -> str:

@@ -33,7 +33,7 @@ from fastsvm.estimators.kernel.kernel_parameter import has_scaled_gamma
 from fastsvm.estimators.kernel.machines.classifiers import SVC
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.search.evaluation import Rules, Scored, SearchData, evaluate
-from fastsvm.estimators.search.out_of_fold import OutOfFold
+from fastsvm.estimators.search.out_of_fold import out_of_fold
 from fastsvm.estimators.search.shared_fits import Split, may_share
 from fastsvm.sources import of_open_file
 
@@ -300,10 +300,7 @@ class CalibratedClassifier(PublicEstimator, Classifier, BaseEstimator):
         fits: Iterable[Scored] = [Scored(0, k, 0.0, None, 0.0, 0.0, decided=values) for k, values in enumerate(decided)]
         if not together:
             fits = evaluate([alone], rows.loaded(alone), splits, rules)
-        kept = OutOfFold(splits, "score")
-        for fit in fits:
-            kept.take(fit)
-        return model, np.asarray(kept.of(0, len(y)))  # there are some, as each fold has all classes
+        return model, np.asarray(out_of_fold(fits, splits, len(y)))  # there are some, as each fold has all classes
 
     # --- predictions ---------------------------------------------------------------------------------------------
 

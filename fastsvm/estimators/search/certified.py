@@ -70,12 +70,10 @@ def certified(
 
 
 class CertifiedPath(LinearPaths):
-    """Fits at the C of some models, and at others between them until the proof is complete.
+    """Fits at the C of some models, `models`, which get others between them until the proof is complete."""
 
-    `models` has all that were fitted, and `bound` is at most the error of any C of the interval.
-    """
-
-    bound, keeps_dual = 0.0, True
+    keeps_dual = True
+    bound = 0.0  # It is at most the error of any C of the interval.
 
     def __init__(
         self, models: dict[int, BaseLinearSVM], data: TrainingSet, splits: list[Split], pool: Pool, goal: Goal

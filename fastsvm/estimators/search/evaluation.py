@@ -29,26 +29,18 @@ Score: TypeAlias = float | dict[str, float] | None
 
 
 class Rules(NamedTuple):
-    """How cells are scored.
+    """How cells are scored; `n_jobs` and `pre_dispatch` are those of joblib."""
 
-    `scorer` returns a number, or a dict of several. `error_score` is the score of a fit that fails, or "raise".
-    `n_jobs` and `pre_dispatch` are those of joblib. Decision values are kept of models of `kept_classes`, 0 for those
-    without classes, and of none if it is None.
-    """
-
-    scorer: Callable
-    error_score: float | str
+    scorer: Callable  # It returns a number, or a dict of several.
+    error_score: float | str  # It is the score of a fit that fails, or "raise".
     train_score: bool
     n_jobs: int | None
     pre_dispatch: int | str
-    kept_classes: int | None = None
+    kept_classes: int | None = None  # Decision values are kept of models of so many classes, 0 for those without.
 
 
 class Scored(NamedTuple):
-    """Scores of the fit of a model, `cell`, on a split, named as in scikit-learn; `fit_error` is a traceback.
-
-    `decided` are the decision values of the test samples, or the predictions of a regressor.
-    """
+    """Scores of the fit of a model, `cell`, on a split, named as in scikit-learn."""
 
     cell: int
     split: int
@@ -56,8 +48,8 @@ class Scored(NamedTuple):
     train_scores: Score
     fit_time: float
     score_time: float
-    fit_error: str | None = None
-    decided: np.ndarray | None = None
+    fit_error: str | None = None  # It is a traceback.
+    decided: np.ndarray | None = None  # Decision values of the test samples, or predictions of a regressor.
 
 
 class SearchData(NamedTuple):

@@ -1,5 +1,7 @@
 """Decision values of all samples, each by a fit that has not seen it."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from fastsvm.estimators.search.evaluation import Scored
@@ -37,10 +39,7 @@ class OutOfFold:
         return fit._replace(decided=None)
 
     def of(self, cell: int, n_samples: int) -> np.ndarray | None:
-        """Return the mean decision values of all samples, nan for those that no split tests.
-
-        None if the cell was given up, or a split lacks a class.
-        """
+        """Return the mean decision values, nan where no split tests; None if given up, or if a split lacks a class."""
         values = self._values.get(cell, {})
         shapes = {one.shape[1:] for one in values.values()}
         if len(values) < len(self._splits) or len(shapes) > 1:
@@ -51,3 +50,11 @@ class OutOfFold:
             counts[self._splits[k].test] += 1
         with np.errstate(invalid="ignore"):
             return np.asarray((sums.T / counts).T)
+
+
+def out_of_fold(fits: Iterable[Scored], splits: list[Split], n_samples: int) -> np.ndarray | None:
+    """Return the mean decision values of all samples by the fits of a single cell, as `OutOfFold.of` does."""
+    kept = OutOfFold(splits, "score")
+    for fit in fits:
+        kept.take(fit)
+    return kept.of(0, n_samples)

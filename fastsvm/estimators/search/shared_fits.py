@@ -227,10 +227,7 @@ class SharedFits:
         return min(list(rounds)[: max(1, most)], key=lambda size: (round(rounds[size] / rounds[len(groups)], 1), size))
 
     def fit(self, groups: list[KernelGroup], train_score: bool = False) -> Iterator[tuple[Part, FoldModel, float]]:
-        """Yield the fits of some groups: the fit, its model, and the seconds.
-
-        Yields none of a group if the memory is too small for its kernel matrix, or a fit by itself takes less time.
-        """
+        """Yield the fits of some groups: the fit, its model, and the seconds; none of groups that are better apart."""
         begin = work_clock()
         stated = [one for k in range(len(groups)) if (one := self._together(groups, k)) is not None]
         paths = [[one.tasks[part] for part in path] for one in stated for path in self._paths(list(one.tasks))]
@@ -244,7 +241,7 @@ class SharedFits:
                 yield part, model, seconds
 
     def _together(self, groups: list[KernelGroup], number: int) -> _Stated | None:
-        """Return the fits of one of the groups, None if they cannot share a kernel matrix, or need none."""
+        """Return the fits of one of the groups, None if the memory is too small, or a fit by itself takes less time."""
         asked = self._stated(groups[number].parts)
         if not asked or any(self._has_many_small_pairs(one) for one in asked.values()):
             return None

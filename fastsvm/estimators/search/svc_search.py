@@ -36,7 +36,7 @@ from fastsvm.estimators.search.automatic import Journal, automatic_grid, walk
 from fastsvm.estimators.search.calibration import METHODS, OVR, SPLITS, Calibration
 from fastsvm.estimators.search.certified import certified, check_certifiable
 from fastsvm.estimators.search.evaluation import Rules, Score, SearchData, evaluate
-from fastsvm.estimators.search.out_of_fold import OutOfFold
+from fastsvm.estimators.search.out_of_fold import OutOfFold, out_of_fold
 from fastsvm.estimators.search.shared_fits import Split
 from fastsvm.estimators.search.walk import AXES
 from fastsvm.messages import tell
@@ -287,10 +287,7 @@ class SVCSearch(PublicEstimator, GridSearchCV):
             self.oof_decision_ = decided.of(self.best_index_, rows.n_samples)
             if decided.best not in (None, self.best_index_):  # a function may choose another one
                 model = clone(self._given()).set_params(**clone(self.best_params_, safe=False))
-                alone = OutOfFold(splits, metric)
-                for fit in evaluate([model], loaded, splits, rules):
-                    alone.take(fit)
-                self.oof_decision_ = alone.of(0, rows.n_samples)
+                self.oof_decision_ = out_of_fold(evaluate([model], loaded, splits, rules), splits, rows.n_samples)
         if self.calibration is not None:
             self._check_shape(self.best_estimator_)
             if self.oof_decision_ is None:
@@ -358,10 +355,7 @@ class SVCSearch(PublicEstimator, GridSearchCV):
     # --- results ----------------------------------------------------------------------------------------
 
     def _choose(self, results: dict[str, Column], score: Score, rows: SearchData, chosen: int | None) -> None:
-        """Set the attributes of the best cell, and fit its model if `refit`; `score` is that of some fit.
-
-        A walk has `chosen` the cell, unless `refit` is a function.
-        """
+        """Set the attributes of the best cell, which a walk has `chosen`, and fit its model; `score` is of some fit."""
         metric: bool | str | Callable = "score"
         if isinstance(score, dict):
             self._check_refit_for_multimetric(score)

@@ -30,14 +30,11 @@ Scores: TypeAlias = np.ndarray
 
 
 class Axis(NamedTuple):
-    """Values of a parameter: that of position k is `origin * factor**k`, from position `least` to `most`.
-
-    Models of a higher position fit their samples more closely.
-    """
+    """Values of a parameter: that of position k is `origin * factor**k`, from position `least` to `most`."""
 
     name: str
     origin: float
-    factor: float
+    factor: float  # Models of a higher position fit their samples more closely.
     least: int
     most: int
     start: int
@@ -69,13 +66,10 @@ class Cell(NamedTuple):
 
 
 class Lattice(NamedTuple):
-    """Axes of the walk, and combinations of the parameters whose values are listed, from which it chooses one.
-
-    Each combination has axes of its own, since a kernel of standardised samples has another scale.
-    """
+    """Axes of the walk, and combinations of the parameters whose values are listed, from which it chooses one."""
 
     choices: list[dict]
-    axes: list[list[Axis]]
+    axes: list[list[Axis]]  # Each combination has its own, since a kernel of standardised samples has another scale.
 
     @classmethod
     def of(cls, estimator: BaseEstimator, grid: dict, X: Samples, y: np.ndarray | None) -> "Lattice":
@@ -94,10 +88,8 @@ class Lattice(NamedTuple):
         return self.choices[cell.choice] | {axis.name: axis.value(k) for axis, k in zip(axes, cell.at, strict=True)}
 
     def ring(self, middle: Cell, step: int, corners: bool = False) -> Iterator[Cell]:
-        """Yield a cell and its neighbours along each axis, and where one of the first two rises as the other falls.
-
-        The best values of C and gamma often lie on such a line. `corners` are those where both rise or both fall.
-        """
+        """Yield a cell and its neighbours along each axis, and where one of the first two rises as the other falls."""
+        # The best values of C and gamma often lie on such a line. At `corners` both rise or both fall.
         axes = self.axes[middle.choice]
         for moves in product((0, -step, step), repeat=len(axes)):
             is_corner = len(set(moves[:2])) == 1

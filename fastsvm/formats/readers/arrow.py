@@ -164,7 +164,11 @@ def _of_file(path: Path, files: ExitStack) -> _Table:
     else:
         reader = ipc.open_stream(source)
         batches = iter(reader)
-    return _Table(reader.schema, None, lambda n: _cut(batches, n))
+
+    def pieces(most: int) -> Iterator["pa.RecordBatch"]:
+        return (batch.slice(start, most) for batch in batches for start in range(0, batch.num_rows, most))
+
+    return _Table(reader.schema, None, pieces)
 
 
 def _of_parts(folder: Path) -> _Table:
@@ -228,13 +232,6 @@ def _count_missing(path: Path, column: int, step: int) -> tuple[int, int]:
             n_missing += batch.column(column).is_null(nan_is_null=True).true_count
             n_rows += batch.num_rows
     return n_missing, n_rows
-
-
-def _cut(batches: Iterator["pa.RecordBatch"], most: int) -> Iterator["pa.RecordBatch"]:
-    """Yield the rows of some batches in batches of at most so many rows."""
-    for batch in batches:
-        for start in range(0, batch.num_rows, most):
-            yield batch.slice(start, most)
 
 
 def _is_number(kind: "pa.DataType") -> bool:

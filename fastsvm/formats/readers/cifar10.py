@@ -69,14 +69,11 @@ def _files(path: Path, options: Options) -> dict[str, _File]:
         folder = path if path.is_dir() else path.parent
         return {file.name: _File(str(file), file) for file in folder.iterdir() if file.is_file()}
     try:
-        # A stream of bounded reads has all methods that tarfile calls.
-        with (
-            opened(path) as stream,
-            tarfile.open(fileobj=cast(BinaryIO, _BoundedReads(stream, path)), mode="r:") as archive,
-        ):
-            files = _extracted(archive, path, options)
-            # Read beyond the end of the archive: the checksum of gzip comes last.
-            while stream.read(1 << 20):
+        with opened(path) as stream:
+            bounded = cast(BinaryIO, _BoundedReads(stream, path))  # which has all methods that tarfile calls
+            with tarfile.open(fileobj=bounded, mode="r:") as archive:
+                files = _extracted(archive, path, options)
+            while stream.read(1 << 20):  # beyond the end of the archive: the checksum of gzip comes last
                 pass
             return files
     except tarfile.TarError as error:

@@ -1,11 +1,9 @@
-"""Tables of numbers as text, with one row per line. One column may hold labels, and another may identify the rows.
-
-The file is read twice. The first pass finds the number of rows and the types of labels and identifiers.
-"""
+"""Tables of numbers as text, with one row per line. One column may hold labels, and another may identify the rows."""
 
 import csv
 import io
 import math
+import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +16,7 @@ from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, 
 from fastsvm.tuning import current_tuning
 
 _DELIMITERS = "\t;,|"
+_WHOLE = re.compile(r"[-+]?[0-9]+")
 _CELL_BYTES = 64  # A cell takes so many bytes: a short str and the pointer to it.
 # A column that counts so many rows is an index, and a first line that counts so many columns has names.
 _LEAST_COUNTED = 3
@@ -211,14 +210,9 @@ def _kind(cell: str, layout: _Layout, line: int) -> int:
         raise ValueError(f"{where}: {cell!r} is not a label; a label is a finite number or a word.")
     if value is None:
         return 2
-    if _is_whole(cell):
+    if _WHOLE.fullmatch(cell):
         return 0 if abs(int(cell)) < 2**63 else 2  # numbers without all their digits would merge classes
     return 0 if value.is_integer() and abs(value) < 2**53 else 1
-
-
-def _is_whole(cell: str) -> bool:
-    digits = cell[1:] if cell[:1] in ("-", "+") else cell
-    return digits.isdecimal() and digits.isascii()
 
 
 def _blocks(layout: _Layout, header: Header, id_dtype: np.dtype, step: int) -> Iterator[Rows]:
@@ -251,7 +245,7 @@ def _converted(cells: tuple[str, ...], dtype: np.dtype, layout: _Layout, k: int,
     if dtype.kind == "U":
         return np.array(list(map(str.strip, cells)))
     if dtype.kind == "i":  # float64 would merge large whole numbers
-        whole = (int(cell) if _is_whole(cell) else int(float(cell)) for cell in map(str.strip, cells))
+        whole = (int(cell) if _WHOLE.fullmatch(cell) else int(float(cell)) for cell in map(str.strip, cells))
         return np.array(list(whole), dtype)
     with suppress(ValueError), np.errstate(over="ignore"):
         values = np.fromiter(map(float, cells), np.float64, len(cells)).astype(dtype)

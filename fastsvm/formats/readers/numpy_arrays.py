@@ -164,11 +164,8 @@ def _dense_rows(archive: _Archive, options: Options) -> Stream:
     labels, weights = _choose_labels(entries, rows, options.label, archive.path), entries.get(_WEIGHTS)
     column, weight = (None if each is None else archive.matrix(each) for each in (labels, weights))
     stream = rows_of(archive.matrix(rows), column, options, weight)
-    unused = [
-        each.name
-        for each in entries.values()
-        if each not in (rows, labels, weights) and each.shape[:1] == rows.shape[:1]
-    ]
+    others = [each for each in entries.values() if each not in (rows, labels, weights)]
+    unused = [each.name for each in others if each.shape[:1] == rows.shape[:1]]
     notes = (f"Not used, though as long as the rows: {', '.join(unused)}.",) if unused else ()
     return stream._replace(header=stream.header._replace(notes=notes))
 
@@ -176,14 +173,13 @@ def _dense_rows(archive: _Archive, options: Options) -> Stream:
 def _choose_rows(entries: dict[str, _Entry], name: str | None, path: Path) -> _Entry:
     """Return the array named, else `X`, else the only one with two dimensions or more."""
     listed = "; ".join(map(str, entries.values())) or "nothing"
-    if name is not None:
-        if name not in entries:
-            raise ValueError(f"{path} has no array {name!r}; it holds {listed}.")
-        return entries[name]
+    if name is not None and name not in entries:
+        raise ValueError(f"{path} has no array {name!r}; it holds {listed}.")
+    name = "X" if name is None else name
     wide = [entry for entry in entries.values() if len(entry.shape) >= 2]
-    if "X" not in entries and len(wide) != 1:
+    if name not in entries and len(wide) != 1:
         raise ValueError(f"Which array of {path} holds the rows? Name it by array= of convert; it holds {listed}.")
-    return entries.get("X") or wide[0]
+    return entries.get(name) or wide[0]
 
 
 def _choose_labels(entries: dict[str, _Entry], rows: _Entry, label: object, path: Path) -> _Entry | None:

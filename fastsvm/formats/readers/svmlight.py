@@ -40,9 +40,13 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
     """Read a file in two passes: count its rows, then yield them."""
     counts = _first_pass(path, options)
     first_index, sure = _first_index(counts, options, path)
-    n_features = max(_n_features(counts, first_index, options.n_features, path), options.least_features or 0)
+    largest, wanted = counts.largest + 1 - first_index, options.n_features
+    if wanted is not None and wanted < largest:
+        raise ValueError(f"{path} has {largest} features, but n_features={wanted} was passed.")
+    if (wanted or largest) <= 0:
+        raise ValueError(f"{path} holds labels but no features; set n_features= if that is intended.")
     header = Header(
-        n_features,
+        max(wanted or largest, options.least_features or 0),
         options.dtype or np.dtype(np.float32),
         np.dtype(np.int64 if counts.whole_labels else np.float64),
         sparse=not options.dense,
@@ -120,7 +124,12 @@ def _first_pass(path: Path, options: Options) -> _Counts:
 def _ends(text: bytes, path: Path, line: int) -> tuple[float, int, int]:
     """Return the label, the first and the last index of a line; without pairs, the indices are 1 and -1."""
     label, _, pairs = text.partition(b" ") if b"\t" not in text else text.replace(b"\t", b" ").partition(b" ")
-    _refuse(label, pairs, path, line)
+    if b"," in label:
+        raise ValueError(f"{path}, line {line} has several labels; only rows with one each can be converted.")
+    if b":" in label:
+        raise ValueError(f"{path}, line {line} has no label; put one, such as 0, before the pairs.")
+    if pairs.lstrip().startswith(b"qid:"):
+        raise ValueError(f"{path}, line {line} has a query number (qid), used for ranking; remove them first.")
     try:
         value = float(label)
         first = int(pairs.partition(b":")[0]) if pairs else 1
@@ -134,25 +143,6 @@ def _ends(text: bytes, path: Path, line: int) -> tuple[float, int, int]:
     if not np.isfinite(value):
         raise ValueError(f"{path}, line {line}: the label {label.decode()} is not finite.")
     return value, first, last
-
-
-def _refuse(label: bytes, pairs: bytes, path: Path, line: int) -> None:
-    """Raise ValueError for rows that the format allows and the HDF5 file cannot hold."""
-    if b"," in label:
-        raise ValueError(f"{path}, line {line} has several labels; only rows with one each can be converted.")
-    if b":" in label:
-        raise ValueError(f"{path}, line {line} has no label; put one, such as 0, before the pairs.")
-    if pairs.lstrip().startswith(b"qid:"):
-        raise ValueError(f"{path}, line {line} has a query number (qid), used for ranking; remove them first.")
-
-
-def _n_features(counts: _Counts, first_index: int, wanted: int | None, path: Path) -> int:
-    largest = counts.largest + 1 - first_index
-    if wanted is not None and wanted < largest:
-        raise ValueError(f"{path} has {largest} features, but n_features={wanted} was passed.")
-    if (wanted or largest) <= 0:
-        raise ValueError(f"{path} holds labels but no features; set n_features= if that is intended.")
-    return wanted or largest
 
 
 def _blocks(path: Path, header: Header, options: Options, first_index: int) -> Iterator[Rows]:

@@ -165,16 +165,13 @@ def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, 
 def _label(
     table: "_Table", columns: tuple[int, ...], options: Options, n_expected: int | None
 ) -> tuple[int | None, str]:
-    """Return the column of the labels, which is one of `columns` unless asked for, and the reason.
-
-    There are no labels if the number of columns is `n_expected`, which is 0 if these are not features of the model.
-    """
+    """Return the column of the labels, which is one of `columns` unless asked for, and the reason."""
     if options.label is False:
         return None, "none, as asked"
     if options.label is not None:
         position = table.position(options.label, "label")
         return position, f"{_title(table.names, position)}, as asked"
-    if len(columns) == n_expected:
+    if len(columns) == n_expected:  # which is 0 if these are not features of the model
         return None, "none, there are only features of the model"
     of_model = [k for k in columns if table.names is not None and table.names[k] == options.model_label]
     if len(of_model) == 1:
