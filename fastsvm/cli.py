@@ -460,15 +460,15 @@ def _add_compress(added: _Commands) -> None:
 
 def _add_convert(added: _Commands) -> None:
     def add(option: str, words: str, **more: Column) -> None:
-        convert.add_argument("--" + option.replace("_", "-"), help=f"{words} (formats: {formats_with(option)})", **more)
+        parser.add_argument("--" + option.replace("_", "-"), help=f"{words} (formats: {formats_with(option)})", **more)
 
-    convert = _command(added, "convert", _convert, "convert a published format to HDF5")
-    convert.add_argument("source", help="file or folder to convert")
-    convert.add_argument("destination", help="HDF5 file to write")
-    _add_inputs(convert)
-    _add_force(convert)
-    convert.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the samples")
-    convert.add_argument("--seed", type=int, default=0, help="seed of the shuffle (default: 0)")
+    parser = _command(added, "convert", _convert, "convert a published format to HDF5")
+    parser.add_argument("source", help="file or folder to convert")
+    parser.add_argument("destination", help="HDF5 file to write")
+    _add_inputs(parser)
+    _add_force(parser)
+    parser.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the samples")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the shuffle (default: 0)")
     add("dense", "store sparse samples as a dense matrix", action="store_true", default=None)
     add("n_features", "number of features; default: the largest index", type=int)
     add(
@@ -476,7 +476,7 @@ def _add_convert(added: _Commands) -> None:
         "type of the values; by default float32, or float64 where float32 would merge values",
         choices=("float32", "float64"),
     )
-    convert.add_argument("--memory", default="256MiB", help="memory budget (default: 256MiB)")
+    parser.add_argument("--memory", default="256MiB", help="memory budget (default: 256MiB)")
 
 
 def _add_convert_model(added: _Commands) -> None:
