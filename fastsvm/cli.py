@@ -22,9 +22,16 @@ from fastsvm.estimators.fitting.documentation import described
 from fastsvm.estimators.fitting.validation import Column
 from fastsvm.estimators.registry import ESTIMATORS
 from fastsvm.files.atomic_file import check_output
+from fastsvm.formats import convert
 from fastsvm.formats.readers import FORMATS, formats_with
-from fastsvm.jobs.inputs import OPTIONS, Json, remove_left_tables
+from fastsvm.jobs.inputs import OPTIONS, Json, as_hdf5, remove_left_tables
+from fastsvm.jobs.models import compress_model, convert_model, describe
+from fastsvm.jobs.predict import evaluate, predict
+from fastsvm.jobs.runner import resume, run, status
 from fastsvm.jobs.signals import ended_by_signals
+from fastsvm.jobs.training.job_file import Job, learns_labels, read_job
+from fastsvm.jobs.training.search import automatic, searched
+from fastsvm.jobs.training.train import train
 from fastsvm.memory import parse_memory
 from fastsvm.messages import in_options, nearest, say, visible
 from fastsvm.tuning import current_tuning
@@ -191,16 +198,12 @@ def _lines(value: object) -> list[str]:
 
 
 def _compress(options: argparse.Namespace) -> Json:
-    from fastsvm.jobs.models import compress_model
-
     _refuse_existing(options, options.output, options.model, options.data)
     parameters = _passed(options, "refit", "tol", "n_support", "memory", "random_state")
     return compress_model(options.model, options.data, options.output, _passed(options, *OPTIONS), **parameters)
 
 
 def _convert(options: argparse.Namespace) -> Json:
-    from fastsvm.formats import convert
-
     _refuse_existing(options, options.destination, options.source, *([options.label] if options.label else []))
     summary = convert(
         options.source,
@@ -232,25 +235,15 @@ def _passed(options: argparse.Namespace, *names: str) -> Json:
 
 
 def _convert_model(options: argparse.Namespace) -> Json:
-    from fastsvm.jobs.models import convert_model
-
     _refuse_existing(options, options.destination, options.source)
     return convert_model(options.source, options.destination, **_passed(options, "n_features", "first_index"))
 
 
 def _info(options: argparse.Namespace) -> Json:
-    from fastsvm.jobs.models import describe
-
     return describe(options.file, _passed(options, *OPTIONS))
 
 
 def _train(options: argparse.Namespace) -> Json:
-    from fastsvm.jobs.inputs import as_hdf5
-    from fastsvm.jobs.runner import run
-    from fastsvm.jobs.training.job_file import Job, learns_labels
-    from fastsvm.jobs.training.search import automatic, searched
-    from fastsvm.jobs.training.train import train
-
     _refuse_existing(options, options.output, options.data)
     of_model = _passed(options, *options.parameters)
     names = [name for name in options.parameters if name in signature(ESTIMATORS[options.model]).parameters]
@@ -282,36 +275,25 @@ def _train(options: argparse.Namespace) -> Json:
 
 
 def _run(options: argparse.Namespace) -> Json:
-    from fastsvm.jobs.runner import run
-    from fastsvm.jobs.training.job_file import read_job
-
     if options.folder is None:
         raise ValueError("A run needs a folder of its own: pass --folder FOLDER, new or empty.")
     return run(read_job(options.job, options.set, options.scheduler), options.folder)
 
 
 def _resume(options: argparse.Namespace) -> Json:
-    from fastsvm.jobs.runner import resume
-
     return resume(options.run_folder, options.scheduler)
 
 
 def _status(options: argparse.Namespace) -> Json:
-    from fastsvm.jobs.runner import status
-
     return status(options.run_folder)
 
 
 def _predict(options: argparse.Namespace) -> Json:
-    from fastsvm.jobs.predict import predict
-
     _refuse_existing(options, options.output, options.model, options.data)
     return predict(options.model, options.data, options.output, _passed(options, *OPTIONS))
 
 
 def _evaluate(options: argparse.Namespace) -> Json:
-    from fastsvm.jobs.predict import evaluate
-
     return evaluate(options.model, options.data, _passed(options, *OPTIONS))
 
 
@@ -478,15 +460,15 @@ def _add_compress(added: _Commands) -> None:
 
 def _add_convert(added: _Commands) -> None:
     def add(option: str, words: str, **more: Column) -> None:
-        convert.add_argument("--" + option.replace("_", "-"), help=f"{words} (formats: {formats_with(option)})", **more)
+        parser.add_argument("--" + option.replace("_", "-"), help=f"{words} (formats: {formats_with(option)})", **more)
 
-    convert = _command(added, "convert", _convert, "convert a published format to HDF5")
-    convert.add_argument("source", help="file or folder to convert")
-    convert.add_argument("destination", help="HDF5 file to write")
-    _add_inputs(convert)
-    _add_force(convert)
-    convert.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the samples")
-    convert.add_argument("--seed", type=int, default=0, help="seed of the shuffle (default: 0)")
+    parser = _command(added, "convert", _convert, "convert a published format to HDF5")
+    parser.add_argument("source", help="file or folder to convert")
+    parser.add_argument("destination", help="HDF5 file to write")
+    _add_inputs(parser)
+    _add_force(parser)
+    parser.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the samples")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the shuffle (default: 0)")
     add("dense", "store sparse samples as a dense matrix", action="store_true", default=None)
     add("n_features", "number of features; default: the largest index", type=int)
     add(
@@ -494,7 +476,7 @@ def _add_convert(added: _Commands) -> None:
         "type of the values; by default float32, or float64 where float32 would merge values",
         choices=("float32", "float64"),
     )
-    convert.add_argument("--memory", default="256MiB", help="memory budget (default: 256MiB)")
+    parser.add_argument("--memory", default="256MiB", help="memory budget (default: 256MiB)")
 
 
 def _add_convert_model(added: _Commands) -> None:

@@ -135,8 +135,13 @@ def compress(
     _check(model, tol, n_support)
     source = check_rows(model, samples_for(model, X, model.support_vectors_), reset=False)
     towards = None if y is None else _towards(model, y, len(source), n_support)
-    n, budget = len(model.support_), parse_memory(memory)
-    _check_pairs(n, len(source), len(np.atleast_1d(model.intercept_)), budget)
+    n, n_outputs, budget = len(model.support_), len(np.atleast_1d(model.intercept_)), parse_memory(memory)
+    needed = 8 * n_outputs * (_COPIES * n + len(source))
+    if n_outputs > 1 and needed > budget:
+        raise ValueError(
+            f"The coefficients and decision values of {n_outputs:,} pairs of classes take {needed / 1e9:.4g} GB, and "
+            f"memory allows {budget / 1e9:.4g} GB. Raise memory, or pass fewer rows."
+        )
     most = min(n - 1, budget // (8 * _COPIES * max(n, 1)))
     if n_support is not None:
         tol, most = None, n_support if n_support < n else 0
@@ -158,16 +163,6 @@ def _check(model: KernelMachine, tol: float | None, n_support: int | None) -> No
         raise ValueError(f"tol must be a positive number, or n_support be passed. Got tol={tol!r}.")
     if n_support is not None and not (isinstance(n_support, Integral) and n_support >= 1):
         raise ValueError(f"n_support must be a whole number, at least 1. Got {n_support!r}.")
-
-
-def _check_pairs(n_support: int, n_samples: int, n_outputs: int, budget: int) -> None:
-    """Raise ValueError if the coefficients and decision values of all pairs of classes, which it needs, do not fit."""
-    needed = 8 * n_outputs * (_COPIES * n_support + n_samples)
-    if n_outputs > 1 and needed > budget:
-        raise ValueError(
-            f"The coefficients and decision values of {n_outputs:,} pairs of classes take {needed / 1e9:.4g} GB, and "
-            f"memory allows {budget / 1e9:.4g} GB. Raise memory, or pass fewer rows."
-        )
 
 
 def _towards(model: KernelMachine, y: Column, n_samples: int, n_support: int | None) -> np.ndarray:

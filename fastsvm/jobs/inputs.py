@@ -176,8 +176,8 @@ def converted(
     options: Json | None = None,
     expected: Expected | None = None,
     **more: object,
-) -> Path:
-    """Convert a file to HDF5, say what was read and what the user should know, and return the HDF5 file."""
+) -> None:
+    """Convert a file to HDF5; say what was read and what the user should know."""
     parameters = dict(options or {})
     kind = parameters.pop("format", None) or recognise(path)
     if kind not in FORMATS:
@@ -202,7 +202,6 @@ def converted(
     say(f"{path} is read as {summary.n_samples:,} rows of {summary.n_features:,} features{labels}.")
     for note in summary.notes:
         say(in_options(f"note: {note}"))
-    return summary.path
 
 
 def fingerprint(path: str | Path, options: Json | None = None) -> Json:

@@ -25,7 +25,6 @@ from fastsvm.formats import FORMATS, recognise
 from fastsvm.jobs.inputs import (
     Expected,
     Json,
-    check_options,
     check_parts,
     converted,
     fingerprint,
@@ -61,9 +60,6 @@ def run(job: Job, path: str | Path) -> Json:
     files = [path for path in (job.train, job.test) if path is not None]
     for file in files:
         check_input(file)
-    if all(map(is_streamed, files)):
-        check_options(job.train, job.inputs())
-    for file in files:
         if is_streamed(file) and (parts := named_parts(file, job.inputs())):
             check_parts(file, parts)
     check_grid(job)
@@ -461,7 +457,11 @@ class JobCheckpointer:
             return
         try:
             now = time.perf_counter()
-            self._tell(now, facts)
+            if now >= self._next_log and facts != self._last_logged:
+                self._next_log, self._last_logged = now + self._tuning.log_s, facts
+                logged: Json = {name: value for name, value in facts.items() if name != "time"}
+                seconds = self.before + now - self._begin  # interruptions do not count
+                self.folder.log("progress", seconds=seconds, peak_memory_mb=peak_memory(), **logged)
             if self.stops.number is not None:
                 self.stops.cancel_alarm()
                 self.save(tree())
@@ -490,11 +490,3 @@ class JobCheckpointer:
         self.spent += now - begin
         self._next = now + max(self.every, (now - begin) / self._tuning.save_share)
         return not self._failing
-
-    def _tell(self, now: float, facts: Mapping[str, float]) -> None:
-        """Log the progress."""
-        if now >= self._next_log and facts != self._last_logged:
-            self._next_log, self._last_logged = now + self._tuning.log_s, facts
-            logged: Json = {name: value for name, value in facts.items() if name != "time"}
-            seconds = self.before + now - self._begin  # interruptions do not count
-            self.folder.log("progress", seconds=seconds, peak_memory_mb=peak_memory(), **logged)

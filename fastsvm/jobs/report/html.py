@@ -106,13 +106,12 @@ def facts(rows: Iterable[tuple[str, object]]) -> Html:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
     """Return a table with a head; the numbers of a column are right-aligned with the same number of decimals."""
-    rows = list(rows)
-    columns = [_column(values) for values in zip(*rows, strict=True)]
-    looks = [" class=number" if values and is_number(values[0]) else "" for values in zip(*rows, strict=True)]
+    columns = list(zip(*rows, strict=True))
+    looks = [" class=number" if is_number(values[0]) else "" for values in columns]
     names = joined(Html(f'<th scope="col"{kind}>{shown(name)}</th>') for name, kind in zip(head, looks, strict=True))
     lines = joined(
         Html(f"<tr>{joined(Html(f'<td{kind}>{cell}</td>') for cell, kind in zip(cells, looks, strict=True))}</tr>")
-        for cells in zip(*columns, strict=True)
+        for cells in zip(*map(_column, columns), strict=True)
     )
     body = f"<thead><tr>{names}</tr></thead><tbody>{lines}</tbody>"
     return Html(f'<div class="wide"><table class="list">{body}</table></div>')
