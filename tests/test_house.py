@@ -16,8 +16,11 @@ FILES = {
     for root in (PACKAGE, ROOT / "tests", ROOT / "bench")
     for path in sorted(root.rglob("*.py"))
 }
-MOST_LINES_OF_PACKAGE, MOST_FILES_OF_PACKAGE, MOST_ANY = 46_000, 212, 125
-"""The package shrinks: a change that needs more lines takes as many out elsewhere, or says why it does not."""
+MOST_LINES_OF_PACKAGE, MOST_FILES_OF_PACKAGE, MOST_ANY = 46_250, 212, 125
+"""The package shrinks: a change that needs more lines takes as many out elsewhere, or says why it does not.
+
+Opened samples, probabilities and proofs of searches came at once; the lines above 46,000 are to go again.
+"""
 TOO_MANY_ARGUMENTS: dict[str, int] = {}
 """Functions that may have so many arguments; the list only shrinks."""
 
