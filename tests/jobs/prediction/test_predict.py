@@ -81,7 +81,7 @@ def test_a_process_that_is_killed_and_one_that_is_stopped(made, whole, tmp_path,
     assert "being written by another process" in capsys.readouterr().err
     process.terminate()
     _, err = process.communicate(timeout=60)
-    resumed, interrupted = err.splitlines()
+    resumed, *_, interrupted = err.splitlines()  # between them may be how far a slow machine is
     assert process.returncode == 143 and "resumed after" in resumed
     assert interrupted == "fastsvm: interrupted; the same command resumes where it stopped"
     report = predict(*made["words"], output)
