@@ -19,7 +19,7 @@ from fastsvm.files.atomic_file import atomic_write, check_input, remove_left, sc
 from fastsvm.formats import FORMATS, convert, recognise
 from fastsvm.messages import in_options, say
 from fastsvm.sources import Data, Origin, error_in_file, open_hdf5, opening
-from fastsvm.sources.data import listed_parts, locate
+from fastsvm.sources.data import part_of
 from fastsvm.sources.hdf5 import attribute, open_file
 from fastsvm.sources.opening import is_zarr
 from fastsvm.tuning import current_tuning
@@ -91,8 +91,7 @@ def check_parts(path: str | Path, parts: Json) -> None:
     if not is_zarr(path):
         with open_file(path) as file:
             for name, part in parts.items():
-                if locate(file, part, "layers" if name == "X" else "obs") is None:
-                    raise ValueError(f"{path} has no part {part!r}; {listed_parts(file, 'it')}.")
+                part_of(file, part, "layers" if name == "X" else "obs", path)
 
 
 def refer(file: Path, path: str | Path, parts: Json) -> Path:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, Self
 
 import h5py
 import numpy as np
@@ -193,6 +193,14 @@ def locate(root: Node, name: str, folder: str) -> Node:
     return None
 
 
+def part_of(root: Node, name: str, folder: str, path: str | Path) -> Node:
+    """Return the node that `locate` finds; ValueError lists what there is if it finds none."""
+    node = locate(root, name, folder)
+    if node is None:
+        raise ValueError(f"{path} has no part {name!r}; {listed_parts(root, 'it')}.")
+    return node
+
+
 def column_values(node: Node, where: str, n: int, of: str) -> np.ndarray:
     """Return the n values of a column: a dataset of one dimension, a matrix of one column, or AnnData's categories."""
     if is_group(node):
@@ -286,14 +294,12 @@ class HDF5Data(Data):
             self.X.origin = self._origin(label)
 
     def _source(self, name: str | None) -> HDF5Source:
-        node = locate(self._file, "X" if name is None else name, "layers")
-        if node is None and name is None:
+        if name is None and locate(self._file, "X", "layers") is None:
             raise ValueError(
                 f"{self.path} has no dataset or CSR group 'X'; {listed_parts(self._file, 'it')}. Name the rows and the "
                 f"labels, for example by fastsvm.open({str(self.path)!r}, X='images', y='labels')."
             )
-        if node is None:
-            self._missing(name)
+        node = part_of(self._file, "X" if name is None else name, "layers", self.path)
         for part in [member(node, one) for one in node] if isinstance(node, h5py.Group) else [node]:
             if isinstance(part, h5py.Dataset):
                 check_storage(part)
@@ -301,15 +307,11 @@ class HDF5Data(Data):
             return HDF5DenseSource(node, flat=True)
         return hdf5_source(node)
 
-    def _missing(self, name: object) -> NoReturn:
-        raise ValueError(f"{self.path} has no part {name!r}; {listed_parts(self._file, 'it')}.")
-
     def _node(self, default: str, name: str | None, folder: str) -> Node:
         """Return the node of a column: the one with a name, or the default, which may be absent."""
         if name is None:
             return member(self._file, default) if default in self._file else None
-        node = locate(self._file, name, folder)
-        return self._missing(name) if node is None else node
+        return part_of(self._file, name, folder, self.path)
 
     def _values(self, node: Node, axis: int = 0) -> np.ndarray | None:
         """Return the values of a column with an entry for each row (axis 0) or feature (axis 1), None for None."""

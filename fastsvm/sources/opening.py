@@ -29,7 +29,7 @@ from fastsvm.formats.writer import write
 from fastsvm.memory import parse_memory
 from fastsvm.sources import Data, HDF5Data, SlicedSource, as_source, is_stored, open_hdf5
 from fastsvm.sources.csr_groups import Node, ZarrCSRSource, rows_of_columns
-from fastsvm.sources.data import column_values, is_group, listed_parts, locate, names_of
+from fastsvm.sources.data import column_values, is_group, locate, names_of, part_of
 from fastsvm.sources.hdf5 import open_file
 from fastsvm.sources.tiled import stored_type
 
@@ -223,9 +223,7 @@ class _Asked:
         """Open an array or a group of Zarr, such as AnnData's."""
         if not is_group(group):
             return self.of_array(group)
-        node = locate(group, self.X or "X", "layers")
-        if node is None:
-            raise ValueError(f"{path} has no part {self.X or 'X'!r}; {listed_parts(group, 'it')}.")
+        node = part_of(group, self.X or "X", "layers", path)
         data = self._by_columns(node, group, path)
         if data is None:
             source = ZarrCSRSource(node, path) if is_group(node) else SlicedSource(node, flat=True)
@@ -239,9 +237,7 @@ class _Asked:
         found: list[np.ndarray | None] = []
         for name, part in (("y", self.y), ("sample_weight", self.weight)):
             asked = part if isinstance(part, str) else name
-            node = locate(root, asked, "obs")
-            if node is None and isinstance(part, str):
-                raise ValueError(f"{path} has no part {part!r}; {listed_parts(root, 'it')}.")
+            node = part_of(root, part, "obs", path) if isinstance(part, str) else locate(root, name, "obs")
             found.append(None if node is None else column_values(node, f"{asked} in {path}", n, "row"))
         return found
 
